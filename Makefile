@@ -1,0 +1,68 @@
+# Every target builds the environment it needs; a second run starts at once.
+# `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+READY := .venv/.ready
+# The first interpreter that runs and is new enough. Looked up only by rules that need it.
+PYTHON ?= $(shell for p in python3.11 python3 python3.13 python3.12; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+PYTEST_ARGS ?= -n auto
+CHECKED := $(wildcard src tests tools examples bench)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(READY): requirements/dev.lock pyproject.toml tools/bootstrap.py
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "no Python 3.11 or newer found on PATH; try: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
+	@"$(PYTHON)" tools/bootstrap.py
+
+.PHONY: venv
+venv: $(READY) ## Build the environment in .venv
+
+.PHONY: demo
+demo: $(READY) ## Walk through a first graph
+	@$(BIN)/python examples/demo.py
+
+.PHONY: test
+test: $(READY) ## Run the whole test suite (PYTEST_ARGS="-k name" narrows it)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: test-deep
+test-deep: $(READY) ## Run the property tests much longer, with fresh seeds
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) --hypothesis-profile=deep --timeout=3600
+
+.PHONY: check
+check: $(READY) ## Formatting, lint, types and import direction
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+.PHONY: fmt
+fmt: $(READY) ## Format the code and apply safe lint fixes
+	@$(BIN)/ruff check --fix-only $(CHECKED)
+	@$(BIN)/ruff format $(CHECKED)
+
+.PHONY: bench
+bench: $(READY) ## Measure, and compare with the recorded figures
+	@$(BIN)/python -m bench
+
+.PHONY: corpus
+corpus: $(READY) ## Regenerate the expected answers of the language corpus; review the diff
+	@$(BIN)/python -m tests.corpus.regenerate
+
+.PHONY: lock
+lock: ## Resolve the dependencies anew into requirements/dev.lock
+	@"$(PYTHON)" tools/lock.py
+
+.PHONY: clean
+clean: ## Remove the environment and every cache
+	@rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The catalog: the meaning of a schema, its identity over time, and how it may change."""

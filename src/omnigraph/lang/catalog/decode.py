@@ -1,0 +1,367 @@
+"""Reading a catalog back from its canonical JSON.
+
+The text comes from a graph's own files, so a surprise in it means damage: every read names the
+path of what it did not like, and nothing is skipped or guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NoReturn, TypeVar
+
+from omnigraph.errors import Code, Corrupt
+from omnigraph.lang.catalog.model import (
+    Cardinality,
+    Catalog,
+    Check,
+    CustomAnnotation,
+    EdgeType,
+    Embed,
+    EntityType,
+    EnumType,
+    InterfaceType,
+    Metric,
+    NodeType,
+    Property,
+    Range,
+)
+from omnigraph.lang.literal import Literal, LiteralKind
+from omnigraph.lang.values import Base, ValueType
+
+FORMAT = 1
+_ID = re.compile(r"[0-9a-f]{16}")
+_DEPTH_MAX = 70
+
+_T = TypeVar("_T")
+
+
+def loads(text: str) -> Catalog:
+    """The catalog of a canonical text; anything unexpected in it is `Corrupt`."""
+    try:
+        value: object = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise _corrupt("catalog", f"is not JSON: {error}") from error
+    return _catalog(_Object(value, "catalog"))
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a number")
+
+
+def _corrupt(path: str, complaint: str) -> Corrupt:
+    return Corrupt(Code.CORRUPT, f"stored schema: `{path}` {complaint}", path=path)
+
+
+class _Object:
+    """A JSON object and its path. Each key is taken once; `close` refuses what is left."""
+
+    __slots__ = ("_fields", "path")
+
+    def __init__(self, value: object, path: str) -> None:
+        if not isinstance(value, dict):
+            raise _corrupt(path, "is not an object")
+        self._fields: dict[str, object] = dict(value)
+        self.path = path
+
+    def close(self) -> None:
+        if self._fields:
+            raise _corrupt(f"{self.path}.{min(self._fields)}", "is not known here")
+
+    def at(self, key: str) -> str:
+        return f"{self.path}.{key}"
+
+    def keys(self) -> list[str]:
+        return sorted(self._fields)
+
+    def take(self, key: str) -> object:
+        return self._fields.pop(key, None)
+
+    def text(self, key: str) -> str:
+        value = self.take(key)
+        if not isinstance(value, str):
+            raise _corrupt(self.at(key), "is not a text")
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        return self.text(key) if key in self._fields else None
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        if default is not None and key not in self._fields:
+            return default
+        value = self.take(key)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _corrupt(self.at(key), "is not an integer")
+        return value
+
+    def optional_number(self, key: str) -> int | float | None:
+        value = self.take(key)
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise _corrupt(self.at(key), "is not a number")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.take(key)
+        if value is not None and value is not True:
+            raise _corrupt(self.at(key), "is not true")
+        return value is True
+
+    def items(self, key: str) -> list[tuple[object, str]]:
+        value = self.take(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise _corrupt(self.at(key), "is not a list")
+        return [(item, f"{self.at(key)}[{index}]") for index, item in enumerate(value)]
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        return tuple(_as_text(item, path) for item, path in self.items(key))
+
+    def each(self, key: str, read: Callable[[_Object], _T]) -> tuple[_T, ...]:
+        return tuple(_closed(item, path, read) for item, path in self.items(key))
+
+    def one(self, key: str, read: Callable[[_Object], _T]) -> _T | None:
+        value = self.take(key)
+        return None if value is None else _closed(value, self.at(key), read)
+
+
+def _closed(value: object, path: str, read: Callable[[_Object], _T]) -> _T:
+    fields = _Object(value, path)
+    result = read(fields)
+    fields.close()
+    return result
+
+
+def _as_text(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise _corrupt(path, "is not a text")
+    return value
+
+
+# -- the shapes ------------------------------------------------------------------------------------
+
+
+def _catalog(fields: _Object) -> Catalog:
+    version = fields.integer("format")
+    if version != FORMAT:
+        raise _corrupt(fields.at("format"), f"is {version}, this version reads {FORMAT}")
+    catalog = Catalog(
+        nodes=fields.each("nodes", _node),
+        edges=fields.each("edges", _edge),
+        interfaces=fields.each("interfaces", _interface),
+        enums=fields.each("enums", _enum),
+        retired=fields.texts("retired"),
+    )
+    fields.close()
+    _verify(catalog)
+    return catalog
+
+
+def _node(fields: _Object) -> NodeType:
+    return NodeType(
+        name=fields.text("name"),
+        id=fields.text("id"),
+        properties=fields.each("properties", _property),
+        key=fields.texts("key"),
+        uniques=_column_lists(fields, "uniques"),
+        indexes=_column_lists(fields, "indexes"),
+        description=fields.optional_text("description"),
+        instruction=fields.optional_text("instruction"),
+        annotations=fields.each("annotations", _annotation),
+        renamed_from=fields.optional_text("renamed_from"),
+        next_property_id=fields.integer("next_property_id"),
+        implements=fields.texts("implements"),
+        ranges=fields.each("ranges", _range),
+        checks=fields.each("checks", _check),
+    )
+
+
+def _edge(fields: _Object) -> EdgeType:
+    return EdgeType(
+        name=fields.text("name"),
+        id=fields.text("id"),
+        properties=fields.each("properties", _property),
+        key=fields.texts("key"),
+        uniques=_column_lists(fields, "uniques"),
+        indexes=_column_lists(fields, "indexes"),
+        description=fields.optional_text("description"),
+        instruction=fields.optional_text("instruction"),
+        annotations=fields.each("annotations", _annotation),
+        renamed_from=fields.optional_text("renamed_from"),
+        next_property_id=fields.integer("next_property_id"),
+        source=fields.text("source"),
+        target=fields.text("target"),
+        cardinality=fields.one("cardinality", _cardinality) or Cardinality(),
+    )
+
+
+def _interface(fields: _Object) -> InterfaceType:
+    return InterfaceType(name=fields.text("name"), properties=fields.each("properties", _property))
+
+
+def _enum(fields: _Object) -> EnumType:
+    return EnumType(name=fields.text("name"), values=fields.texts("values"))
+
+
+def _property(fields: _Object) -> Property:
+    of_type = fields.one("type", _type)
+    if of_type is None:
+        raise _corrupt(fields.at("type"), "is missing")
+    metric = fields.optional_text("metric")
+    if metric is not None and metric not in _METRICS:
+        raise _corrupt(fields.at("metric"), "is not a known metric")
+    return Property(
+        name=fields.text("name"),
+        id=fields.integer("id"),
+        type=of_type,
+        enum_name=fields.optional_text("enum_name"),
+        default=fields.one("default", _literal),
+        embed=fields.one("embed", _embed),
+        metric=_METRICS[metric] if metric is not None else None,
+        description=fields.optional_text("description"),
+        annotations=fields.each("annotations", _annotation),
+        renamed_from=fields.optional_text("renamed_from"),
+    )
+
+
+_METRICS = {str(metric): metric for metric in Metric}
+_BASES = {base.value: base for base in Base if base is not Base.ENTITY}
+_KINDS = {str(kind): kind for kind in LiteralKind}
+
+
+def _type(fields: _Object) -> ValueType:
+    base = _BASES.get(fields.text("base"))
+    if base is None:
+        raise _corrupt(fields.at("base"), "is not a known type")
+    return ValueType(
+        base,
+        nullable=fields.flag("nullable"),
+        is_list=fields.flag("list"),
+        dim=fields.integer("dim", 0),
+        enum=fields.texts("enum"),
+    )
+
+
+def _embed(fields: _Object) -> Embed:
+    return Embed(source=fields.text("source"), model=fields.optional_text("model"))
+
+
+def _range(fields: _Object) -> Range:
+    return Range(
+        property=fields.text("property"),
+        low=fields.optional_number("low"),
+        high=fields.optional_number("high"),
+    )
+
+
+def _check(fields: _Object) -> Check:
+    return Check(property=fields.text("property"), pattern=fields.text("pattern"))
+
+
+def _cardinality(fields: _Object) -> Cardinality:
+    low = fields.integer("low", 0)
+    high = fields.integer("high", -1)
+    return Cardinality(low=low, high=high if high >= 0 else None)
+
+
+def _column_lists(fields: _Object, key: str) -> tuple[tuple[str, ...], ...]:
+    lists: list[tuple[str, ...]] = []
+    for value, path in fields.items(key):
+        if not isinstance(value, list):
+            raise _corrupt(path, "is not a list")
+        lists.append(tuple(_as_text(item, path) for item in value))
+    return tuple(lists)
+
+
+def _annotation(fields: _Object) -> CustomAnnotation:
+    name = fields.text("name")
+    args = tuple(
+        item if isinstance(item, str) else _closed(item, path, _literal)
+        for item, path in fields.items("args")
+    )
+    named = _Object(fields.take("kwargs") or {}, fields.at("kwargs"))
+    kwargs = tuple(
+        (key, _closed(named.take(key), named.at(key), _literal))
+        for key in named.keys()  # noqa: SIM118 - not a dict
+    )
+    return CustomAnnotation(name=name, args=args, kwargs=kwargs)
+
+
+def _literal(fields: _Object) -> Literal:
+    kind = _KINDS.get(fields.text("kind"))
+    if kind is None:
+        raise _corrupt(fields.at("kind"), "is not a known kind of literal")
+    if kind is LiteralKind.LIST:
+        if fields.path.count(".items[") > _DEPTH_MAX:
+            raise _corrupt(fields.path, "is nested too deeply")
+        return Literal(kind, None, fields.each("items", _literal))
+    value = fields.take("value")
+    wanted = _VALUE_TYPES[kind]
+    if not isinstance(value, wanted) or isinstance(value, bool) != (kind is LiteralKind.BOOL):
+        raise _corrupt(fields.at("value"), f"is not the value of a {kind} literal")
+    return Literal(kind, value)
+
+
+_VALUE_TYPES: dict[LiteralKind, type[str] | type[int] | type[float] | type[None]] = {
+    LiteralKind.STRING: str,
+    LiteralKind.INT: int,
+    LiteralKind.FLOAT: float,
+    LiteralKind.BOOL: bool,
+    LiteralKind.NULL: type(None),
+    LiteralKind.DATE: int,
+    LiteralKind.DATETIME: int,
+}
+
+
+# -- what must hold between the pieces -------------------------------------------------------------
+
+
+def _verify(catalog: Catalog) -> None:
+    """References and identities, so that nobody behind this door meets a missing name."""
+    _verify_names("catalog.nodes", [item.name for item in catalog.nodes])
+    _verify_names("catalog.edges", [item.name for item in catalog.edges])
+    _verify_names("catalog.interfaces", [item.name for item in catalog.interfaces])
+    _verify_names("catalog.enums", [item.name for item in catalog.enums])
+    nodes = catalog.node_by_name
+    for index, node in enumerate(catalog.nodes):
+        path = f"catalog.nodes[{index}]"
+        _verify_entity(node, path, frozenset())
+        known = node.property_by_name
+        rules: tuple[Range | Check, ...] = (*node.ranges, *node.checks)
+        for rule in rules:
+            if rule.property not in known:
+                raise _corrupt(path, f"has a rule for the unknown property {rule.property!r}")
+    for index, edge in enumerate(catalog.edges):
+        path = f"catalog.edges[{index}]"
+        _verify_entity(edge, path, frozenset({"src", "dst"}))
+        for end in (edge.source, edge.target):
+            if end not in nodes:
+                raise _corrupt(path, f"connects the unknown type {end!r}")
+    for group in (catalog.nodes, catalog.edges):
+        ids = [item.id for item in group]
+        if len(set(ids)) != len(ids):
+            raise _corrupt("catalog", "has two types with one id")
+
+
+def _verify_entity(item: EntityType, path: str, ends: frozenset[str]) -> None:
+    if not _ID.fullmatch(item.id):
+        raise _corrupt(f"{path}.id", "is not an id")
+    _verify_names(f"{path}.properties", [prop.name for prop in item.properties])
+    ids = {prop.id for prop in item.properties}
+    if len(ids) != len(item.properties) or any(
+        not 0 < number < item.next_property_id for number in ids
+    ):
+        raise _corrupt(f"{path}.properties", "have ids that cannot be")
+    known = ends.union(prop.name for prop in item.properties)
+    for columns in (item.key, *item.uniques, *item.indexes):
+        if not known.issuperset(columns):
+            raise _corrupt(path, "has a constraint on an unknown property")
+
+
+def _verify_names(path: str, names: list[str]) -> None:
+    if any(left >= right for left, right in pairwise(names)):
+        raise _corrupt(path, "are not in the order of their names")

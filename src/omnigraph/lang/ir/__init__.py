@@ -1,0 +1,1 @@
+"""Compiled queries: frozen, typed, and complete without the catalog."""

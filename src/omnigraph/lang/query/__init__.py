@@ -1,0 +1,1 @@
+"""The `.gq` query language: text and catalog in, plans out."""

@@ -1,0 +1,90 @@
+"""What checking a query needs at every step: its names, and a place to report mistakes."""
+
+from __future__ import annotations
+
+from omnigraph.lang.ir import expr as ir
+from omnigraph.lang.query import ast
+from omnigraph.lang.query.codes import QueryCode
+from omnigraph.lang.query.scope import (
+    Names,
+    Scope,
+    Variable,
+    builtin_columns,
+    column_of,
+    entity_ref,
+)
+from omnigraph.lang.source import Diagnostics, Span, did_you_mean
+from omnigraph.lang.values import Base, ValueType
+
+
+class Context:
+    """The state of checking one query. Lookups answer None after they reported a mistake."""
+
+    __slots__ = ("found", "names")
+
+    def __init__(self, names: Names, found: Diagnostics) -> None:
+        """Work with the names of a query, reporting to `found`."""
+        self.names = names
+        self.found = found
+
+    def error(self, code: QueryCode, message: str, span: Span, hint: str | None = None) -> None:
+        """Report a mistake."""
+        self.found.error(code.value, message, span, hint)
+
+    def param(self, name: str) -> ir.Param | None:
+        """A reference to a declared parameter."""
+        kind = self.names.params.get(name)
+        if kind is None:
+            return None
+        self.names.used_params.add(name)
+        return ir.Param(name, kind)
+
+    def unbound(self, item: ast.Var, scope: Scope) -> None:
+        """Report a name that is neither a variable nor a parameter."""
+        known = [f"${name}" for name in (*scope.visible(), *self.names.params)]
+        hint = did_you_mean(f"${item.name}", known)
+        message = f"`${item.name}` is neither a bound variable nor a parameter"
+        self.error(QueryCode.UNBOUND, message, item.span, hint)
+
+    def entity(self, variable: Variable) -> ir.Entity:
+        """A whole entity as an object; blobs are read by a call of their own."""
+        entity = variable.entity
+        columns = [
+            ir.Column(item.name, item.type)
+            for item in entity.properties
+            if item.type.base is not Base.BLOB
+        ]
+        for column in columns:
+            variable.read(column)
+        fixed = builtin_columns(entity).values()
+        kind = ValueType(Base.ENTITY, nullable=variable.optional)
+        return ir.Entity(variable.key, entity_ref(entity), (*fixed, *columns), kind)
+
+    def property(self, item: ast.PropertyOf, scope: Scope, *, read: bool = True) -> ir.Prop | None:
+        """`$x.name`; without `read` the column is only named, as by a search over its index."""
+        variable = scope.find(item.var.name)
+        name = item.property.text
+        if variable is None:
+            if self.param(item.var.name) is not None:
+                message = f"the parameter `${item.var.name}` has no properties"
+                self.error(QueryCode.UNBOUND, message, item.span)
+            else:
+                self.unbound(item.var, scope)
+            return None
+        column = column_of(variable.entity, name)
+        if column is None:
+            entity = variable.entity
+            known = (*entity.property_by_name, *builtin_columns(entity))
+            message = f"{entity.kind} type `{entity.name}` has no property `{name}`"
+            hint = did_you_mean(name, known)
+            self.error(QueryCode.UNBOUND, message, item.property.span, hint)
+            return None
+        if column.type.base is Base.BLOB:
+            message = f"`${item.var.name}.{name}` is a Blob, which queries do not read"
+            hint = "blobs are read by their own call, with a range"
+            self.error(QueryCode.BLOB_READ, message, item.span, hint)
+            return None
+        if read:
+            variable.read(column)
+        kind = column.type.optional() if variable.optional else column.type
+        return ir.Prop(variable.key, column.name, kind)

@@ -1,0 +1,388 @@
+"""Insert, update and delete: syntax tree to typed operations."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from omnigraph.lang.catalog.model import EdgeType, Embed, EntityType, NodeType
+from omnigraph.lang.ir import expr as ir
+from omnigraph.lang.ir.ops import Assign, Cascade, DeleteOp, InsertOp, MutationOp, UpdateOp
+from omnigraph.lang.literal import Literal, LiteralKind
+from omnigraph.lang.query import ast
+from omnigraph.lang.query.codes import QueryCode
+from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.scope import ID, builtin_columns, column_of, entity_ref
+from omnigraph.lang.query.typing import (
+    assignable,
+    comparable,
+    fit,
+    fit_comparison,
+    literal_hint,
+    temporal_hint,
+)
+from omnigraph.lang.source import Span, did_you_mean
+from omnigraph.lang.values import Base, ValueType
+
+_ENDS = {"from": "src", "to": "dst"}
+
+
+class Mutations:
+    """Checks the statements of one query."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: Context) -> None:
+        """Check in this context."""
+        self.context = context
+
+    def check(self, body: ast.Mutation) -> tuple[MutationOp, ...]:
+        """Check every statement, and that the query only builds up or only tears down."""
+        deletes = [item for item in body.statements if isinstance(item, ast.Delete)]
+        if deletes and len(deletes) != len(body.statements):
+            message = "a query either deletes or inserts and updates, never both"
+            hint = "split it into two queries"
+            self.context.error(QueryCode.MIXED_MUTATION, message, deletes[0].span, hint)
+        ops = (self._statement(item) for item in body.statements)
+        return tuple(op for op in ops if op is not None)
+
+    def _statement(self, item: ast.Statement) -> MutationOp | None:
+        entity = self._type(item.type, item)
+        if entity is None:
+            return None
+        match item:
+            case ast.Insert():
+                return self._insert(item, entity)
+            case ast.Update():
+                return self._update(item, entity)
+            case ast.Delete():
+                return self._delete(item, entity)
+            case _:
+                assert_never(item)
+
+    def _type(self, name: ast.Name, item: ast.Statement) -> EntityType | None:
+        """The type a statement means; one name may stand for a node type and an edge type."""
+        catalog = self.context.names.catalog
+        node = catalog.node_by_name.get(name.text)
+        edge = catalog.edge_by_name.get(name.text)
+        if node is not None and edge is not None:
+            return edge if _names_ends(item) else node
+        found = node or edge
+        if found is None:
+            known = (*catalog.node_by_name, *catalog.edge_by_name)
+            message = f"unknown type `{name.text}`"
+            hint = did_you_mean(name.text, known)
+            self.context.error(QueryCode.MUTATION_TYPE, message, name.span, hint)
+        return found
+
+    # -- insert ----------------------------------------------------------------------------
+
+    def _insert(self, item: ast.Insert, entity: EntityType) -> InsertOp | None:
+        if not self._assigns_something(item.assignments, item.span):
+            return None
+        given = self._assigned(item.assignments, entity, inserting=True)
+        embeds = self._embeds(entity, item.assignments)
+        values = [*given.values()]
+        mentioned = {assignment.property.text for assignment in item.assignments}
+        for name in _ENDS if entity.kind == "edge" else ():
+            if name not in mentioned:
+                message = f"an edge needs both ends: `{name}` is missing"
+                self.context.error(QueryCode.MISSING_REQUIRED, message, item.type.span)
+        for declared in entity.properties:
+            if declared.name in mentioned:
+                continue
+            if declared.default is not None:
+                fitted = fit(declared.default, declared.type)
+                if isinstance(fitted, ir.Const):
+                    values.append(Assign(declared.name, fitted))
+            elif declared.type.nullable or declared.name in dict(embeds):
+                values.append(Assign(declared.name, ir.Const(None, declared.type.optional())))
+            else:
+                self._missing(item, declared.name, declared.embed)
+        catalog = self.context.names.catalog
+        ends = None
+        if isinstance(entity, EdgeType):
+            source, target = (
+                catalog.node_by_name[entity.source],
+                catalog.node_by_name[entity.target],
+            )
+            ends = (entity_ref(source), entity_ref(target))
+        key = tuple(_key_column(entity, name) for name in entity.key)
+        return InsertOp(entity_ref(entity), tuple(values), key, embeds, ends)
+
+    def _missing(self, item: ast.Insert, name: str, embed: Embed | None) -> None:
+        message = f"an insert into {item.type.text} needs the required property `{name}`"
+        hint = f"or give `{embed.source}`, from which it is computed" if embed else None
+        self.context.error(QueryCode.MISSING_REQUIRED, message, item.type.span, hint)
+
+    def _embeds(
+        self, entity: EntityType, assignments: tuple[ast.Assignment, ...]
+    ) -> tuple[tuple[str, Embed], ...]:
+        """Vectors left out whose source text is given: they are computed when the row is made."""
+        given = {item.property.text for item in assignments}
+        return tuple(
+            (declared.name, declared.embed)
+            for declared in entity.properties
+            if declared.embed is not None
+            and declared.name not in given
+            and declared.embed.source in given
+        )
+
+    # -- update and delete -----------------------------------------------------------------
+
+    def _update(self, item: ast.Update, entity: EntityType) -> UpdateOp | None:
+        if not self._assigns_something(item.assignments, item.span):
+            return None
+        given = self._assigned(item.assignments, entity, inserting=False)
+        reads: dict[str, ir.Column] = {}
+        where = self._where(item.where, entity, reads)
+        if where is None:
+            return None
+        return UpdateOp(entity_ref(entity), tuple(given.values()), where, _sorted(reads))
+
+    def _delete(self, item: ast.Delete, entity: EntityType) -> DeleteOp | None:
+        reads: dict[str, ir.Column] = {}
+        where = self._where(item.where, entity, reads)
+        if where is None:
+            return None
+        cascades: tuple[Cascade, ...] = ()
+        if isinstance(entity, NodeType):
+            cascades = tuple(
+                Cascade(entity_ref(edge), edge.source == entity.name, edge.target == entity.name)
+                for edge in self.context.names.catalog.edges_by_node[entity.name]
+            )
+        return DeleteOp(entity_ref(entity), where, _sorted(reads), cascades)
+
+    # -- assignments -----------------------------------------------------------------------
+
+    def _assigns_something(self, items: tuple[ast.Assignment, ...], span: Span) -> bool:
+        if items:
+            return True
+        self.context.error(QueryCode.MUTATION_TYPE, "nothing is assigned here", span)
+        return False
+
+    def _assigned(
+        self, items: tuple[ast.Assignment, ...], entity: EntityType, *, inserting: bool
+    ) -> dict[str, Assign]:
+        given: dict[str, Assign] = {}
+        seen: set[str] = set()
+        for item in items:
+            name = item.property.text
+            if name in seen:
+                message = f"`{name}` is assigned twice"
+                self.context.error(QueryCode.DUPLICATE_ASSIGNMENT, message, item.span)
+                continue
+            seen.add(name)
+            wanted = self._assignable(item, entity, inserting=inserting)
+            if wanted is None:
+                continue
+            value = self._value(item, wanted.type)
+            if value is not None:
+                given[name] = Assign(wanted.name, value)
+        return given
+
+    def _assignable(
+        self, item: ast.Assignment, entity: EntityType, *, inserting: bool
+    ) -> ir.Column | None:
+        """The column that an assignment sets, if it may."""
+        name = item.property.text
+        span = item.property.span
+        error = self.context.error
+        declared = entity.property_by_name.get(name)
+        if declared is None:
+            if entity.kind == "edge" and name in _ENDS:
+                if inserting:
+                    return ir.Column(_ENDS[name], ID)
+                message = "the ends of an edge cannot be changed"
+                error(QueryCode.IDENTITY_UPDATE, message, span, "delete it and insert another")
+                return None
+            message = f"{entity.kind} type `{entity.name}` has no property `{name}`"
+            hint = did_you_mean(name, entity.property_by_name)
+            if name == "id":
+                message, hint = "ids are derived from the key or generated", None
+            error(QueryCode.MUTATION_PROPERTY, message, span, hint)
+            return None
+        if not inserting and name in entity.key:
+            message = f"`{name}` is part of the key of {entity.name} and cannot be changed"
+            error(QueryCode.IDENTITY_UPDATE, message, span, "delete it and insert another")
+            return None
+        return ir.Column(declared.name, declared.type)
+
+    def _value(self, item: ast.Assignment, wanted: ValueType) -> ir.Expr | None:
+        """A value that is assigned to a column of this type."""
+        name, value = item.property.text, item.value
+        if isinstance(value, Literal):
+            fitted = fit(value, wanted)
+            if isinstance(fitted, ir.Const):
+                return fitted
+            message = f"property `{name}`: {fitted}"
+            hint = literal_hint(value, wanted)
+            self.context.error(QueryCode.LITERAL_MISMATCH, message, value.span, hint)
+            return None
+        given = self._given(value)
+        if given is None:
+            return None
+        if not assignable(given.type, wanted):
+            message = f"`{name}` is {wanted}, it cannot take {given.type}"
+            hint = temporal_hint(given.type, wanted)
+            self.context.error(QueryCode.INCOMPATIBLE, message, value.span, hint)
+            return None
+        return given
+
+    def _given(self, value: ast.Operand) -> ir.Param | ir.Now | None:
+        """A parameter or `now()`."""
+        if isinstance(value, ast.Call) and value.function.text == "now":
+            return ir.Now()
+        if isinstance(value, ast.Var):
+            param = self.context.param(value.name)
+            if param is None:
+                message = f"`${value.name}` is not a declared parameter"
+                hint = did_you_mean(value.name, self.context.names.params)
+                self.context.error(QueryCode.MUTATION_VARIABLE, message, value.span, hint)
+            return param
+        message = "a statement works with literals, parameters and now()"
+        self.context.error(QueryCode.MUTATION_VARIABLE, message, value.span)
+        return None
+
+    # -- conditions ------------------------------------------------------------------------
+
+    def _where(
+        self, item: ast.Condition, entity: EntityType, reads: dict[str, ir.Column]
+    ) -> ir.Predicate | None:
+        match item:
+            case ast.Compare():
+                return self._compare(item, entity, reads)
+            case ast.IsNull(operand, negated):
+                prop = self._property(operand, entity, reads)
+                if prop is None:
+                    return None
+                return ir.Not(ir.IsNull(prop)) if negated else ir.IsNull(prop)
+            case ast.In():
+                return self._membership(item, entity, reads)
+            case ast.Predicate(call):
+                message = f"{call.function.text} cannot select what a statement changes"
+                self.context.error(QueryCode.INCOMPATIBLE, message, item.span)
+                return None
+            case ast.Not(inner):
+                checked = self._where(inner, entity, reads)
+                return None if checked is None else ir.Not(checked)
+            case ast.And(items) | ast.Or(items):
+                parts = [self._where(part, entity, reads) for part in items]
+                kept = tuple(part for part in parts if part is not None)
+                if len(kept) != len(parts):
+                    return None
+                return ir.And(kept) if isinstance(item, ast.And) else ir.Or(kept)
+            case _:
+                assert_never(item)
+
+    def _property(
+        self, item: ast.Operand, entity: EntityType, reads: dict[str, ir.Column]
+    ) -> ir.Prop | None:
+        """The property on the left of a comparison."""
+        if not isinstance(item, ast.Bare):
+            message = "the left side of a condition is a property: `where name = $name`"
+            self.context.error(QueryCode.MUTATION_PROPERTY, message, item.span)
+            return None
+        column = column_of(entity, item.name)
+        if column is None:
+            known = (*entity.property_by_name, *builtin_columns(entity))
+            message = f"{entity.kind} type `{entity.name}` has no property `{item.name}`"
+            hint = did_you_mean(item.name, known)
+            self.context.error(QueryCode.MUTATION_PROPERTY, message, item.span, hint)
+            return None
+        if column.type.base is Base.BLOB:
+            message = f"`{item.name}` is a Blob and cannot be part of a condition"
+            self.context.error(QueryCode.MUTATION_PROPERTY, message, item.span)
+            return None
+        reads[column.name] = column
+        return ir.Prop("", column.name, column.type)
+
+    def _compare(
+        self, item: ast.Compare, entity: EntityType, reads: dict[str, ir.Column]
+    ) -> ir.Predicate | None:
+        if item.op in (ast.CompareOp.CONTAINS, ast.CompareOp.STARTS_WITH):
+            message = f"`{item.op}` cannot select what a statement changes"
+            hint = "match the ids with a query first"
+            self.context.error(QueryCode.INCOMPATIBLE, message, item.span, hint)
+            return None
+        prop = self._property(item.left, entity, reads)
+        if prop is None:
+            return None
+        right = self._compared(item.right, prop)
+        return None if right is None else ir.Compare(ir.CompareOp(item.op.value), prop, right)
+
+    def _compared(self, item: ast.Operand, prop: ir.Prop) -> ir.Expr | None:
+        """The right side of a comparison with a property."""
+        error = self.context.error
+        if not prop.type.is_scalar:
+            message = f"`{prop.column}` is {prop.type}, which has no comparison here"
+            error(QueryCode.INCOMPATIBLE, message, item.span)
+            return None
+        if isinstance(item, Literal):
+            if item.kind is LiteralKind.NULL:
+                hint = f"write `{prop.column} is null`"
+                error(QueryCode.INCOMPATIBLE, "nothing compares with null", item.span, hint)
+                return None
+            fitted = fit_comparison(item, prop.type)
+            if isinstance(fitted, ir.Const):
+                return fitted
+            message = f"property `{prop.column}`: {fitted}"
+            error(QueryCode.LITERAL_MISMATCH, message, item.span, literal_hint(item, prop.type))
+            return None
+        given = self._given(item)
+        if given is not None and not comparable(given.type, prop.type):
+            message = f"`{prop.column}` is {prop.type}, it cannot compare with {given.type}"
+            error(QueryCode.INCOMPATIBLE, message, item.span, temporal_hint(given.type, prop.type))
+            return None
+        return given
+
+    def _membership(
+        self, item: ast.In, entity: EntityType, reads: dict[str, ir.Column]
+    ) -> ir.Predicate | None:
+        prop = self._property(item.operand, entity, reads)
+        if prop is None:
+            return None
+        found: ir.Predicate
+        if item.container is not None:
+            given = self._given(item.container)
+            if given is None:
+                return None
+            if not given.type.is_list or not comparable(given.type.element(), prop.type):
+                message = f"`{prop.column}` is {prop.type}, it cannot be in {given.type}"
+                self.context.error(QueryCode.INCOMPATIBLE, message, item.container.span)
+                return None
+            found = ir.Contains(given, prop)
+        else:
+            items = [self._compared(part, prop) for part in item.items]
+            kept = tuple(part for part in items if part is not None)
+            if len(kept) != len(items):
+                return None
+            found = ir.OneOf(prop, kept)
+        return ir.Not(found) if item.negated else found
+
+
+def _names_ends(item: ast.Statement) -> bool:
+    """Does a statement speak of the ends that only an edge has?"""
+    if isinstance(item, ast.Insert):
+        return any(part.property.text in _ENDS for part in item.assignments)
+    return _condition_names_ends(item.where)
+
+
+def _condition_names_ends(item: ast.Condition) -> bool:
+    match item:
+        case ast.And(items) | ast.Or(items):
+            return any(_condition_names_ends(part) for part in items)
+        case ast.Not(inner):
+            return _condition_names_ends(inner)
+        case ast.Compare(ast.Bare(name)) | ast.IsNull(ast.Bare(name)) | ast.In(ast.Bare(name)):
+            return name in _ENDS
+        case _:
+            return False
+
+
+def _key_column(entity: EntityType, name: str) -> ir.Column:
+    declared = entity.property_by_name.get(name)
+    return ir.Column(name, declared.type if declared is not None else ID)
+
+
+def _sorted(reads: dict[str, ir.Column]) -> tuple[ir.Column, ...]:
+    return tuple(reads[name] for name in sorted(reads))

@@ -1,0 +1,237 @@
+"""`return`, `order`, `limit`, `offset`: what comes out of a reading query, in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.lang.ir import expr as ir
+from omnigraph.lang.ir.ops import Output, SortKey
+from omnigraph.lang.literal import Literal
+from omnigraph.lang.query import ast
+from omnigraph.lang.query.codes import QueryCode
+from omnigraph.lang.query.conditions import RANKINGS
+from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.expressions import Expressions, Place
+from omnigraph.lang.query.scope import Scope
+from omnigraph.lang.source import Span, did_you_mean
+from omnigraph.lang.values import INT_RANGES, INTEGERS, Base, ValueType
+
+_BOUND = ValueType(Base.I64)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The checked tail of a reading query."""
+
+    outputs: tuple[Output, ...]
+    grouped: bool
+    ranking: ir.Ranking | None
+    order: tuple[SortKey, ...]
+    limit: ir.Const | ir.Param | None
+    offset: ir.Const | ir.Param | None
+
+
+class ResultClauses:
+    """Checks the tail of one query."""
+
+    __slots__ = ("body", "context", "exprs", "scope")
+
+    def __init__(self, body: ast.Read, scope: Scope, context: Context, exprs: Expressions) -> None:
+        """Check this body; `scope` holds everything its match binds."""
+        self.body = body
+        self.scope = scope
+        self.context = context
+        self.exprs = exprs
+
+    def check(self) -> Results:
+        """Check all clauses; what is wrong is reported and left out."""
+        outputs, spans = self._outputs()
+        grouped = any(isinstance(item.expr, ir.Aggregate) for item in outputs)
+        if grouped:
+            self._check_groups(outputs, spans)
+        if self.body.distinct:
+            self._check_distinct(outputs, spans)
+        limit = self._bound(self.body.limit, "limit")
+        offset = self._bound(self.body.offset, "offset")
+        ranking, order = self._order(outputs, grouped=grouped)
+        self._check_rrf(outputs, spans, ranking)
+        return Results(outputs, grouped, ranking, order, limit, offset)
+
+    # -- return ----------------------------------------------------------------------------
+
+    def _outputs(self) -> tuple[tuple[Output, ...], list[Span]]:
+        outputs: list[Output] = []
+        spans: list[Span] = []
+        taken: set[str] = set()
+        for item in self.body.returns:
+            value = self.exprs.operand(item.expr, self.scope, Place.RETURN)
+            if value is None:
+                continue
+            name = item.alias.text if item.alias is not None else column_name(item.expr)
+            if name in taken:
+                message = f"two columns are named `{name}`"
+                hint = "give one another name: `... as other`"
+                self.context.error(QueryCode.DUPLICATE_COLUMN, message, item.span, hint)
+                continue
+            taken.add(name)
+            outputs.append(Output(name, value))
+            spans.append(item.span)
+        return tuple(outputs), spans
+
+    def _check_groups(self, outputs: tuple[Output, ...], spans: list[Span]) -> None:
+        for item, span in zip(outputs, spans, strict=True):
+            if isinstance(item.expr, ir.Aggregate | ir.Entity):
+                continue
+            if isinstance(item.expr, ir.Prop) and item.type.base is not Base.VECTOR:
+                continue
+            message = "beside an aggregate, only properties and variables can be returned"
+            self.context.error(QueryCode.GROUPING, message, span)
+
+    def _check_distinct(self, outputs: tuple[Output, ...], spans: list[Span]) -> None:
+        for item, span in zip(outputs, spans, strict=True):
+            if item.type.base is Base.VECTOR:
+                message = "vectors cannot be compared, so they cannot be distinct"
+                self.context.error(QueryCode.DISTINCT_ORDER, message, span)
+
+    def _check_rrf(
+        self, outputs: tuple[Output, ...], spans: list[Span], ranking: ir.Ranking | None
+    ) -> None:
+        """The score of a fusion exists only for the fusion that orders the rows."""
+        for item, span in zip(outputs, spans, strict=True):
+            if isinstance(item.expr, ir.Rrf) and item.expr != ranking:
+                message = "rrf can be returned only when the rows are ordered by it"
+                self.context.error(QueryCode.RRF, message, span, "add it to `order`")
+
+    # -- order -----------------------------------------------------------------------------
+
+    def _order(
+        self, outputs: tuple[Output, ...], *, grouped: bool
+    ) -> tuple[ir.Ranking | None, tuple[SortKey, ...]]:
+        ranking: ir.Ranking | None = None
+        keys: list[SortKey] = []
+        for place, item in enumerate(self.body.order):
+            resolved = self._order_expr(item.expr, outputs)
+            if resolved is None:
+                continue
+            column, value = resolved
+            if isinstance(value, ir.Nearest | ir.Bm25 | ir.Rrf):
+                if self._check_ranking(item, value, place, grouped=grouped):
+                    ranking = value
+                continue
+            if self._check_key(item, value, column, grouped=grouped):
+                descending = item.direction is ast.Direction.DESC
+                keys.append(SortKey(column, value, descending))
+        return ranking, tuple(keys)
+
+    def _order_expr(
+        self, item: ast.Operand, outputs: tuple[Output, ...]
+    ) -> tuple[int | None, ir.Expr] | None:
+        """The expression behind an order key, and the column that returns it."""
+        if isinstance(item, ast.Bare):
+            names = [output.name for output in outputs]
+            if item.name not in names:
+                message = f"no returned column is named `{item.name}`"
+                hint = did_you_mean(item.name, names)
+                self.context.error(QueryCode.UNBOUND, message, item.span, hint)
+                return None
+            index = names.index(item.name)
+            return index, outputs[index].expr
+        value = self.exprs.operand(item, self.scope, Place.RETURN)
+        if value is None:
+            return None
+        for index, output in enumerate(outputs):
+            if output.expr == value:
+                return index, value
+        return None, value
+
+    def _check_ranking(
+        self, item: ast.OrderKey, value: ir.Ranking, place: int, *, grouped: bool
+    ) -> bool:
+        error = self.context.error
+        before = self.context.found.errors
+        if place > 0:
+            message = "a ranking is the first order key"
+            error(QueryCode.RANKING_ORDER, message, item.span, "later keys break its ties")
+        if grouped:
+            error(QueryCode.GROUPING, "a ranking orders rows, not groups", item.span)
+        against = ast.Direction.DESC if isinstance(value, ir.Nearest) else ast.Direction.ASC
+        if item.direction is against:
+            message = f"a ranking gives the best first, it cannot be `{against}`"
+            error(QueryCode.RANKING_ORDER, message, item.span)
+        if self.body.limit is None:
+            hint = "add `limit 10`"
+            if isinstance(value, ir.Nearest):
+                message = "ordering by nearest needs a limit"
+                error(QueryCode.NEAREST_NEEDS_LIMIT, message, item.span, hint)
+            elif isinstance(value, ir.Rrf):
+                error(QueryCode.RRF, "ordering by rrf needs a limit", item.span, hint)
+        return self.context.found.errors == before
+
+    def _check_key(
+        self, item: ast.OrderKey, value: ir.Expr, column: int | None, *, grouped: bool
+    ) -> bool:
+        error = self.context.error
+        if column is None and isinstance(value, ir.Const | ir.Param | ir.Now):
+            error(QueryCode.INCOMPATIBLE, "ordering by a constant orders nothing", item.span)
+            return False
+        if not value.type.is_scalar:
+            message = f"rows cannot be ordered by {value.type.required()}"
+            hint = None
+            if isinstance(value, ir.Entity):
+                message = f"rows cannot be ordered by a whole {value.entity.name}"
+                hint = "order by one of its properties, or by its id"
+            error(QueryCode.INCOMPATIBLE, message, item.span, hint)
+            return False
+        if column is None and isinstance(value, ir.Aggregate) and not grouped:
+            error(QueryCode.GROUPING, "return the aggregate to order by it", item.span)
+            return False
+        if column is None and grouped:
+            message = "a grouped query can only be ordered by what it returns"
+            error(QueryCode.GROUPING, message, item.span, "return it, or order by another key")
+            return False
+        if column is None and self.body.distinct:
+            message = "distinct rows can only be ordered by what they return"
+            error(QueryCode.DISTINCT_ORDER, message, item.span)
+            return False
+        return True
+
+    # -- limit and offset ------------------------------------------------------------------
+
+    def _bound(self, item: Literal | ast.Var | None, word: str) -> ir.Const | ir.Param | None:
+        if item is None:
+            return None
+        if isinstance(item, Literal):
+            if isinstance(item.value, int) and item.value <= INT_RANGES[Base.I64][1]:
+                return ir.Const(item.value, _BOUND)
+            message = f"the {word} is out of range"
+            self.context.error(QueryCode.BOUND_TYPE, message, item.span)
+            return None
+        param = self.context.param(item.name)
+        if param is None:
+            message = f"`${item.name}` is not a parameter"
+            hint = did_you_mean(item.name, self.context.names.params)
+            self.context.error(QueryCode.UNBOUND, message, item.span, hint)
+            return None
+        if param.type.base not in INTEGERS or param.type.is_list or param.type.nullable:
+            message = f"{word} takes a required integer parameter, `${item.name}` is {param.type}"
+            self.context.error(QueryCode.BOUND_TYPE, message, item.span)
+            return None
+        return param
+
+
+def column_name(item: ast.Operand) -> str:
+    """The name of a result column without an alias: the same in results, lint and explain."""
+    match item:
+        case ast.PropertyOf(var, name):
+            return f"{var.name}.{name.text}"
+        case ast.Var(name):
+            return name
+        case ast.Call(function, args, distinct) if function.text not in RANKINGS:
+            inner = ", ".join(column_name(arg) for arg in args)
+            if not args:
+                return function.text
+            return f"{function.text}({'distinct ' if distinct else ''}{inner})"
+        case ast.Call(function):
+            return function.text
+        case _:
+            return "literal"

@@ -1,0 +1,237 @@
+"""Constraints of node and edge types, from bodies and from marks behind properties alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from omnigraph.lang.catalog.identity import ENDS
+from omnigraph.lang.catalog.model import Check, Range
+from omnigraph.lang.literal import LiteralKind
+from omnigraph.lang.schema.ast import (
+    CheckConstraint,
+    ColumnConstraint,
+    Member,
+    Name,
+    PropertyDecl,
+    RangeConstraint,
+)
+from omnigraph.lang.schema.check_annotations import OwnerKind
+from omnigraph.lang.schema.pattern import pattern_fault
+from omnigraph.lang.schema.scope import Draft, Scope
+from omnigraph.lang.values import INTEGERS, NUMERIC, Base, ValueType
+
+
+@dataclass(slots=True)
+class Rules:
+    """The constraints of one type; columns in the order of their names, ends first."""
+
+    key: tuple[str, ...] = ()
+    uniques: set[tuple[str, ...]] = field(default_factory=set)
+    indexes: set[tuple[str, ...]] = field(default_factory=set)
+    ranges: dict[str, Range] = field(default_factory=dict)
+    checks: set[tuple[str, str]] = field(default_factory=set)
+
+    def sorted_checks(self) -> tuple[Check, ...]:
+        """The checks in a fixed order."""
+        return tuple(Check(property=name, pattern=text) for name, text in sorted(self.checks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    name: str
+    kind: OwnerKind
+    drafts: dict[str, Draft]
+    scope: Scope
+
+
+def resolve_constraints(
+    members: tuple[Member, ...],
+    drafts: dict[str, Draft],
+    owner: str,
+    kind: OwnerKind,
+    scope: Scope,
+) -> Rules:
+    """Check the constraints of a type against its properties."""
+    place = _Owner(owner, kind, drafts, scope)
+    rules = Rules()
+    keyed = False
+    for item, from_body in _column_constraints(members, drafts):
+        if item.rule == "key":
+            if keyed:
+                message = f"`{owner}` has a `@key` already"
+                hint = "a key of several properties is written `@key(a, b)` in the body"
+                scope.error("S401", message, item.span, hint)
+                continue
+            keyed = True
+        columns = _columns(item, place, from_body=from_body)
+        if item.rule == "key":
+            rules.key = columns
+        elif item.rule == "unique":
+            rules.uniques.add(columns)
+        if item.rule != "unique":
+            rules.indexes.add(columns)
+    for member in members:
+        if isinstance(member, RangeConstraint):
+            _range(member, place, rules)
+        elif isinstance(member, CheckConstraint):
+            _check(member, place, rules)
+    return rules
+
+
+def _column_constraints(
+    members: tuple[Member, ...], drafts: dict[str, Draft]
+) -> Iterator[tuple[ColumnConstraint, bool]]:
+    """All of @key, @unique and @index, with a flag for those from the body."""
+    for draft in drafts.values():
+        for rule, span in draft.marks.items():
+            column = Name(draft.decl.name.text, span)
+            if rule == "key":
+                yield ColumnConstraint("key", (column,), span), False
+            elif rule == "unique":
+                yield ColumnConstraint("unique", (column,), span), False
+            else:
+                yield ColumnConstraint("index", (column,), span), False
+    for member in members:
+        if isinstance(member, ColumnConstraint):
+            yield member, True
+
+
+def _columns(item: ColumnConstraint, place: _Owner, *, from_body: bool) -> tuple[str, ...]:
+    """Check the columns of a constraint and put them into their order."""
+    names: set[str] = set()
+    for column in item.columns:
+        if column.text in names:
+            message = f"`@{item.rule}` names `{column.text}` twice"
+            place.scope.error("S414", message, column.span)
+        names.add(column.text)
+        if place.kind == "edge" and column.text in ENDS:
+            continue
+        draft = _find(column, item.rule, place)
+        if draft is not None and draft.type is not None:
+            _check_column(item.rule, column, draft.type, place, from_body=from_body)
+    ends: tuple[str, ...] = ()
+    if place.kind == "edge":
+        ends = tuple(end for end in ENDS if end in names)
+        if item.rule == "key" and len(ends) < 2:
+            message = f"the key of the edge `{place.name}` needs both of its ends"
+            others = ", ".join(sorted(names.difference(ENDS)))
+            form = f"@key(src, dst, {others})" if others else "@key(src, dst)"
+            place.scope.error("S413", message, item.span, f"write `{form}`")
+    return ends + tuple(sorted(names.difference(ends)))
+
+
+def _find(column: Name, rule: str, place: _Owner) -> Draft | None:
+    draft = place.drafts.get(column.text)
+    if draft is None:
+        message = f"`@{rule}` names `{column.text}`, which is not a property of `{place.name}`"
+        hint: str | None = f"to mark one property, write `@{rule}` behind it without parentheses"
+        if rule in ("range", "check"):
+            hint = None
+        elif place.kind == "node" and column.text in ENDS:
+            hint = "only edges have the ends `src` and `dst`"
+        place.scope.unknown(
+            "S402", message, column.span, word=column.text, known=place.drafts, hint=hint
+        )
+    return draft
+
+
+def _check_column(
+    rule: str, column: Name, of_type: ValueType, place: _Owner, *, from_body: bool
+) -> None:
+    label = f"`{place.name}.{column.text}`"
+    if rule == "key" and of_type.nullable:
+        message = f"{label} is part of the key, so it cannot be nullable"
+        place.scope.error("S403", message, column.span, "remove the `?`")
+    if rule == "index":
+        # A vector has an index of its own kind; a list or a Blob has none.
+        if of_type.is_list or of_type.base is Base.BLOB:
+            message = f"{label} is a {of_type.required()}, which cannot be indexed"
+            place.scope.error("S406", message, column.span)
+        return
+    if of_type.is_scalar:
+        return
+    if rule == "unique":
+        # Graphs made before this rule existed keep what they declared.
+        if not (place.scope.accepted and from_body):
+            message = f"{label} is a {of_type.required()}, which cannot be unique"
+            place.scope.error("S405", message, column.span)
+        return
+    message = f"{label} is a {of_type.required()}, which cannot be part of a key"
+    place.scope.error("S404", message, column.span)
+
+
+def _range(item: RangeConstraint, place: _Owner, rules: Rules) -> None:
+    if place.kind == "edge":
+        message = f"`{place.name}` is an edge, `@range` is for nodes"
+        place.scope.error("S412", message, item.span)
+        return
+    draft = _find(item.property, "range", place)
+    if draft is None or draft.type is None:
+        return
+    name = item.property.text
+    if draft.type.base not in NUMERIC or draft.type.is_list:
+        message = f"`{place.name}.{name}` is a {draft.type.required()}, `@range` is for numbers"
+        place.scope.error("S407", message, item.property.span)
+        return
+    if name in rules.ranges:
+        message = f"`{place.name}.{name}` has a `@range` already"
+        place.scope.error("S409", message, item.span)
+        return
+    whole = draft.type.base in INTEGERS
+    low = _bound(item.low, whole=whole, up=True)
+    high = _bound(item.high, whole=whole, up=False)
+    if low is not None and high is not None and low > high:
+        message = f"no value of `{place.name}.{name}` is between {item.low} and {item.high}"
+        place.scope.error("S408", message, item.span, "the lower bound comes first")
+        return
+    rules.ranges[name] = Range(property=name, low=low, high=high)
+    _check_default_in_range(draft, rules.ranges[name], place)
+
+
+def _bound(value: int | float | None, *, whole: bool, up: bool) -> int | float | None:
+    """A bound in the kind of its property: an I32 above 0.5 is an I32 from 1 on."""
+    if value is None:
+        return None
+    if not whole:
+        return float(value)
+    return math.ceil(value) if up else math.floor(value)
+
+
+def _check_default_in_range(draft: Draft, bounds: Range, place: _Owner) -> None:
+    if draft.default is None or draft.default.kind not in (LiteralKind.INT, LiteralKind.FLOAT):
+        return
+    value = draft.default.value
+    if not isinstance(value, int | float):
+        return
+    below = bounds.low is not None and value < bounds.low
+    above = bounds.high is not None and value > bounds.high
+    if below or above:
+        message = f"the default {value} is outside the `@range` of `{bounds.property}`"
+        place.scope.error("S527", message, draft.default_span)
+
+
+def _check(item: CheckConstraint, place: _Owner, rules: Rules) -> None:
+    if place.kind == "edge":
+        message = f"`{place.name}` is an edge, `@check` is for nodes"
+        place.scope.error("S412", message, item.span)
+        return
+    fault = pattern_fault(item.pattern)
+    if fault is not None:
+        message = f"the pattern cannot be used: {fault}"
+        place.scope.error("S411", message, item.pattern_span)
+    draft = _find(item.property, "check", place)
+    if draft is None or draft.type is None:
+        return
+    if draft.type.base is not Base.STRING or draft.type.is_list:
+        label = f"`{place.name}.{item.property.text}`"
+        message = f"{label} is a {draft.type.required()}, `@check` is for a String"
+        place.scope.error("S410", message, item.property.span)
+        return
+    rules.checks.add((item.property.text, item.pattern))
+
+
+def properties_of(members: tuple[Member, ...]) -> Iterator[PropertyDecl]:
+    """The properties among the members of a body."""
+    return (member for member in members if isinstance(member, PropertyDecl))

@@ -1,0 +1,107 @@
+"""Settings: plain values that a file or the environment may choose.
+
+This module only judges values. Reading files and the environment is left to the command line and
+the server, which say where each value came from; things that a test swaps, such as clocks and
+stores, are components and do not belong here. A setting appears together with the code that obeys
+it, and each one is a bound or a trade-off, never a switch between two behaviours.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Self
+
+from omnigraph.errors import Code, InvalidInput, JsonValue
+
+__all__ = ["Settings"]
+
+_BOUNDS: Final = "bounds"
+
+
+def _bounded(default: int, least: int, most: int) -> Any:
+    return field(default=default, metadata={_BOUNDS: (least, most)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set, valid at birth.
+
+    Attributes:
+        source_bytes_max: The longest schema or query text that is read, in bytes of UTF-8. Keeps
+            a mistyped path to a data file from being fed to the compiler.
+        diagnostics_max: How many findings one answer lists. The count of the rest is still told.
+    """
+
+    source_bytes_max: int = _bounded(4 * 1024 * 1024, 1, 1 << 30)
+    diagnostics_max: int = _bounded(100, 1, 100_000)
+
+    def __post_init__(self) -> None:
+        problems = [
+            problem
+            for item in fields(self)
+            if (problem := _problem(item.name, getattr(self, item.name), item.metadata[_BOUNDS]))
+        ]
+        if problems:
+            raise _invalid(problems, origin=None)
+
+    @classmethod
+    def from_mapping(
+        cls, values: Mapping[str, object], *, origin: str, base: Self | None = None
+    ) -> Self:
+        """Lay values over ``base`` (or the defaults); numbers may come as text.
+
+        Args:
+            values: The chosen values by name. Unknown names are errors.
+            origin: Where they were found, for the message: a file, a variable, a flag.
+            base: What they are laid over.
+
+        Raises:
+            InvalidInput: Naming every problem, not only the first.
+        """
+        bounds = {item.name: item.metadata[_BOUNDS] for item in fields(cls)}
+        problems: list[dict[str, JsonValue]] = []
+        chosen: dict[str, Any] = {}
+        for name, raw in values.items():
+            if name not in bounds:
+                problems.append(_unknown(name, list(bounds)))
+                continue
+            value = _number(raw)
+            if problem := _problem(name, value, bounds[name]):
+                problems.append(problem)
+            chosen[name] = value
+        if problems:
+            raise _invalid(problems, origin=origin)
+        return replace(base if base is not None else cls(), **chosen)
+
+
+def _number(raw: object) -> object:
+    if isinstance(raw, str) and raw.strip().isascii() and raw.strip().isdigit():
+        return int(raw)
+    return raw
+
+
+def _problem(name: str, value: object, bounds: tuple[int, int]) -> dict[str, JsonValue] | None:
+    least, most = bounds
+    # A bool is an int to Python, and never one that somebody meant as a bound.
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return None
+    return {
+        "setting": name,
+        "message": f"{name} must be a whole number from {least} to {most}, not {value!r}",
+    }
+
+
+def _unknown(name: str, known: list[str]) -> dict[str, JsonValue]:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+    return {
+        "setting": name,
+        "message": f"there is no setting {name!r}{hint}",
+        "suggestion": close[0] if close else None,
+    }
+
+
+def _invalid(problems: list[dict[str, JsonValue]], *, origin: str | None) -> InvalidInput:
+    text = "; ".join(str(problem["message"]) for problem in problems)
+    where = f"{origin}: " if origin else ""
+    return InvalidInput(Code.SETTINGS_INVALID, where + text, origin=origin, problems=problems)

@@ -1,0 +1,96 @@
+"""Validated text values: names and identifiers that the layers pass around.
+
+Each is a ``str`` that has been checked once, at birth, so nobody checks it again: it sorts, hashes
+and serialises as text, while the type checker still refuses an unchecked string in its place.
+"""
+
+import re
+from typing import Final, Self
+
+from omnigraph.errors import Code, InvalidInput
+
+__all__ = ["MAIN", "ULID", "Actor", "BranchName", "CommitId"]
+
+# 48 bits of time and 80 of chance in Crockford's base 32, without I, L, O and U.
+ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+# Lance keeps one file per branch, named by the URL-encoded branch with an extension. A slash takes
+# three bytes there and file names end at 255, so this is what always fits.
+_BRANCH_CHARS_MAX: Final = 120
+_ACTOR_CHARS_MAX: Final = 256
+
+
+class BranchName(str):
+    """The name of a branch: segments of letters, digits, ``.``, ``-`` and ``_`` between slashes.
+
+    Only ASCII: two spellings of one accented letter would be two branches on one file system and
+    one branch on another. Names that begin with two underscores belong to the system.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        """Trim and check the text."""
+        name = text.strip()
+        if fault := _branch_fault(name):
+            raise InvalidInput(Code.NAME_INVALID, f"branch name {text!r} {fault}", name=text)
+        return super().__new__(cls, name)
+
+
+def _branch_fault(name: str) -> str | None:
+    if not name:
+        return "is empty"
+    if len(name) > _BRANCH_CHARS_MAX:
+        return f"is longer than {_BRANCH_CHARS_MAX} characters"
+    if name.startswith("__"):
+        return "begins with '__', which is reserved"
+    if name.startswith("/") or name.endswith("/") or "//" in name:
+        return "has an empty segment: slashes stand between segments"
+    for segment in name.split("/"):
+        if not _SEGMENT.fullmatch(segment):
+            return (
+                f"has the segment {segment!r}: use ASCII letters, digits, '.', '-', '_', "
+                "and no '.' at either end"
+            )
+        # Both are refused by the storage engine, too late and with a puzzling message.
+        if ".." in segment or segment.endswith(".lock"):
+            return f"has the segment {segment!r}: '..' and '.lock' are reserved"
+    return None
+
+
+class CommitId(str):
+    """The identifier of a commit: a ULID in its canonical upper-case spelling."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        """Check the text."""
+        if not ULID.fullmatch(text):
+            raise InvalidInput(Code.NAME_INVALID, f"{text!r} is not a commit id", name=text)
+        return super().__new__(cls, text)
+
+
+class Actor(str):
+    """Who performs an operation. Free text on one line; never interpreted, only recorded."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        """Trim and check the text."""
+        name = text.strip()
+        if not name or len(name) > _ACTOR_CHARS_MAX or not name.isprintable():
+            raise InvalidInput(
+                Code.NAME_INVALID,
+                f"an actor is 1 to {_ACTOR_CHARS_MAX} printable characters",
+                name=text,
+            )
+        return super().__new__(cls, name)
+
+    @property
+    def is_system(self) -> bool:
+        """Whether the name belongs to the system itself, such as recovery."""
+        return self.startswith("omnigraph:")
+
+
+MAIN: Final = BranchName("main")

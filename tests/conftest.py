@@ -1,0 +1,16 @@
+"""Settings that every test shares. Fixtures live beside the tests that use them."""
+
+from hypothesis import HealthCheck, settings
+
+# Reproducible: the same examples on every run, so a red test is about the change and not the day.
+# No deadline: tests never judge speed.
+settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
+# For the night: new examples each time, many more of them.
+settings.register_profile(
+    "deep",
+    deadline=None,
+    max_examples=5_000,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("default")

@@ -1,0 +1,138 @@
+"""House rules that no linter knows."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+MODULE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 90
+CONFTEST_LINES_MAX = 150
+
+# Spelled in pieces, or this file would break its own rules.
+MARKERS = ("TO" + "DO", "FIX" + "ME", "XX" + "X:")
+REGISTRY_HOSTS = ("pypi" + ".org", "python" + "hosted.org", "anaconda" + ".org", "npmjs" + ".com")
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".lock", ".txt", ".cfg", ".ini", ".yaml", ".yml", ".json"}
+
+
+def tracked() -> Iterator[Path]:
+    """Every file of the project; without git, every file that is not a cache or an environment."""
+    git = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        answer = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
+        paths = [ROOT / name for name in answer.stdout.split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = [
+            path
+            for path in ROOT.rglob("*")
+            if not any(
+                part.startswith(".") and part != ".ci" for part in path.parts[len(ROOT.parts) :]
+            )
+        ]
+    yield from (path for path in paths if path.is_file())
+
+
+def text_files() -> list[Path]:
+    return [
+        path
+        for path in tracked()
+        if path.suffix in TEXT_SUFFIXES or path.name in {"Makefile", "run", "LICENSE"}
+    ]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module", params=SOURCES, ids=name)
+def module(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def test_modules_are_short(module: Path) -> None:
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= MODULE_LINES_MAX
+
+
+def test_functions_are_short(module: Path) -> None:
+    long = [
+        f"{node.name}: {lines} lines"
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
+    ]
+    assert long == []
+
+
+def test_modules_say_what_they_own(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+
+
+def test_imports_are_absolute(module: Path) -> None:
+    relative = [
+        node.lineno
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
+def test_the_core_is_synchronous(module: Path) -> None:
+    """The server moves calls to threads; there are no asynchronous twins to keep in step."""
+    if "server" in module.relative_to(ROOT / "src").parts:
+        return
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    assert not any(isinstance(node, ast.AsyncFunctionDef) for node in ast.walk(tree))
+
+
+def test_the_compiler_opens_and_prints_nothing(module: Path) -> None:
+    """The import contracts cannot see built-ins."""
+    if "lang" not in module.relative_to(ROOT / "src").parts:
+        return
+    calls = [
+        f"{node.func.id}, line {node.lineno}"
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"open", "print", "input", "exec", "eval", "__import__"}
+    ]
+    assert calls == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    left = [
+        f"{name(path)}: {marker}"
+        for path in text_files()
+        for marker in MARKERS
+        if path.suffix in {".py", ".md", ".toml"} and marker in path.read_text(encoding="utf-8")
+    ]
+    assert left == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    """Where packages come from is the business of whoever installs."""
+    naming = [
+        f"{name(path)}: {host}"
+        for path in text_files()
+        for host in REGISTRY_HOSTS
+        if host in path.read_text(encoding="utf-8", errors="replace")
+    ]
+    assert naming == []
+
+
+def test_shared_fixtures_stay_few() -> None:
+    for path in (ROOT / "tests").rglob("conftest.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= CONFTEST_LINES_MAX, name(path)
+
+
+def test_the_lock_pins_and_hashes_everything() -> None:
+    text = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    pins = [line for line in lines if not line.startswith(" ")]
+    assert all("==" in line and line.endswith("\\") for line in pins)
+    assert all(line.strip().startswith("--hash=sha256:") for line in lines if line not in pins)
+    assert "://" not in text
