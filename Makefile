@@ -51,12 +51,16 @@ fmt: $(READY) ## Format the code and apply safe lint fixes
 	@$(BIN)/ruff format $(CHECKED)
 
 .PHONY: bench
-bench: $(READY) ## Measure, and compare with the recorded figures
+bench: $(READY) ## Measure, and compare with the targets
 	@$(BIN)/python -m bench
 
 .PHONY: corpus
 corpus: $(READY) ## Regenerate the expected answers of the language corpus; review the diff
 	@$(BIN)/python -m tests.corpus.regenerate
+
+.PHONY: docs
+docs: $(READY) ## Rewrite the pages that are made from the code
+	@$(BIN)/python -m tools.diagnostics
 
 .PHONY: lock
 lock: ## Resolve the dependencies anew into requirements/dev.lock
@@ -65,4 +69,4 @@ lock: ## Resolve the dependencies anew into requirements/dev.lock
 .PHONY: clean
 clean: ## Remove the environment and every cache
 	@rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
-	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -61,11 +61,11 @@ class Layout:
 
     def holds_comment(self, span: Span) -> bool:
         """Is a comment still to be placed inside this span?"""
-        if self._next >= len(self._comments):
-            return False
-        return any(
-            span.start <= comment.span.start < span.end for comment in self._comments[self._next :]
-        )
+        for index in range(self._next, len(self._comments)):
+            start = self._comments[index].span.start
+            if start >= span.start:
+                return start < span.end
+        return False
 
     def fits(self, text: str) -> bool:
         """Does this text fit on one line here?"""

@@ -7,17 +7,20 @@ suggestions in hints. It never raises for bad user text by itself: parsers and c
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 from omnigraph.errors import Code, InvalidInput, JsonValue
 
 SOURCE_CHARS_MAX = 16 * 1024 * 1024
 DIAGNOSTICS_MAX = 100
 _CARET_LINE_MAX = 200
+_NEWLINE = re.compile("\n")
 _SUGGESTION_CHARS_MAX = 80
 
 
@@ -67,7 +70,7 @@ class Source:
         starts = self._line_starts
         if not starts:
             starts.append(0)
-            starts.extend(i + 1 for i, char in enumerate(self.text) if char == "\n")
+            starts.extend(match.end() for match in _NEWLINE.finditer(self.text))
         line = bisect_right(starts, min(offset, len(self.text)))
         return line, min(offset, len(self.text)) - starts[line - 1] + 1
 
@@ -158,7 +161,7 @@ def _render_one(source: Source, item: Diagnostic) -> str:
     shown = source.line(line)
     # A very long line is cut around the caret: the report must stay readable for any input.
     cut = max(0, column - 1 - _CARET_LINE_MAX // 2) if len(shown) > _CARET_LINE_MAX else 0
-    lead = "".join("\t" if char == "\t" else " " for char in shown[cut : column - 1])
+    lead = "".join(_blank(char) for char in shown[cut : column - 1])
     width = (end_column if end_line == line else len(shown) + 1) - column
     visible = shown[cut : cut + _CARET_LINE_MAX]
     width = max(1, min(width, cut + len(visible) - column + 1))
@@ -169,13 +172,20 @@ def _render_one(source: Source, item: Diagnostic) -> str:
     return "\n".join(parts)
 
 
+def _blank(char: str) -> str:
+    """White space as wide as a character, so that carets stand below what they mean."""
+    if char == "\t":
+        return char
+    return "  " if east_asian_width(char) in "WF" else " "
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint naming the closest known spelling, or None when nothing is close."""
     if len(word) > _SUGGESTION_CHARS_MAX:
         return None
     best: str | None = None
     # One edit turns any short name into any other, so those must agree but for case.
-    best_distance = 1 if len(word) <= 3 else len(word) // 3 + 1
+    best_distance = 1 if len(word) <= 2 else max(2, len(word) // 3 + 1)
     folded = word.lower()
     for candidate in sorted(known):
         if abs(len(candidate) - len(word)) >= best_distance:

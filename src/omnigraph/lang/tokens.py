@@ -24,10 +24,10 @@ EOF = "eof"
 # Possessive quantifiers keep the scan linear on any text. An unterminated string runs to the end
 # of its line and an unterminated comment to the end of the text, so one slip gives one report.
 _TOKEN = re.compile(
-    r"""[\ \t\r\n]*+(?:
-      (?P<ident>[a-z_][A-Za-z0-9_]*+)
-    | (?P<type>[A-Z][A-Za-z0-9_]*+)
-    | (?P<var>\$[a-z_][A-Za-z0-9_]*+)
+    r"""[\ \t\r\n\ufeff]*+(?:
+      (?P<ident>[a-z_]\w*+)
+    | (?P<type>[A-Z]\w*+)
+    | (?P<var>\$[a-z_]\w*+)
     | (?P<comment>//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)
     | (?P<opencomment>/\*.*+)
     | (?P<punct>->|\.\.|>=|<=|!=|[{}()\[\]:,?@=<>.*-])
@@ -84,19 +84,23 @@ def lex(source: Source, found: Diagnostics, syntax_code: str) -> Tokens:
         text = ""
     _check_unicode(text, found, syntax_code)
     # White space at the very end belongs to no token; searching it would cost its length squared.
-    for match in _TOKEN.finditer(text, 0, len(text.rstrip(" \t\r\n"))):
+    for match in _TOKEN.finditer(text, 0, len(text.rstrip(" \t\r\n\ufeff"))):
         kind = match.lastgroup or BAD
         word = match[kind]
         start = match.start(kind)
         if kind == "punct":
             kind = word
         elif kind == "comment":
-            comments.append(Comment(Span(start, start + len(word)), word.rstrip()))
+            text_of = word.replace("\r\n", "\n").rstrip()
+            comments.append(Comment(Span(start, start + len(word)), text_of))
             continue
         elif kind in _BROKEN:
             kind = _report_broken(kind, word, start, found, syntax_code)
             if kind == BAD:
                 continue
+        elif not word.isascii() and kind != STRING:
+            at = Span(start, start + len(word))
+            found.error(syntax_code, f"`{word}` has letters that names cannot have", at, _ASCII)
         kinds.append(kind)
         texts.append(word)
         starts.append(start)
@@ -117,6 +121,7 @@ def _check_unicode(text: str, found: Diagnostics, syntax_code: str) -> None:
         found.error(syntax_code, message, Span(error.start, error.start + 1))
 
 
+_ASCII = "names are made of the letters a to z and A to Z, digits and `_`"
 _BROKEN = frozenset({"opencomment", "openstring", BAD})
 
 

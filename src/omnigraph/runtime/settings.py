@@ -28,11 +28,13 @@ class Settings:
 
     Attributes:
         source_bytes_max: The longest schema or query text that is read, in bytes of UTF-8. Keeps
-            a mistyped path to a data file from being fed to the compiler.
-        diagnostics_max: How many findings one answer lists. The count of the rest is still told.
+            a mistyped path to a data file from being fed to the compiler, which reads 16 MiB at
+            most.
+        diagnostics_max: How many findings a printed report lists, over all of its files. The
+            count of the rest is still told.
     """
 
-    source_bytes_max: int = _bounded(4 * 1024 * 1024, 1, 1 << 30)
+    source_bytes_max: int = _bounded(4 << 20, 1, 16 << 20)
     diagnostics_max: int = _bounded(100, 1, 100_000)
 
     def __post_init__(self) -> None:

@@ -66,7 +66,7 @@ def adopt(wanted: Catalog, accepted: Catalog) -> Catalog:
     return Catalog(
         nodes=nodes,
         edges=edges,
-        interfaces=tuple(_plain_interface(item) for item in wanted.interfaces),
+        interfaces=tuple(plain_interface(item) for item in wanted.interfaces),
         enums=wanted.enums,
         retired=tuple(sorted(retired)),
     )
@@ -152,7 +152,7 @@ def order_columns(columns: tuple[str, ...], ids: Mapping[str, int]) -> tuple[str
     return tuple(sorted(columns, key=lambda name: ids[name] if name in ids else _END_ORDER[name]))
 
 
-def _plain_interface(item: InterfaceType) -> InterfaceType:
+def plain_interface(item: InterfaceType) -> InterfaceType:
     """Interfaces are not stored, so their property ids are mere numbering."""
     properties = tuple(
         replace(prop, id=number, renamed_from=None)

@@ -115,13 +115,12 @@ def _mutation_op(op: MutationOp) -> Iterator[str]:
             yield _line(1, "insert", f"{op.entity.table_key} {_assigned(op)}")
             if op.key:
                 yield _line(2, "key", ", ".join(column.name for column in op.key))
-            for name, embed in op.embeds:
-                model = f" by {embed.model}" if embed.model else ""
-                yield _line(2, "embed", f"{name} from {embed.source}{model}")
+            yield from _embeds(op)
             if op.ends is not None:
                 yield _line(2, "ends", f"src in {op.ends[0].name}, dst in {op.ends[1].name}")
         case UpdateOp():
             yield _line(1, "update", f"{op.entity.table_key} {_assigned(op)}")
+            yield from _embeds(op)
             yield _line(2, "where", predicate(op.where))
         case DeleteOp():
             yield _line(1, "delete", op.entity.table_key)
@@ -131,6 +130,12 @@ def _mutation_op(op: MutationOp) -> Iterator[str]:
                 yield _line(2, "cascade", f"{item.edge.table_key} by {' or '.join(ends)}")
         case _:
             assert_never(op)
+
+
+def _embeds(op: InsertOp | UpdateOp) -> Iterator[str]:
+    for name, embed in op.embeds:
+        model = f" by {embed.model}" if embed.model else ""
+        yield _line(2, "embed", f"{name} from {embed.source}{model}")
 
 
 def _assigned(op: InsertOp | UpdateOp) -> str:

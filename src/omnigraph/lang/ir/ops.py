@@ -181,12 +181,16 @@ class InsertOp:
 
 @dataclass(frozen=True, slots=True)
 class UpdateOp:
-    """Set columns of every entity that meets the predicate."""
+    """Set columns of every entity that meets the predicate.
+
+    `embeds` names vectors to compute anew, because the text they come from is set.
+    """
 
     entity: EntityRef
     values: tuple[Assign, ...]
     where: Predicate
     reads: tuple[Column, ...]
+    embeds: tuple[tuple[str, Embed], ...]
 
 
 @dataclass(frozen=True, slots=True)

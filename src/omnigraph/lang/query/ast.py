@@ -324,6 +324,7 @@ class Query:
     body: Read | Mutation
     head_span: Span = field(default=NOWHERE, compare=False)
     span: Span = field(default=NOWHERE, compare=False)
+    broken: bool = field(default=False, compare=False)  # parts of it could not be parsed
 
     def annotation(self, name: str) -> str | None:
         """The text of an annotation, if it was written."""

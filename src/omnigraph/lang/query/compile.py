@@ -54,7 +54,7 @@ def compile_queries(text: str, catalog: Catalog, name: str = "<query>") -> tuple
     found = Diagnostics(source)
     file = parse_queries(source, found)
     if found.errors:
-        # Queries that did parse are checked too: one run reports everything.
+        # Queries that did parse are checked too: one run reports every independent mistake.
         check_file(file, catalog, found)
         raise reject(source, found.sorted(), Code.SYNTAX, suppressed=found.suppressed)
     checked = check_file(file, catalog, found)
@@ -76,7 +76,9 @@ def check_file(file: ast.QueryFile, catalog: Catalog, found: Diagnostics) -> tup
 
 
 def check_query(query: ast.Query, catalog: Catalog, found: Diagnostics) -> Checked:
-    """Check and lower one query."""
+    """Check and lower one query; one that was not parsed whole has its report already."""
+    if query.broken:
+        return Checked(query, None, ())
     before = found.errors
     names = Names(catalog, {item.name: item.type for item in query.params})
     context = Context(names, found)
@@ -193,11 +195,14 @@ class QueryCompiler:
         self._cache: OrderedDict[str, dict[str, Plan]] = OrderedDict()
         self._lock = Lock()
 
-    def compile(self, text: str, name: str | None = None) -> Plan:
-        """The plan of the query `name`, or of the only query of the text."""
+    def compile(self, text: str, name: str | None = None, *, source: str = "<query>") -> Plan:
+        """The plan of the query `name`, or of the only query of the text.
+
+        `source` is how diagnostics call the text.
+        """
         plans = self._cache.get(text)
         if plans is None:
-            plans = {plan.name: plan for plan in compile_queries(text, self.catalog)}
+            plans = {plan.name: plan for plan in compile_queries(text, self.catalog, source)}
             with self._lock:
                 self._cache[text] = plans
                 while len(self._cache) > CACHE_ENTRIES_MAX:

@@ -8,7 +8,7 @@ from omnigraph.lang.cursor import Cursor
 from omnigraph.lang.literal import at_literal, parse_literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.source import did_you_mean
-from omnigraph.lang.tokens import IDENT, VAR
+from omnigraph.lang.tokens import IDENT, TYPE, VAR
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 TEXT_PREDICATES = ("search", "fuzzy", "match_text")
@@ -17,7 +17,7 @@ FUNCTIONS = ("now", *AGGREGATES, *TEXT_PREDICATES, *RANKINGS)
 
 _SYMBOLS = {op.value: op for op in ast.CompareOp if not op.value.isidentifier()}
 _WORDS = {op.value: op for op in ast.CompareOp if op.value.isidentifier()}
-CLAUSE_OPERATORS = frozenset({*_WORDS, "in", "is", "not"})
+CLAUSE_OPERATORS = frozenset({*_WORDS, "in", "is", "not", "and", "or"})
 
 
 class ConditionParser:
@@ -93,6 +93,8 @@ class ConditionParser:
         hint = None
         if at.peek() == IDENT:
             hint = did_you_mean(at.word(), (*_WORDS, "is", "in", "and", "or"))
+        if isinstance(left, ast.Var) and at.peek() == TYPE:
+            hint = f"a variable is bound as `${left.name}: {at.word()}`"
         if hint is None and isinstance(left, ast.PropertyOf):
             hint = f"compare it: `${left.var.name}.{left.property.text} = true`"
         at.fail_expected("a comparison (`=`, `<`, `contains`, `in`, `is null`, ...)", hint)
@@ -128,7 +130,7 @@ class ConditionParser:
         if at_literal(at):
             return parse_literal(at)
         if kind == IDENT and at.peek(1) == "(":
-            return self._call()
+            return self._call(bare)
         if kind == IDENT and bare:
             return ast.Bare(at.take(), at.since(start))
         hint = "equality is written with a single `=`" if kind == "=" else None
@@ -136,7 +138,7 @@ class ConditionParser:
             hint = f"properties are read from a variable: `$x.{at.word()}`"
         at.fail_expected("a value, a variable or a function", hint)
 
-    def _call(self) -> ast.Call:
+    def _call(self, bare: bool) -> ast.Call:
         at = self.at
         start = at.start()
         span = at.here()
@@ -151,8 +153,10 @@ class ConditionParser:
         args: list[ast.Operand] = []
         with at.nested():
             while not at.accept(")"):
-                args.append(self.operand(bare=False))
+                args.append(self.operand(bare=bare))
                 if not at.accept(","):
                     at.expect(")", "`,` or `)`")
                     break
+        if name.text == "now" and args:
+            at.found.error(at.code, "now() takes no arguments", at.since(start))
         return ast.Call(name, tuple(args), distinct, at.since(start))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain, islice
+
 from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
@@ -13,8 +16,10 @@ from omnigraph.lang.query.scope import (
     column_of,
     entity_ref,
 )
-from omnigraph.lang.source import Diagnostics, Span, did_you_mean
+from omnigraph.lang.source import DIAGNOSTICS_MAX, Diagnostics, Span, did_you_mean
 from omnigraph.lang.values import Base, ValueType
+
+_NEAR_MAX = 2_000
 
 
 class Context:
@@ -31,6 +36,12 @@ class Context:
         """Report a mistake."""
         self.found.error(code.value, message, span, hint)
 
+    def near(self, word: str, known: Iterable[str]) -> str | None:
+        """A spelling hint; none once the report is full, so that no input makes this slow."""
+        if self.found.errors >= DIAGNOSTICS_MAX:
+            return None
+        return did_you_mean(word, islice(known, _NEAR_MAX))
+
     def param(self, name: str) -> ir.Param | None:
         """A reference to a declared parameter."""
         kind = self.names.params.get(name)
@@ -41,8 +52,10 @@ class Context:
 
     def unbound(self, item: ast.Var, scope: Scope) -> None:
         """Report a name that is neither a variable nor a parameter."""
-        known = [f"${name}" for name in (*scope.visible(), *self.names.params)]
-        hint = did_you_mean(f"${item.name}", known)
+        if scope.has_lost(item.name):
+            return
+        known = (f"${name}" for name in chain(scope.visible(), self.names.params))
+        hint = self.near(f"${item.name}", known)
         message = f"`${item.name}` is neither a bound variable nor a parameter"
         self.error(QueryCode.UNBOUND, message, item.span, hint)
 
@@ -65,6 +78,8 @@ class Context:
         variable = scope.find(item.var.name)
         name = item.property.text
         if variable is None:
+            if scope.has_lost(item.var.name):
+                return None
             if self.param(item.var.name) is not None:
                 message = f"the parameter `${item.var.name}` has no properties"
                 self.error(QueryCode.UNBOUND, message, item.span)
@@ -76,7 +91,7 @@ class Context:
             entity = variable.entity
             known = (*entity.property_by_name, *builtin_columns(entity))
             message = f"{entity.kind} type `{entity.name}` has no property `{name}`"
-            hint = did_you_mean(name, known)
+            hint = self.near(name, known)
             self.error(QueryCode.UNBOUND, message, item.property.span, hint)
             return None
         if column.type.base is Base.BLOB:

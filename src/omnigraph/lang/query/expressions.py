@@ -26,7 +26,7 @@ from omnigraph.lang.query.typing import (
     natural,
     temporal_hint,
 )
-from omnigraph.lang.source import Span, did_you_mean
+from omnigraph.lang.source import Span
 from omnigraph.lang.values import NUMERIC, Base, ValueType
 
 
@@ -109,8 +109,6 @@ class Expressions:
             self.context.error(QueryCode.AGGREGATE_OPERAND, message, item.span)
             return None
         if name == "now":
-            if item.args:
-                self.context.error(QueryCode.SYNTAX, "now() takes no arguments", item.span)
             return ir.Now()
         if name in AGGREGATES:
             return self._aggregate(item, scope, place)
@@ -136,7 +134,7 @@ class Expressions:
             return None
         if arg is None:
             return None
-        problem = _aggregate_problem(function, arg)
+        problem = _aggregate_problem(function, arg, distinct=item.distinct)
         if problem is not None:
             self.context.error(QueryCode.AGGREGATE_OPERAND, problem, item.args[0].span)
             return None
@@ -254,6 +252,10 @@ class Expressions:
                 self._incompatible(item.span, "in", operand, container, None)
                 return None
             found: ir.Predicate = ir.Contains(container, operand)
+        elif not operand.type.is_scalar:
+            message = f"`in` cannot look for {operand.type}"
+            self.context.error(QueryCode.INCOMPATIBLE, message, item.operand.span)
+            return None
         else:
             items = [self._member(part, operand, scope) for part in item.items]
             kept = tuple(part for part in items if part is not None)
@@ -296,7 +298,7 @@ class Expressions:
         column = column_of(entity, name)
         if column is None:
             message = f"node type `{entity.name}` has no property `{name}`"
-            hint = did_you_mean(name, (*entity.property_by_name, "id"))
+            hint = self.context.near(name, (*entity.property_by_name, "id"))
             self.context.error(QueryCode.UNKNOWN_MATCH_PROPERTY, message, item.property.span, hint)
             return None
         if column.type.base in (Base.BLOB, Base.VECTOR):
@@ -305,16 +307,16 @@ class Expressions:
             return None
         variable.read(column)
         prop = ir.Prop(variable.key, column.name, column.type)
-        wanted = column.type.element() if column.type.is_list else column.type.required()
-        value = self._match_value(item, wanted, scope)
+        value = self._match_value(item, column.type, scope)
         if value is None:
             return None
         if column.type.is_list:
             return ir.Contains(prop, value)
         return ir.Compare(ir.CompareOp.EQ, prop, value)
 
-    def _match_value(self, item: ast.Assignment, wanted: ValueType, scope: Scope) -> ir.Expr | None:
+    def _match_value(self, item: ast.Assignment, kind: ValueType, scope: Scope) -> ir.Expr | None:
         name = item.property.text
+        wanted = kind.element() if kind.is_list else kind.required()
         value = item.value
         if isinstance(value, Literal):
             if value.kind is LiteralKind.NULL:
@@ -335,12 +337,18 @@ class Expressions:
         if not comparable(checked.type, wanted):
             message = f"property `{name}` is {wanted}, which cannot equal {checked.type}"
             instead = temporal_hint(checked.type, wanted)
+            if checked.type.is_list or kind.is_list:
+                message = f"property `{name}` is matched with one {wanted}, not with {checked.type}"
+                if checked.type.is_list:
+                    instead = "write `in` or `contains` as a clause of its own"
             self.context.error(QueryCode.INCOMPATIBLE, message, value.span, instead)
             return None
         return checked
 
 
-def _aggregate_problem(function: ir.AggregateFunction, arg: ir.Expr) -> str | None:
+def _aggregate_problem(
+    function: ir.AggregateFunction, arg: ir.Expr, *, distinct: bool
+) -> str | None:
     if isinstance(arg, ir.Aggregate):
         return "an aggregate cannot work on another aggregate"
     if isinstance(arg, ir.Nearest | ir.Bm25 | ir.Rrf):
@@ -348,7 +356,8 @@ def _aggregate_problem(function: ir.AggregateFunction, arg: ir.Expr) -> str | No
     if isinstance(arg, ir.Const) and arg.value is None:
         return "an aggregate of null is nothing"
     if function is ir.AggregateFunction.COUNT:
-        return None
+        vectors = distinct and arg.type.base is Base.VECTOR
+        return "vectors cannot be compared, so they cannot be distinct" if vectors else None
     if function in (ir.AggregateFunction.MIN, ir.AggregateFunction.MAX):
         return None if arg.type.is_scalar else f"{function} needs an ordered type, got {arg.type}"
     numeric = arg.type.is_scalar and arg.type.base in NUMERIC

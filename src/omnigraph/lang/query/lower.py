@@ -7,11 +7,12 @@ ends are known, and apply each condition as soon as its variables are bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
 
 from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, Scan, Towards
-from omnigraph.lang.query.blocks import Block, Hop, variables_in
+from omnigraph.lang.query.blocks import Block, Hop, InnerBlock, variables_in
 from omnigraph.lang.query.scope import Variable, entity_ref
 
 _REVERSED = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
@@ -37,15 +38,12 @@ class Lowering:
         run.blocks()
         return tuple(run.ops)
 
-    def promise(self, key: str, filters: list[ir.Predicate]) -> int:
-        """How few entities a scan of this variable is expected to yield."""
-        best = _BY_RANKING if key in self.ranked else 0
-        for predicate in filters:
-            if variables_in(predicate) == {key}:
-                best = max(best, self._promise_of(key, predicate))
-        return best
+    def promise(self, key: str, own: Iterable[ir.Predicate]) -> int:
+        """How few entities a scan of this variable, with these conditions, should yield."""
+        ranked = _BY_RANKING if key in self.ranked else 0
+        return max((ranked, *map(self._promise_of, own)))
 
-    def _promise_of(self, key: str, predicate: ir.Predicate) -> int:
+    def _promise_of(self, predicate: ir.Predicate) -> int:
         match predicate:
             case ir.Compare(ir.CompareOp.EQ, ir.Prop(var, column), ir.Const() | ir.Param()):
                 entity = self.variables[var].entity
@@ -59,75 +57,125 @@ class Lowering:
 
 
 class _Run:
-    """The state of lowering one block."""
+    """The state of lowering one block.
+
+    Every step costs what it touches, not the size of the block: a generated query may have
+    thousands of clauses.
+    """
 
     def __init__(self, lowering: Lowering, block: Block, bound: set[str]) -> None:
         self.lowering = lowering
         self.block = block
         self.bound = bound
         self.ops: list[Op] = []
-        self.hops = list(block.hops)
-        edges = {hop.edge_var for hop in block.hops}
-        self.nodes = [key for key in block.binds if key not in edges]
-        self.filters = list(block.filters)
+        self._sort_filters()
+        self._queue_hops()
+
+    def _sort_filters(self) -> None:
+        """Conditions by what they wait for: nothing, one variable alone, or several."""
+        self.ready: list[int] = []
+        self.own: dict[str, list[int]] = {}
+        self.shared: dict[str, list[int]] = {}
+        self.missing: dict[int, int] = {}
+        for index, predicate in enumerate(self.block.filters):
+            names = variables_in(predicate)
+            unbound = names - self.bound
+            if not unbound:
+                self.ready.append(index)
+                continue
+            self.missing[index] = len(unbound)
+            places = self.own if len(names) == 1 else self.shared
+            for name in unbound:
+                places.setdefault(name, []).append(index)
+
+    def _queue_hops(self) -> None:
+        """Hops by how much of them is known: both ends, one end, or none yet."""
+        self.done: set[int] = set()
+        self.closing: list[int] = []
+        self.reachable: list[tuple[int, int]] = []
+        self.touching: dict[str, list[int]] = {}
+        for index, hop in enumerate(self.block.hops):
+            for end in {hop.source, hop.target}:
+                self.touching.setdefault(end, []).append(index)
+        edges = {hop.edge_var for hop in self.block.hops}
+        nodes = [key for key in self.block.binds if key not in edges]
+        self.starts = [(-self._promise(key), place, key) for place, key in enumerate(nodes)]
+        heapify(self.starts)
+        for key in [key for key in self.touching if key in self.bound]:
+            self._queue_touching(key)
+
+    def _queue_touching(self, key: str) -> None:
+        for index in self.touching.get(key, ()):
+            hop = self.block.hops[index]
+            if hop.source in self.bound and hop.target in self.bound:
+                heappush(self.closing, index)
+            else:
+                far = hop.target if hop.source in self.bound else hop.source
+                heappush(self.reachable, (-self._promise(far), index))
+
+    def _promise(self, key: str) -> int:
+        own = (self.block.filters[index] for index in self.own.get(key, ()))
+        return self.lowering.promise(key, own)
 
     def pattern(self) -> None:
         """Bind every variable of the block's own pattern."""
         self._flush()
-        while self.hops or any(key not in self.bound for key in self.nodes):
+        while True:
             hop = self._next_hop()
+            start = self._next_start() if hop is None else None
             if hop is not None:
-                self.hops.remove(hop)
                 self._expand(hop)
+            elif start is not None:
+                self._scan(start)
             else:
-                self._scan(self._next_start())
+                return
             self._flush()
 
     def blocks(self) -> None:
         """Blocks inside: `not` blocks as early as their variables allow, `optional` in order."""
-        pending = list(self.block.inner)
-        while pending:
-            ready = next(
-                (
-                    item
-                    for item in pending
-                    if not item.optional and self.bound.issuperset(item.outer)
-                ),
-                pending[0],
-            )
-            pending.remove(ready)
-            inner = self.lowering.pipeline(ready.block, frozenset(self.bound))
-            if ready.optional:
-                binds = ready.block.all_bound()
-                self.ops.append(OptionalJoin(ready.outer, binds, inner))
-                self.bound.update(binds)
-                self._flush()
-            else:
-                self.ops.append(AntiJoin(ready.outer, inner))
+        optionals = [item for item in self.block.inner if item.optional]
+        origin = {
+            key: place for place, item in enumerate(optionals) for key in item.block.all_bound()
+        }
+        due: dict[int, list[InnerBlock]] = {}
+        for item in self.block.inner:
+            if not item.optional:
+                place = max((origin.get(key, -1) for key in item.outer), default=-1)
+                due.setdefault(place, []).append(item)
+        self._anti_joins(due.get(-1, ()))
+        for place, item in enumerate(optionals):
+            inner = self.lowering.pipeline(item.block, frozenset(self.bound))
+            binds = item.block.all_bound()
+            self.ops.append(OptionalJoin(item.outer, binds, inner))
+            self._bind(binds)
+            self._flush()
+            self._anti_joins(due.get(place, ()))
+
+    def _anti_joins(self, items: Iterable[InnerBlock]) -> None:
+        for item in items:
+            inner = self.lowering.pipeline(item.block, frozenset(self.bound))
+            self.ops.append(AntiJoin(item.outer, inner))
 
     def _next_hop(self) -> Hop | None:
         """A hop that closes a cycle, else the reachable one whose other end is most selective."""
-        best: Hop | None = None
-        best_promise = -1
-        for hop in self.hops:
-            known = (hop.source in self.bound) + (hop.target in self.bound)
-            if known == 2:
-                return hop
-            if known == 1:
-                far = hop.target if hop.source in self.bound else hop.source
-                promise = self.lowering.promise(far, self.filters)
-                if promise > best_promise:
-                    best, best_promise = hop, promise
-        return best
+        while self.closing or self.reachable:
+            index = heappop(self.closing) if self.closing else heappop(self.reachable)[1]
+            if index not in self.done:
+                self.done.add(index)
+                return self.block.hops[index]
+        return None
 
-    def _next_start(self) -> str:
-        free = [key for key in self.nodes if key not in self.bound]
-        return max(free, key=lambda key: self.lowering.promise(key, self.filters))
+    def _next_start(self) -> str | None:
+        while self.starts:
+            _, _, key = heappop(self.starts)
+            if key not in self.bound:
+                return key
+        return None
 
     def _scan(self, key: str) -> None:
         entity = entity_ref(self.lowering.variables[key].entity)
         self.ops.append(Scan(key, entity, self._own_filters(key)))
-        self.bound.add(key)
+        self._bind((key,))
 
     def _expand(self, hop: Hop) -> None:
         source, target, towards = hop.source, hop.target, hop.towards
@@ -150,18 +198,25 @@ class _Run:
                 edge_filters=edge_filters,
             )
         )
-        self.bound.add(target)
-        if hop.edge_var is not None:
-            self.bound.add(hop.edge_var)
+        self._bind((target,) if hop.edge_var is None else (target, hop.edge_var))
+
+    def _bind(self, keys: Iterable[str]) -> None:
+        """Note that variables have values now, and what can go on because of it."""
+        fresh = [key for key in keys if key not in self.bound]
+        self.bound.update(fresh)
+        for key in fresh:
+            self.ready.extend(self.own.pop(key, ()))
+            for index in self.shared.pop(key, ()):
+                self.missing[index] -= 1
+                if not self.missing[index]:
+                    self.ready.append(index)
+            self._queue_touching(key)
 
     def _own_filters(self, key: str) -> tuple[ir.Predicate, ...]:
         """Take the conditions that speak of one variable alone."""
-        own = [predicate for predicate in self.filters if variables_in(predicate) == {key}]
-        self.filters = [predicate for predicate in self.filters if predicate not in own]
-        return tuple(own)
+        return tuple(self.block.filters[index] for index in self.own.pop(key, ()))
 
     def _flush(self) -> None:
         """Apply the conditions whose variables are all bound."""
-        ready = [item for item in self.filters if variables_in(item) <= self.bound]
-        self.filters = [item for item in self.filters if item not in ready]
-        self.ops.extend(Filter(item) for item in ready)
+        self.ops.extend(Filter(self.block.filters[index]) for index in sorted(self.ready))
+        self.ready.clear()

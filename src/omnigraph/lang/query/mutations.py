@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import assert_never
 
 from omnigraph.lang.catalog.model import EdgeType, Embed, EntityType, NodeType
@@ -20,7 +21,7 @@ from omnigraph.lang.query.typing import (
     literal_hint,
     temporal_hint,
 )
-from omnigraph.lang.source import Span, did_you_mean
+from omnigraph.lang.source import Span
 from omnigraph.lang.values import Base, ValueType
 
 _ENDS = {"from": "src", "to": "dst"}
@@ -70,7 +71,7 @@ class Mutations:
         if found is None:
             known = (*catalog.node_by_name, *catalog.edge_by_name)
             message = f"unknown type `{name.text}`"
-            hint = did_you_mean(name.text, known)
+            hint = self.context.near(name.text, known)
             self.context.error(QueryCode.MUTATION_TYPE, message, name.span, hint)
         return found
 
@@ -80,13 +81,12 @@ class Mutations:
         if not self._assigns_something(item.assignments, item.span):
             return None
         given = self._assigned(item.assignments, entity, inserting=True)
-        embeds = self._embeds(entity, item.assignments)
+        defaults = {each.name for each in entity.properties if each.default is not None}
+        embeds = _embeds(entity, item.assignments, defaults)
         values = [*given.values()]
         mentioned = {assignment.property.text for assignment in item.assignments}
-        for name in _ENDS if entity.kind == "edge" else ():
-            if name not in mentioned:
-                message = f"an edge needs both ends: `{name}` is missing"
-                self.context.error(QueryCode.MISSING_REQUIRED, message, item.type.span)
+        missing = [name for name in _ENDS if entity.kind == "edge" and name not in mentioned]
+        hints: list[str] = []
         for declared in entity.properties:
             if declared.name in mentioned:
                 continue
@@ -97,7 +97,16 @@ class Mutations:
             elif declared.type.nullable or declared.name in dict(embeds):
                 values.append(Assign(declared.name, ir.Const(None, declared.type.optional())))
             else:
-                self._missing(item, declared.name, declared.embed)
+                missing.append(declared.name)
+                if declared.embed is not None:
+                    hints.append(
+                        f"`{declared.name}` is computed when `{declared.embed.source}` is given"
+                    )
+        if missing:
+            names = ", ".join(f"`{name}`" for name in missing)
+            message = f"an insert into {entity.name} needs {names}"
+            hint = "; ".join(hints) or None
+            self.context.error(QueryCode.MISSING_REQUIRED, message, item.type.span, hint)
         catalog = self.context.names.catalog
         ends = None
         if isinstance(entity, EdgeType):
@@ -109,24 +118,6 @@ class Mutations:
         key = tuple(_key_column(entity, name) for name in entity.key)
         return InsertOp(entity_ref(entity), tuple(values), key, embeds, ends)
 
-    def _missing(self, item: ast.Insert, name: str, embed: Embed | None) -> None:
-        message = f"an insert into {item.type.text} needs the required property `{name}`"
-        hint = f"or give `{embed.source}`, from which it is computed" if embed else None
-        self.context.error(QueryCode.MISSING_REQUIRED, message, item.type.span, hint)
-
-    def _embeds(
-        self, entity: EntityType, assignments: tuple[ast.Assignment, ...]
-    ) -> tuple[tuple[str, Embed], ...]:
-        """Vectors left out whose source text is given: they are computed when the row is made."""
-        given = {item.property.text for item in assignments}
-        return tuple(
-            (declared.name, declared.embed)
-            for declared in entity.properties
-            if declared.embed is not None
-            and declared.name not in given
-            and declared.embed.source in given
-        )
-
     # -- update and delete -----------------------------------------------------------------
 
     def _update(self, item: ast.Update, entity: EntityType) -> UpdateOp | None:
@@ -137,7 +128,9 @@ class Mutations:
         where = self._where(item.where, entity, reads)
         if where is None:
             return None
-        return UpdateOp(entity_ref(entity), tuple(given.values()), where, _sorted(reads))
+        embeds = _embeds(entity, item.assignments)
+        values = tuple(given.values())
+        return UpdateOp(entity_ref(entity), values, where, _sorted(reads), embeds)
 
     def _delete(self, item: ast.Delete, entity: EntityType) -> DeleteOp | None:
         reads: dict[str, ir.Column] = {}
@@ -196,7 +189,7 @@ class Mutations:
                 error(QueryCode.IDENTITY_UPDATE, message, span, "delete it and insert another")
                 return None
             message = f"{entity.kind} type `{entity.name}` has no property `{name}`"
-            hint = did_you_mean(name, entity.property_by_name)
+            hint = self.context.near(name, entity.property_by_name)
             if name == "id":
                 message, hint = "ids are derived from the key or generated", None
             error(QueryCode.MUTATION_PROPERTY, message, span, hint)
@@ -236,7 +229,8 @@ class Mutations:
             param = self.context.param(value.name)
             if param is None:
                 message = f"`${value.name}` is not a declared parameter"
-                hint = did_you_mean(value.name, self.context.names.params)
+                known = (f"${name}" for name in self.context.names.params)
+                hint = self.context.near(f"${value.name}", known)
                 self.context.error(QueryCode.MUTATION_VARIABLE, message, value.span, hint)
             return param
         message = "a statement works with literals, parameters and now()"
@@ -286,7 +280,7 @@ class Mutations:
         if column is None:
             known = (*entity.property_by_name, *builtin_columns(entity))
             message = f"{entity.kind} type `{entity.name}` has no property `{item.name}`"
-            hint = did_you_mean(item.name, known)
+            hint = self.context.near(item.name, known)
             self.context.error(QueryCode.MUTATION_PROPERTY, message, item.span, hint)
             return None
         if column.type.base is Base.BLOB:
@@ -343,6 +337,10 @@ class Mutations:
             return None
         found: ir.Predicate
         if item.container is not None:
+            if isinstance(item.container, Literal):
+                message = "after `in` stands a list: `[..]` or a list parameter"
+                self.context.error(QueryCode.INCOMPATIBLE, message, item.container.span)
+                return None
             given = self._given(item.container)
             if given is None:
                 return None
@@ -358,6 +356,20 @@ class Mutations:
                 return None
             found = ir.OneOf(prop, kept)
         return ir.Not(found) if item.negated else found
+
+
+def _embeds(
+    entity: EntityType, assignments: tuple[ast.Assignment, ...], filled: Collection[str] = ()
+) -> tuple[tuple[str, Embed], ...]:
+    """Vectors left out whose source text is given or filled in: they are computed from it."""
+    given = {item.property.text for item in assignments}
+    return tuple(
+        (declared.name, declared.embed)
+        for declared in entity.properties
+        if declared.embed is not None
+        and declared.name not in given
+        and (declared.embed.source in given or declared.embed.source in filled)
+    )
 
 
 def _names_ends(item: ast.Statement) -> bool:

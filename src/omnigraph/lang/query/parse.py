@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -30,12 +31,14 @@ def parse_queries(source: Source, found: Diagnostics) -> ast.QueryFile:
 class _QueryParser:
     """One run over one source."""
 
-    __slots__ = ("at", "conditions", "params")
+    __slots__ = ("at", "conditions", "params", "scars")
 
     def __init__(self, cursor: Cursor) -> None:
         self.at = cursor
         self.params: frozenset[str] = frozenset()
         self.conditions = ConditionParser(cursor)
+        # Where the lexer stumbled: so far nobody else has reported anything.
+        self.scars = [item.span.start for item in cursor.found.sorted()]
 
     # -- files and heads -------------------------------------------------------------------
 
@@ -53,14 +56,17 @@ class _QueryParser:
         """Go to the next `query name (`, the only place where a declaration can start."""
         at = self.at
         at.depth = 0
-        while at.peek() != EOF:
-            if at.at_word("query") and at.peek(1) == IDENT and at.peek(2) == "(":
-                return
+        while at.peek() != EOF and not self._at_query():
             at.take()
+
+    def _at_query(self) -> bool:
+        at = self.at
+        return at.at_word("query") and at.peek(1) == IDENT and at.peek(2) == "("
 
     def query(self) -> ast.Query:
         at = self.at
         start = at.start()
+        errors = at.found.errors
         if not at.accept_word("query"):
             hint = did_you_mean(at.word(), ("query",)) if at.peek() == IDENT else None
             at.fail_expected("`query`", hint)
@@ -71,7 +77,10 @@ class _QueryParser:
         at.expect("{", "`{`")
         head = at.since(start)
         body = self._body()
-        return ast.Query(name, params, annotations, body, head, at.since(start))
+        span = at.since(start)
+        scarred = bisect_left(self.scars, span.start) < bisect_left(self.scars, span.end)
+        broken = scarred or at.found.errors > errors
+        return ast.Query(name, params, annotations, body, head, span, broken)
 
     def _name(self, what: str, hint: str | None = None) -> ast.Name:
         span = self.at.here()
@@ -214,33 +223,59 @@ class _QueryParser:
     def _block(self, item: Callable[[], _T], what: str, *, comma: bool) -> tuple[_T, ...]:
         """`{ item item ... }` with at least one item; a broken item is skipped."""
         at = self.at
+        start = at.start()
         at.expect("{", "`{`")
         items: list[_T] = []
         broken = False
         with at.nested():
             while not at.accept("}"):
-                if at.peek() == EOF:
+                if at.peek() == EOF or self._at_query():
                     at.fail_expected("`}`")
+                if self._at_next_part():
+                    message = f"expected `}}` before `{at.word()}`"
+                    at.found.error(SYNTAX, message, at.here())
+                    broken = True
+                    break
+                begin = at.pos
                 try:
                     items.append(item())
                     if comma:
                         at.accept(",")
                 except Bail:
                     broken = True
-                    self._skip_item()
+                    self._skip_item(begin, comma=comma)
         if not items and not broken:
-            at.fail(f"this block is empty: expected {what}", at.since(at.start() - 1))
+            message = f"this block is empty: expected {what}"
+            at.found.error(SYNTAX, message, at.since(start))
         return tuple(items)
 
-    def _skip_item(self) -> None:
+    def _at_next_part(self) -> bool:
+        """Does another part of the query start here, so that this block was left open?"""
+        at = self.at
+        if at.at_word("return"):
+            return at.peek(1) == "{" or (at.at_word("distinct", 1) and at.peek(2) == "{")
+        return at.at_word("order") and at.peek(1) == "{"
+
+    def _skip_item(self, begin: int, *, comma: bool) -> None:
         """Skip to where the next item of a block may start, or to its end."""
         at = self.at
         line = at.source.position(at.start())[0]
-        while at.peek() not in ("}", EOF):
+        taken = at.kinds[begin : at.pos]
+        level = sum(taken.count(kind) for kind in "{([") - sum(taken.count(kind) for kind in "})]")
+        while at.peek() != EOF and not self._at_query() and not self._at_next_part():
+            kind = at.peek()
+            later = at.source.position(at.start())[0] > line
             # A new line that starts like an item is the best guess at the user's intent.
-            if at.source.position(at.start())[0] > line and at.peek() in (VAR, IDENT, "("):
+            if later and kind in (VAR, IDENT, "("):
                 return
+            # The item may have been left inside brackets of its own.
+            if kind == "}" and (level <= 0 or later):
+                return
+            if kind in ("}", ")", "]"):
+                level -= 1
             at.skip_balanced()
+            if comma and kind == "," and level <= 0:
+                return
 
     # -- match clauses ---------------------------------------------------------------------
 
@@ -273,10 +308,15 @@ class _QueryParser:
             return True
         if after == "<":
             return at.peek(2) == IDENT and at.peek(3) == ">"
-        if after != IDENT or at.word()[1:] in self.params:
+        if after == TYPE:
+            return at.peek(2) == VAR
+        if after != IDENT:
             return False
         if at.word(1) in CLAUSE_OPERATORS:
-            # `$a contains $b.name` compares; `$a contains $b` follows an edge named Contains.
+            # `$a contains $b.name` compares; `$a contains $b` follows an edge named Contains,
+            # unless `$a` is a parameter, which no edge can leave.
+            if at.word()[1:] in self.params:
+                return False
             return at.peek(2) == VAR and at.peek(3) != "."
         return True
 
@@ -301,8 +341,10 @@ class _QueryParser:
                 items.append(self._assignment())
                 at.accept(",")
             except Bail:
-                while at.peek() not in ("}", ",", EOF):
+                while at.peek() not in ("}", ",", EOF) and not self._at_query():
                     at.skip_balanced()
+                if self._at_query():
+                    raise
                 if not at.accept(",") and at.peek() == EOF:
                     raise
         return tuple(items)
@@ -394,7 +436,7 @@ class _QueryParser:
     def _skip_to_statement(self) -> bool:
         """Go to the next statement of this body; False when the body ends first."""
         at = self.at
-        while at.peek() not in ("}", EOF):
+        while at.peek() not in ("}", EOF) and not self._at_query():
             if at.peek() == IDENT and at.word() in _STATEMENTS and at.peek(1) == TYPE:
                 return True
             at.skip_balanced()

@@ -7,7 +7,9 @@ stands before them, because they may use variables of earlier optional blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
 
 from omnigraph.lang.catalog.model import EdgeType, NodeType
 from omnigraph.lang.ir.ops import Towards
@@ -17,7 +19,7 @@ from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.context import Context
 from omnigraph.lang.query.expressions import Expressions
 from omnigraph.lang.query.scope import Scope, Variable
-from omnigraph.lang.source import Span, did_you_mean
+from omnigraph.lang.source import Span
 
 HOPS_MAX = 64
 
@@ -38,6 +40,7 @@ class Patterns:
         block = Block()
         bindings = [item for item in clauses if isinstance(item, ast.Binding)]
         traversals = [item for item in clauses if isinstance(item, ast.Traversal)]
+        self._check_optional_order(clauses, scope)
         bound = [(item, self._bind(item, scope, block)) for item in bindings]
         self._bind_edges(traversals, scope, block)
         self._resolve(traversals, scope, block)
@@ -47,15 +50,13 @@ class Patterns:
                     predicate = self.exprs.match(match, variable, scope)
                     if predicate is not None:
                         block.filters.append(predicate)
-        # Conditions may read variables of optional blocks, so these come first.
         for clause in clauses:
-            if isinstance(clause, ast.Optional):
+            if isinstance(clause, ast.Optional | ast.Negation):
                 self._inner(clause, scope, block)
+        # Conditions may read the variables of every optional block, so they come last.
         for clause in clauses:
             if isinstance(clause, ast.Filter):
                 self._filter(clause.condition, scope, block)
-            elif isinstance(clause, ast.Negation):
-                self._inner(clause, scope, block)
         return block
 
     # -- bindings --------------------------------------------------------------------------
@@ -64,12 +65,13 @@ class Patterns:
         node = self.context.names.catalog.node_by_name.get(item.type.text)
         if node is None:
             self._unknown_node(item.type)
+            scope.lose(item.var.name)
             return None
         return self._bind_node(item.var, node, scope, block)
 
     def _unknown_node(self, name: ast.Name) -> None:
         catalog = self.context.names.catalog
-        hint = did_you_mean(name.text, catalog.node_by_name)
+        hint = self.context.near(name.text, catalog.node_by_name)
         if name.text in catalog.edge_by_name:
             low = name.text[0].lower() + name.text[1:]
             hint = f"`{name.text}` is an edge type: follow it with `$a {low} $b`"
@@ -81,40 +83,53 @@ class Patterns:
     ) -> Variable | None:
         variable = scope.find(var.name)
         if variable is None:
-            if not self._free_of_params(var):
+            if not self._free_of_params(var, scope):
                 return None
+            scope.has_lost(var.name)
             variable = scope.bind(var.name, node)
             block.binds.append(variable.key)
             return variable
         if variable.entity is not node:
-            code = QueryCode.UNBOUND
-            if variable.entity.kind == "edge":
-                code = QueryCode.EDGE_BINDING
+            edge = variable.entity.kind == "edge"
+            code = QueryCode.EDGE_BINDING if edge else QueryCode.NAME_CLASH
             message = (
                 f"`${var.name}` is bound to `{variable.entity.name}` already, "
                 f"it cannot also be `{node.name}`"
             )
             self.context.error(code, message, var.span)
             return None
-        if not self._usable(variable, var, scope):
-            return None
         return variable
 
-    def _free_of_params(self, var: ast.Var) -> bool:
+    def _free_of_params(self, var: ast.Var, scope: Scope) -> bool:
         if var.name not in self.context.names.params:
             return True
         message = f"`${var.name}` is a parameter, it cannot be bound as a variable"
         self.context.error(QueryCode.NAME_CLASH, message, var.span, "choose another name")
+        scope.lose(var.name)
         return False
 
-    def _usable(self, variable: Variable, var: ast.Var, scope: Scope) -> bool:
-        """A variable of an optional block may not be forced into the pattern around it."""
-        if not variable.optional or var.name not in scope.own:
-            return True
-        message = f"`${var.name}` comes from an optional block and may be missing here"
-        hint = "put this clause into an optional block of its own"
-        self.context.error(QueryCode.OPTIONAL_USE, message, var.span, hint)
-        return False
+    def _check_optional_order(self, clauses: tuple[ast.Clause, ...], scope: Scope) -> None:
+        """What an optional block introduces, a later clause of the pattern may not require.
+
+        The clauses of a pattern hold in any order, so such a clause would bind the variable by
+        itself and leave the optional block without effect, which nobody can have meant.
+        """
+        required: set[str] = set()
+        introduced: set[str] = set()
+        for clause in clauses:
+            if isinstance(clause, ast.Optional):
+                introduced.update(
+                    var.name
+                    for var in _pattern_variables(clause)
+                    if var.name not in required and scope.find(var.name) is None
+                )
+            elif isinstance(clause, ast.Binding | ast.Traversal):
+                for var in _pattern_variables(clause):
+                    if var.name in introduced:
+                        message = f"`${var.name}` comes from an optional block and may be missing"
+                        hint = "put this clause before that block, or into an optional block"
+                        self.context.error(QueryCode.OPTIONAL_USE, message, var.span, hint)
+                    required.add(var.name)
 
     # -- traversals ------------------------------------------------------------------------
 
@@ -126,14 +141,15 @@ class Patterns:
             if edge is None or var is None or var.name == "_":
                 continue
             if item.hops is not None:
-                message = f"`${var.name}` cannot name an edge of a path of several hops"
+                message = f"`${var.name}` cannot name an edge of a path with hop bounds"
                 self.context.error(QueryCode.EDGE_BINDING, message, var.span)
+                scope.lose(var.name)
                 continue
             if var.name in (item.source.name, item.target.name) or scope.find(var.name):
                 message = f"`${var.name}` is used already; an edge variable needs a fresh name"
                 self.context.error(QueryCode.EDGE_BINDING, message, var.span)
                 continue
-            if self._free_of_params(var):
+            if self._free_of_params(var, scope):
                 variable = scope.bind(var.name, edge)
                 block.binds.append(variable.key)
 
@@ -142,16 +158,31 @@ class Patterns:
 
     def _resolve(self, traversals: list[ast.Traversal], scope: Scope, block: Block) -> None:
         """Type the ends of all traversals, starting from those that touch a typed variable."""
-        waiting = [item for item in traversals if self._known_edge(item)]
+        waiting = deque(i for i, item in enumerate(traversals) if self._known_edge(item))
+        touching: dict[str, list[int]] = {}
+        for index in waiting:
+            for var in (traversals[index].source, traversals[index].target):
+                touching.setdefault(var.name, []).append(index)
+        typed: list[int] = []
+        for name in [name for name in touching if scope.find(name) is not None]:
+            typed.extend(touching.pop(name))
+        heapify(typed)
         hops: dict[int, Hop | None] = {}
-        while waiting:
-            ready = next((item for item in waiting if self._typed(item, scope)), waiting[0])
-            waiting.remove(ready)
-            hops[id(ready)] = self._hop(ready, scope, block)
-        for item in traversals:
-            hop = hops.get(id(item))
-            if hop is not None:
-                block.hops.append(hop)
+        while typed or waiting:
+            index = heappop(typed) if typed else waiting.popleft()
+            if index in hops:
+                continue
+            item = traversals[index]
+            hops[index] = self._hop(item, scope, block)
+            for name in {item.source.name, item.target.name}:
+                if scope.find(name) is not None:
+                    for other in touching.pop(name, ()):
+                        heappush(typed, other)
+        block.hops.extend(hop for _, hop in sorted(hops.items()) if hop is not None)
+        for index, item in enumerate(traversals):
+            if hops.get(index) is None:
+                for var in _pattern_variables(item):
+                    scope.lose(var.name)
 
     def _known_edge(self, item: ast.Traversal) -> bool:
         if self._edge(item.edge) is not None:
@@ -159,12 +190,9 @@ class Patterns:
         edges = self.context.names.catalog.edges
         names = [edge.name[0].lower() + edge.name[1:] for edge in edges]
         message = f"unknown edge type `{item.edge.text}`"
-        hint = did_you_mean(item.edge.text, names)
+        hint = self.context.near(item.edge.text, names)
         self.context.error(QueryCode.UNKNOWN_EDGE, message, item.edge.span, hint)
         return False
-
-    def _typed(self, item: ast.Traversal, scope: Scope) -> bool:
-        return any(scope.find(var.name) is not None for var in (item.source, item.target))
 
     def _hop(self, item: ast.Traversal, scope: Scope, block: Block) -> Hop | None:
         edge = self._edge(item.edge)
@@ -224,6 +252,13 @@ class Patterns:
         """Follow the edge out of the source if the types allow it, else into it."""
         source, target = scope.find(item.source.name), scope.find(item.target.name)
         out = (edge.source, edge.target)
+        if item.source.name == item.target.name != "_" and edge.source != edge.target:
+            message = (
+                f"`${item.source.name}` cannot be at both ends: `{edge.name}` leads "
+                f"from {edge.source} to {edge.target}"
+            )
+            self.context.error(QueryCode.ENDPOINT_MISMATCH, message, item.span)
+            return None
         for towards, ends in ((Towards.OUT, out), (Towards.IN, out[::-1])):
             fits = source is None or source.entity.name == ends[0]
             if fits and (target is None or target.entity.name == ends[1]):
@@ -263,7 +298,8 @@ class Patterns:
         errors = self.context.found.errors
         inner = self.block(clause.clauses, inner_scope)
         outer = tuple(sorted(inner.mentioned() - set(inner.all_bound())))
-        if not outer and self.context.found.errors == errors:
+        scope.doubtful |= inner_scope.doubtful
+        if not outer and self.context.found.errors == errors and not inner_scope.doubtful:
             self._disconnected(clause.span, optional=optional)
         if optional:
             for name, variable in inner_scope.own.items():
@@ -278,3 +314,21 @@ class Patterns:
         hint = "connect it to a variable that is bound around it"
         at = Span(span.start, min(span.end, span.start + len(word)))
         self.context.error(code, message, at, hint)
+
+
+def _pattern_variables(clause: ast.Clause) -> Iterator[ast.Var]:
+    """The variables that a clause binds if nothing else does; an optional block lends its own."""
+    match clause:
+        case ast.Binding(var):
+            found: tuple[ast.Var | None, ...] = (var,)
+        case ast.Traversal(source, _, target, binding):
+            found = (source, binding, target)
+        case ast.Optional(clauses):
+            for inner in clauses:
+                yield from _pattern_variables(inner)
+            return
+        case _:
+            return
+    for item in found:
+        if item is not None and item.name != "_":
+            yield item

@@ -13,7 +13,7 @@ from omnigraph.lang.query.conditions import RANKINGS
 from omnigraph.lang.query.context import Context
 from omnigraph.lang.query.expressions import Expressions, Place
 from omnigraph.lang.query.scope import Scope
-from omnigraph.lang.source import Span, did_you_mean
+from omnigraph.lang.source import Span
 from omnigraph.lang.values import INT_RANGES, INTEGERS, Base, ValueType
 
 _BOUND = ValueType(Base.I64)
@@ -34,7 +34,7 @@ class Results:
 class ResultClauses:
     """Checks the tail of one query."""
 
-    __slots__ = ("body", "context", "exprs", "scope")
+    __slots__ = ("body", "context", "exprs", "lost", "scope")
 
     def __init__(self, body: ast.Read, scope: Scope, context: Context, exprs: Expressions) -> None:
         """Check this body; `scope` holds everything its match binds."""
@@ -42,6 +42,7 @@ class ResultClauses:
         self.scope = scope
         self.context = context
         self.exprs = exprs
+        self.lost: set[str] = set()  # columns that were rejected
 
     def check(self) -> Results:
         """Check all clauses; what is wrong is reported and left out."""
@@ -65,9 +66,10 @@ class ResultClauses:
         taken: set[str] = set()
         for item in self.body.returns:
             value = self.exprs.operand(item.expr, self.scope, Place.RETURN)
-            if value is None:
-                continue
             name = item.alias.text if item.alias is not None else column_name(item.expr)
+            if value is None:
+                self.lost.add(name)
+                continue
             if name in taken:
                 message = f"two columns are named `{name}`"
                 hint = "give one another name: `... as other`"
@@ -109,13 +111,15 @@ class ResultClauses:
     ) -> tuple[ir.Ranking | None, tuple[SortKey, ...]]:
         ranking: ir.Ranking | None = None
         keys: list[SortKey] = []
+        by_name = {output.name: index for index, output in enumerate(outputs)}
+        by_expr = {output.expr: index for index, output in reversed([*enumerate(outputs)])}
         for place, item in enumerate(self.body.order):
-            resolved = self._order_expr(item.expr, outputs)
+            resolved = self._order_expr(item.expr, outputs, by_name, by_expr)
             if resolved is None:
                 continue
             column, value = resolved
             if isinstance(value, ir.Nearest | ir.Bm25 | ir.Rrf):
-                if self._check_ranking(item, value, place, grouped=grouped):
+                if self._check_ranking(item, value, place, column, grouped=grouped):
                     ranking = value
                 continue
             if self._check_key(item, value, column, grouped=grouped):
@@ -124,28 +128,33 @@ class ResultClauses:
         return ranking, tuple(keys)
 
     def _order_expr(
-        self, item: ast.Operand, outputs: tuple[Output, ...]
+        self,
+        item: ast.Operand,
+        outputs: tuple[Output, ...],
+        by_name: dict[str, int],
+        by_expr: dict[ir.Expr, int],
     ) -> tuple[int | None, ir.Expr] | None:
         """The expression behind an order key, and the column that returns it."""
         if isinstance(item, ast.Bare):
-            names = [output.name for output in outputs]
-            if item.name not in names:
+            index = by_name.get(item.name)
+            if index is not None:
+                return index, outputs[index].expr
+            if item.name not in self.lost:
                 message = f"no returned column is named `{item.name}`"
-                hint = did_you_mean(item.name, names)
+                hint = self.context.near(item.name, by_name)
                 self.context.error(QueryCode.UNBOUND, message, item.span, hint)
-                return None
-            index = names.index(item.name)
-            return index, outputs[index].expr
-        value = self.exprs.operand(item, self.scope, Place.RETURN)
-        if value is None:
             return None
-        for index, output in enumerate(outputs):
-            if output.expr == value:
-                return index, value
-        return None, value
+        value = self.exprs.operand(item, self.scope, Place.RETURN)
+        return None if value is None else (by_expr.get(value), value)
 
     def _check_ranking(
-        self, item: ast.OrderKey, value: ir.Ranking, place: int, *, grouped: bool
+        self,
+        item: ast.OrderKey,
+        value: ir.Ranking,
+        place: int,
+        column: int | None,
+        *,
+        grouped: bool,
     ) -> bool:
         error = self.context.error
         before = self.context.found.errors
@@ -154,6 +163,9 @@ class ResultClauses:
             error(QueryCode.RANKING_ORDER, message, item.span, "later keys break its ties")
         if grouped:
             error(QueryCode.GROUPING, "a ranking orders rows, not groups", item.span)
+        elif column is None and self.body.distinct:
+            message = "distinct rows can only be ordered by what they return"
+            error(QueryCode.DISTINCT_ORDER, message, item.span, "return the ranking as well")
         against = ast.Direction.DESC if isinstance(value, ir.Nearest) else ast.Direction.ASC
         if item.direction is against:
             message = f"a ranking gives the best first, it cannot be `{against}`"
@@ -209,7 +221,8 @@ class ResultClauses:
         param = self.context.param(item.name)
         if param is None:
             message = f"`${item.name}` is not a parameter"
-            hint = did_you_mean(item.name, self.context.names.params)
+            known = (f"${name}" for name in self.context.names.params)
+            hint = self.context.near(f"${item.name}", known)
             self.context.error(QueryCode.UNBOUND, message, item.span, hint)
             return None
         if param.type.base not in INTEGERS or param.type.is_list or param.type.nullable:

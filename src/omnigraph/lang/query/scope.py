@@ -60,7 +60,7 @@ class Variable:
 class Names:
     """What the whole query declares; shared by all its scopes."""
 
-    __slots__ = ("catalog", "params", "used_params", "variables")
+    __slots__ = ("_counts", "catalog", "params", "used_params", "variables")
 
     def __init__(self, catalog: Catalog, params: dict[str, ValueType]) -> None:
         """Start with the parameters of a query."""
@@ -68,28 +68,34 @@ class Names:
         self.params = params
         self.used_params: set[str] = set()
         self.variables: dict[str, Variable] = {}
+        self._counts: dict[str, int] = {}
 
     def declare(self, name: str, entity: NodeType | EdgeType) -> Variable:
         """A new variable with a key of its own."""
-        key, count = name, 1
-        while key in self.variables or (name == "_" and count == 1):
-            count += 1
-            key = f"{name}#{count}"
+        count = self._counts.get(name, 0) + 1
+        self._counts[name] = count
+        key = f"{name}#{count}" if count > 1 or name == "_" else name
         variable = Variable(name, key, entity)
         self.variables[key] = variable
         return variable
 
 
 class Scope:
-    """The variables visible in one block."""
+    """The variables visible in one block.
 
-    __slots__ = ("names", "own", "parent")
+    A name whose clause was rejected is `lost`: what it would have been is not known, so its uses
+    are not reported again. A scope that met such a name is `doubtful`.
+    """
+
+    __slots__ = ("doubtful", "lost", "names", "own", "parent")
 
     def __init__(self, names: Names, parent: Scope | None = None) -> None:
         """Open a scope inside `parent`."""
         self.names = names
         self.parent = parent
         self.own: dict[str, Variable] = {}
+        self.lost: set[str] = set()
+        self.doubtful = False
 
     def find(self, name: str) -> Variable | None:
         """The variable of this name, from the innermost scope that has it."""
@@ -107,6 +113,21 @@ class Scope:
         if name != "_":
             self.own[name] = variable
         return variable
+
+    def lose(self, name: str) -> None:
+        """Note that a rejected clause would have bound this name."""
+        if name != "_" and self.find(name) is None:
+            self.lost.add(name)
+
+    def has_lost(self, name: str) -> bool:
+        """Would a rejected clause have bound this name?"""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.lost:
+                self.doubtful = True
+                return True
+            scope = scope.parent
+        return False
 
     def visible(self) -> Iterator[str]:
         """All variable names that can be used here."""

@@ -107,7 +107,7 @@ class SearchCalls:
             self.context.error(code, message, call.span)
             return None
         field = self._field(call, scope, code)
-        query = self._text(call.args[1], f"the query of {name}", code)
+        query = self._text(call, scope, code)
         if field is None or query is None:
             return None
         if field.type.base is not Base.STRING or field.type.is_list:
@@ -132,13 +132,26 @@ class SearchCalls:
             return None
         return self.context.property(item, scope, read=False)
 
-    def _text(self, item: ast.Operand, what: str, code: QueryCode) -> ir.Expr | None:
-        """A String literal or parameter."""
+    def _text(self, call: ast.Call, scope: Scope, code: QueryCode) -> ir.Expr | None:
+        """The second argument: a String literal or parameter."""
+        item = call.args[1]
+        if self._unknown(item, scope):
+            return None
         value = self._given(item)
         if value is None or value.type.base is not Base.STRING or value.type.is_list:
-            self.context.error(code, f"{what} is a String literal or parameter", item.span)
+            message = f"the query of {call.function.text} is a String literal or parameter"
+            self.context.error(code, message, item.span)
             return None
         return value
+
+    def _unknown(self, item: ast.Operand, scope: Scope) -> bool:
+        """Report a name that means nothing at all."""
+        if not isinstance(item, ast.Var) or item.name in self.context.names.params:
+            return False
+        if scope.find(item.name) is not None:
+            return False
+        self.context.unbound(item, scope)
+        return True
 
     def _given(self, item: ast.Operand) -> ir.Const | ir.Param | None:
         """A value that is known before any row is read."""
@@ -172,6 +185,8 @@ class SearchCalls:
         if field.type.base is not Base.VECTOR:
             message = f"nearest needs a Vector property, this is {field.type}"
             self.context.error(code, message, call.args[0].span)
+            return None
+        if self._unknown(call.args[1], scope):
             return None
         query = self._vector(call.args[1], field.type.dim)
         if query is None:

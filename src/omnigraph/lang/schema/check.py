@@ -162,8 +162,9 @@ def _check_property_name(name: Name, kind: OwnerKind, scope: Scope) -> None:
         scope.error("S111", message, name.span)
 
 
-def _inherit(item: NodeDecl, drafts: dict[str, Draft], scope: Scope) -> tuple[str, ...]:
-    """Take over the properties of the interfaces; answers their names, sorted."""
+def _inherit(item: NodeDecl, drafts: dict[str, Draft], scope: Scope) -> dict[str, Name]:
+    """Take over the properties of the interfaces; answers which came from which."""
+    inherited: dict[str, Name] = {}
     implemented: set[str] = set()
     for interface in item.implements:
         name = interface.text
@@ -178,10 +179,13 @@ def _inherit(item: NodeDecl, drafts: dict[str, Draft], scope: Scope) -> tuple[st
             continue
         implemented.add(name)
         for offered in scope.drafts[name].values():
-            own = drafts.setdefault(offered.decl.name.text, offered)
-            if own is not offered:
+            property_name = offered.decl.name.text
+            own = drafts.setdefault(property_name, offered)
+            if own is offered:
+                inherited[property_name] = interface
+            else:
                 _check_agreement(own, offered, item, interface, scope)
-    return tuple(sorted(implemented))
+    return inherited
 
 
 def _check_agreement(
@@ -190,7 +194,7 @@ def _check_agreement(
     if own.type is None or offered.type is None or own.type == offered.type:
         return
     label = f"`{item.name.text}.{own.decl.name.text}`"
-    message = f"{label} is a {own.type}, but `{interface.text}` declares it as {offered.type}"
+    message = f"{label} has the type {own.type}, but in `{interface.text}` it is {offered.type}"
     # A conflict between two interfaces has no property in this node to point at.
     declared_here = any(own.decl is member for member in item.members)
     scope.error("S211", message, own.decl.type.span if declared_here else interface.span)
@@ -207,13 +211,13 @@ class _Checked(Generic[_Decl]):
     drafts: dict[str, Draft]
     notes: TypeNotes
     rules: Rules
-    implements: tuple[str, ...] = ()
 
 
 def _interface(item: InterfaceDecl, scope: Scope) -> InterfaceType:
     drafts = _properties(item.properties, item.name.text, "interface", scope)
     scope.drafts[item.name.text] = drafts
     _check_renamed_properties(drafts, scope)
+    resolve_constraints((), drafts, item.name.text, "interface", scope)
     return InterfaceType(name=item.name.text, properties=_build_properties(drafts))
 
 
@@ -221,11 +225,11 @@ def _node(item: NodeDecl, scope: Scope) -> _Checked[NodeDecl]:
     name = item.name.text
     notes = resolve_type_notes(item.annotations, name, scope)
     drafts = _properties(properties_of(item.members), name, "node", scope)
-    implements = _inherit(item, drafts, scope)
+    inherited = _inherit(item, drafts, scope)
     check_embed_sources(drafts, name, scope)
     _check_renamed_properties(drafts, scope)
-    rules = resolve_constraints(item.members, drafts, name, "node", scope)
-    return _Checked(item, drafts, notes, rules, implements)
+    rules = resolve_constraints(item.members, drafts, name, "node", scope, inherited)
+    return _Checked(item, drafts, notes, rules)
 
 
 def _edge(item: EdgeDecl, scope: Scope) -> _Checked[EdgeDecl]:
@@ -294,7 +298,7 @@ def _build_node(item: _Checked[NodeDecl], type_id: str) -> NodeType:
         annotations=notes.annotations,
         renamed_from=notes.renamed_from,
         next_property_id=len(item.drafts) + 1,
-        implements=item.implements,
+        implements=tuple(sorted({name.text for name in item.decl.implements})),
         ranges=tuple(rules.ranges[name] for name in sorted(rules.ranges)),
         checks=rules.sorted_checks(),
     )

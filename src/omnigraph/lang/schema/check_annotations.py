@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal as OneOf
 
 from omnigraph.lang.catalog.model import CustomAnnotation, Embed, Metric
@@ -104,7 +105,7 @@ def _default(annotation: Annotation, place: _Place) -> None:
 def _metric(annotation: Annotation, place: _Place) -> None:
     draft = place.draft
     if draft.type is not None and draft.type.base is not Base.VECTOR:
-        message = f"`{place.label}` is a {draft.type.required()}, `@metric` is for a Vector"
+        message = f"`{place.label}` has the type {draft.type}, `@metric` is for a Vector"
         place.scope.error("S510", message, annotation.span)
         return
     word = _one_word(annotation)
@@ -123,14 +124,16 @@ def _embed(annotation: Annotation, place: _Place) -> None:
         scope.error("S507", "a property of an edge cannot be embedded", annotation.span)
         return
     if draft.type is not None and (draft.type.base is not Base.VECTOR or draft.type.is_list):
-        message = f"`{place.label}` is a {draft.type.required()}, `@embed` is for a Vector"
+        message = f"`{place.label}` has the type {draft.type}, `@embed` is for a Vector"
         scope.error("S501", message, annotation.span)
         return
     kwargs = dict(annotation.kwargs)
     model = kwargs.pop("model", None)
     for key, value in kwargs.items():
         message = f"`@embed` has no argument `{key}`"
-        scope.error("S505", message, value.span, did_you_mean(key, ["model"]) or "only `model`")
+        scope.error(
+            "S505", message, value.span, did_you_mean(key, ["model"]) or "there is only `model`"
+        )
     if model is not None and not _is_text(model):
         scope.error("S506", "`model` is the name of a model, in double quotes", model.span)
         return
@@ -172,9 +175,8 @@ def check_embed_sources(drafts: dict[str, Draft], owner: str, scope: Scope) -> N
         elif source.type is not None and (
             source.type.base is not Base.STRING or source.type.is_list
         ):
-            message = (
-                f"`{owner}.{draft.embed.source}` is a {source.type}, only a String is embedded"
-            )
+            label = f"`{owner}.{draft.embed.source}`"
+            message = f"{label} has the type {source.type}, only a String is embedded"
             scope.error("S504", message, draft.embed_span)
 
 
@@ -249,7 +251,7 @@ def keep_custom(annotations: list[Annotation], scope: Scope) -> tuple[CustomAnno
     """Annotations without a meaning here, in an order of their own."""
     kept: list[tuple[str, CustomAnnotation]] = []
     for item in annotations:
-        near = did_you_mean(item.name, _KNOWN)
+        near = _near_known(item.name)
         if near is not None:
             message = f"`@{item.name}` has no meaning here and is kept as it is"
             scope.warn("S901", message, item.span, near)
@@ -261,9 +263,18 @@ def keep_custom(annotations: list[Annotation], scope: Scope) -> tuple[CustomAnno
     return tuple(custom for _, custom in kept)
 
 
+@lru_cache(maxsize=1024)
+def _near_known(name: str) -> str | None:
+    # A schema repeats its own annotations thousands of times.
+    return did_you_mean(name, _KNOWN)
+
+
 def plain(literal: Literal) -> Literal:
     """A literal without its position: a catalog must not remember where text stood."""
-    return Literal(literal.kind, literal.value, tuple(plain(item) for item in literal.items))
+    value = literal.value
+    if isinstance(value, float):
+        value += 0.0  # there is one zero: equal catalogs must have equal texts
+    return Literal(literal.kind, value, tuple(plain(item) for item in literal.items))
 
 
 def _report_twice(annotation: Annotation, owner: str, scope: Scope) -> None:

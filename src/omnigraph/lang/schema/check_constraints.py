@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import Check, Range
@@ -52,17 +53,20 @@ def resolve_constraints(
     owner: str,
     kind: OwnerKind,
     scope: Scope,
+    inherited: Mapping[str, Name] = MappingProxyType({}),
 ) -> Rules:
-    """Check the constraints of a type against its properties."""
+    """Check the constraints of a type against its properties.
+
+    `inherited` tells which properties came from an interface, by the name in `implements`.
+    """
     place = _Owner(owner, kind, drafts, scope)
     rules = Rules()
     keyed = False
     for item, from_body in _column_constraints(members, drafts):
         if item.rule == "key":
             if keyed:
-                message = f"`{owner}` has a `@key` already"
-                hint = "a key of several properties is written `@key(a, b)` in the body"
-                scope.error("S401", message, item.span, hint)
+                source = None if from_body else inherited.get(item.columns[0].text)
+                _report_second_key(item, owner, source, scope)
                 continue
             keyed = True
         columns = _columns(item, place, from_body=from_body)
@@ -78,6 +82,18 @@ def resolve_constraints(
         elif isinstance(member, CheckConstraint):
             _check(member, place, rules)
     return rules
+
+
+def _report_second_key(
+    item: ColumnConstraint, owner: str, source: Name | None, scope: Scope
+) -> None:
+    if source is None:
+        hint = "a key of several properties is written `@key(a, b)` in the body"
+        scope.error("S401", f"`{owner}` has a `@key` already", item.span, hint)
+        return
+    message = f"`{owner}` has a `@key` already, and `{source.text}` brings another one"
+    hint = f"declare `{item.columns[0].text}` in `{owner}` without `@key`"
+    scope.error("S401", message, source.span, hint)
 
 
 def _column_constraints(
@@ -147,18 +163,19 @@ def _check_column(
     if rule == "index":
         # A vector has an index of its own kind; a list or a Blob has none.
         if of_type.is_list or of_type.base is Base.BLOB:
-            message = f"{label} is a {of_type.required()}, which cannot be indexed"
+            message = f"{label} has the type {of_type}, which cannot be indexed"
             place.scope.error("S406", message, column.span)
         return
     if of_type.is_scalar:
         return
     if rule == "unique":
-        # Graphs made before this rule existed keep what they declared.
-        if not (place.scope.accepted and from_body):
-            message = f"{label} is a {of_type.required()}, which cannot be unique"
+        # The one slip of early graphs that is forgiven: they keep what they declared.
+        forgiven = place.scope.accepted and from_body and of_type.base is Base.BLOB
+        if not forgiven:
+            message = f"{label} has the type {of_type}, which cannot be unique"
             place.scope.error("S405", message, column.span)
         return
-    message = f"{label} is a {of_type.required()}, which cannot be part of a key"
+    message = f"{label} has the type {of_type}, which cannot be part of a key"
     place.scope.error("S404", message, column.span)
 
 
@@ -172,7 +189,7 @@ def _range(item: RangeConstraint, place: _Owner, rules: Rules) -> None:
         return
     name = item.property.text
     if draft.type.base not in NUMERIC or draft.type.is_list:
-        message = f"`{place.name}.{name}` is a {draft.type.required()}, `@range` is for numbers"
+        message = f"`{place.name}.{name}` has the type {draft.type}, `@range` is for numbers"
         place.scope.error("S407", message, item.property.span)
         return
     if name in rules.ranges:
@@ -184,7 +201,9 @@ def _range(item: RangeConstraint, place: _Owner, rules: Rules) -> None:
     high = _bound(item.high, whole=whole, up=False)
     if low is not None and high is not None and low > high:
         message = f"no value of `{place.name}.{name}` is between {item.low} and {item.high}"
-        place.scope.error("S408", message, item.span, "the lower bound comes first")
+        upside_down = item.low is not None and item.high is not None and item.low > item.high
+        hint = "the lower bound comes first" if upside_down else None
+        place.scope.error("S408", message, item.span, hint)
         return
     rules.ranges[name] = Range(property=name, low=low, high=high)
     _check_default_in_range(draft, rules.ranges[name], place)
@@ -195,7 +214,7 @@ def _bound(value: int | float | None, *, whole: bool, up: bool) -> int | float |
     if value is None:
         return None
     if not whole:
-        return float(value)
+        return float(value) + 0.0  # -0.0 becomes 0.0: equal catalogs must have equal texts
     return math.ceil(value) if up else math.floor(value)
 
 
@@ -226,7 +245,7 @@ def _check(item: CheckConstraint, place: _Owner, rules: Rules) -> None:
         return
     if draft.type.base is not Base.STRING or draft.type.is_list:
         label = f"`{place.name}.{item.property.text}`"
-        message = f"{label} is a {draft.type.required()}, `@check` is for a String"
+        message = f"{label} has the type {draft.type}, `@check` is for a String"
         place.scope.error("S410", message, item.property.span)
         return
     rules.checks.add((item.property.text, item.pattern))

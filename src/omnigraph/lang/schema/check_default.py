@@ -64,7 +64,7 @@ def _scalar(literal: Literal, of_type: ValueType, scope: Scope) -> Literal | Non
         if base is Base.F32 and abs(value) > F32_MAX:
             scope.error("S524", f"{value} does not fit into F32", literal.span)
             return None
-        return Literal(LiteralKind.FLOAT, float(value))
+        return Literal(LiteralKind.FLOAT, float(value) + 0.0)
     if base is Base.BOOL and kind is LiteralKind.BOOL:
         return Literal(LiteralKind.BOOL, value)
     if base is Base.DATE and kind is LiteralKind.DATE:
@@ -118,5 +118,5 @@ _KIND_NAMES = {
 
 
 def _mismatch(literal: Literal, of_type: ValueType, scope: Scope, hint: str | None = None) -> None:
-    message = f"{_KIND_NAMES[literal.kind]} cannot be the default of a {of_type.required()}"
+    message = f"{_KIND_NAMES[literal.kind]} is not a value of the type {of_type.required()}"
     scope.error("S523", message, literal.span, hint)

@@ -178,39 +178,51 @@ def _card(cursor: Cursor) -> Card | None:
 
 def _body(cursor: Cursor, owner: str) -> tuple[Member, ...]:
     """The members up to the closing brace; the opening one is taken already."""
+    kinds = cursor.kinds
     members: list[Member] = []
-    while not cursor.accept("}"):
-        if cursor.peek() == EOF or _at_declaration(cursor):
+    while True:
+        before = cursor.pos
+        kind = kinds[before]
+        if kind == "}":
+            cursor.pos += 1
+            break
+        if kind == EOF or (kind == IDENT and _at_declaration(cursor)):
             message = f"the body of `{owner}` is not closed"
             cursor.found.error(cursor.code, message, cursor.here(), "add `}`")
             break
-        before = cursor.pos
         try:
-            members.append(_member(cursor))
+            members.append(_constraint(cursor) if kind == "@" else _property(cursor))
         except Bail:
             _skip_member(cursor, before)
-        if cursor.peek() == ",":
+        if kinds[cursor.pos] == ",":
             message = "no comma is needed between members"
             cursor.found.error(cursor.code, message, cursor.here(), "leave it out")
             cursor.take()
     return tuple(members)
 
 
-def _member(cursor: Cursor) -> Member:
-    if cursor.peek() == "@":
-        return _constraint(cursor)
-    start = cursor.start()
-    span = cursor.here()
-    hint = None
-    if cursor.peek() == TYPE:
-        word = cursor.word()
-        hint = f"property names start with a lower-case letter: `{word[:1].lower()}{word[1:]}`"
-    name = Name(cursor.expect(IDENT, "a property, a constraint or `}`", hint), span)
-    cursor.expect(":", "`:` and a type", f"a property is declared as `{name.text}: String`")
+def _property(cursor: Cursor) -> PropertyDecl:
+    kinds, start = cursor.kinds, cursor.start()
+    name = Name(cursor.word(), cursor.here())
+    if kinds[cursor.pos] != IDENT or kinds[cursor.pos + 1] != ":":
+        _fail_property(cursor)
+    cursor.pos += 2
     of_type = parse_type(cursor)
     nullable = cursor.accept("?")
-    annotations = parse_annotations(cursor, owner="property") if cursor.peek() == "@" else ()
+    annotations = parse_annotations(cursor, owner="property")
     return PropertyDecl(name, of_type, nullable, annotations, cursor.since(start))
+
+
+def _fail_property(cursor: Cursor) -> NoReturn:
+    """Say what is missing at the start of a property."""
+    word = cursor.word()
+    if cursor.accept(IDENT):
+        form = f"a property is declared as `{word}: String`"
+        cursor.fail_expected(f"`:` and a type behind `{word}`", form)
+    hint = None
+    if cursor.peek() == TYPE:
+        hint = f"property names start with a lower-case letter: `{word[:1].lower()}{word[1:]}`"
+    cursor.fail_expected("a property, a constraint or `}`", hint)
 
 
 def _constraint(cursor: Cursor) -> Constraint:

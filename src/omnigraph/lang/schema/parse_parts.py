@@ -103,6 +103,8 @@ Owner = OneOf["node", "edge", "property"]
 
 def parse_annotations(cursor: Cursor, *, owner: Owner) -> tuple[Annotation, ...]:
     """All annotations from here on; a body constraint, or the `@card` of an edge, ends them."""
+    if cursor.peek() != "@":
+        return ()
     parsed: list[Annotation] = []
     while cursor.peek() == "@":
         if owner == "property":

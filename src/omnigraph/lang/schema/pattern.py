@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 PATTERN_CHARS_MAX = 1000
+_NESTING_MAX = 50
 _GROUP = re.compile(r"\(\?(?:P<[A-Za-z_]\w*>|[imsx]*(?:-[imsx]+)?[:)])")
 _POSSESSIVE = re.compile(r"(?:[*+?]|\{[0-9]*,?[0-9]*\})\+")
 
@@ -25,16 +26,19 @@ def pattern_fault(pattern: str) -> str | None:
         re.compile(pattern)
     except re.error as error:
         return str(error)
-    except (OverflowError, RecursionError):
-        return "it is too complex"
+    except OverflowError:
+        return "a repetition is too large"
     return None
 
 
 def _foreign_syntax(pattern: str) -> str | None:
     """The first construct that the engines do not agree about."""
-    at = 0
+    at = depth = 0
     while at < len(pattern):
         char = pattern[at]
+        depth += (char == "(") - (char == ")")
+        if depth > _NESTING_MAX:
+            return f"groups are nested deeper than {_NESTING_MAX} levels"
         if char == "\\":
             follow = pattern[at + 1 : at + 2]
             if follow.isdigit() and follow != "0":

@@ -44,7 +44,7 @@ class Scope:
     """Names in reach of every declaration of one file."""
 
     found: Diagnostics
-    accepted: bool  # the schema is in force already, so historic slips are forgiven
+    accepted: bool  # the schema is in force already, so one historic slip is forgiven
     partial: bool  # part of the text did not parse, so a missing name proves nothing
     nodes: dict[str, NodeDecl] = field(default_factory=dict)
     edges: dict[str, EdgeDecl] = field(default_factory=dict)

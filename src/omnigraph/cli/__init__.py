@@ -1,0 +1,1 @@
+"""The command line: reads files and the environment, calls the library, prints."""

@@ -1,0 +1,63 @@
+"""`omnigraph explain`: the plans of queries."""
+
+from pathlib import Path
+from typing import Final
+
+from omnigraph.cli import render
+from omnigraph.cli.environment import settings
+from omnigraph.cli.exits import Status
+from omnigraph.cli.files import read_catalog, read_text
+from omnigraph.errors import Code, InvalidInput, JsonValue
+from omnigraph.lang import compile_queries
+from omnigraph.lang.ir.explain import explain
+from omnigraph.lang.ir.ops import Plan, ReadPlan
+from omnigraph.lang.query.describe import describe
+from omnigraph.lang.source import did_you_mean
+
+INLINE: Final = "<-e>"
+
+
+def perform(schema: Path, query: Path | str, name: str | None, *, as_json: bool) -> Status:
+    """Print the plan of the query `name`, or of every query of the file or text."""
+    chosen = settings()
+    catalog = read_catalog(schema, chosen)
+    if isinstance(query, Path):
+        plans = compile_queries(read_text(query, chosen), catalog, str(query))
+    else:
+        plans = compile_queries(query, catalog, INLINE)
+    shown = _select(plans, name)
+    screen = render.out()
+    if as_json:
+        screen.json({"queries": [_to_json(plan) for plan in shown]})
+        return Status.OK
+    for number, plan in enumerate(shown):
+        if number:
+            screen.line()
+        head, *rest = explain(plan).rstrip("\n").split("\n")
+        screen.line((head, "bold"))
+        for line in rest:
+            operator = line[: len(line) - len(line.lstrip())] + line.split()[0]
+            screen.line((operator, "cyan"), line.removeprefix(operator))
+    return Status.OK
+
+
+def _select(plans: tuple[Plan, ...], name: str | None) -> tuple[Plan, ...]:
+    if not plans:
+        raise InvalidInput(Code.QUERY_INVALID, "there is no query to explain")
+    if name is None:
+        return plans
+    chosen = tuple(plan for plan in plans if plan.name == name)
+    if not chosen:
+        known = [plan.name for plan in plans]
+        advice = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+        raise InvalidInput(Code.QUERY_INVALID, f"there is no query named `{name}`; {advice}")
+    return chosen
+
+
+def _to_json(plan: Plan) -> JsonValue:
+    return {
+        "name": plan.name,
+        "kind": "read" if isinstance(plan, ReadPlan) else "mutation",
+        "operation": describe(plan).to_json(),
+        "plan": explain(plan).rstrip("\n").split("\n"),
+    }

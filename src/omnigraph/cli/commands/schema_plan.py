@@ -1,0 +1,100 @@
+"""`omnigraph schema plan`: what a new schema would mean for a graph that has the old one."""
+
+from pathlib import Path
+from typing import Final
+
+from omnigraph.cli import render
+from omnigraph.cli.environment import settings
+from omnigraph.cli.exits import Status
+from omnigraph.cli.files import read_catalog
+from omnigraph.cli.plain import Part, Screen, counted
+from omnigraph.lang.catalog import steps
+from omnigraph.lang.catalog.migrate import MigrationPlan, plan
+from omnigraph.lang.catalog.steps import Step, Tier
+from omnigraph.lang.literal import Literal
+
+_HEADINGS: Final = ("step", "entity", "code", "tier", "data", "note")
+_STYLE_OF_TIER: Final = {
+    Tier.SAFE: "green",
+    Tier.VALIDATED: "yellow",
+    Tier.DESTRUCTIVE: "red",
+    Tier.REFUSED: "bold red",
+}
+
+
+def perform(schema: Path, against: Path, *, allow_data_loss: bool, as_json: bool) -> Status:
+    """Plan the way from the schema in force, `against`, to the wanted one."""
+    chosen = settings()
+    accepted = read_catalog(against, chosen, accepted=True)
+    wanted = read_catalog(schema, chosen)
+    found = plan(accepted, wanted, allow_data_loss=allow_data_loss)
+    if as_json:
+        render.out().json(found.to_json())
+    else:
+        _print(render.out(), found)
+    return Status.OK if found.supported else Status.FAILED
+
+
+def _print(screen: Screen, found: MigrationPlan) -> None:
+    if not found.steps:
+        screen.line("nothing changes")
+        return
+    screen.table(_HEADINGS, [_row(step) for step in found.steps])
+    screen.line()
+    refused = sum(step.tier is Tier.REFUSED for step in found.steps)
+    total = counted(len(found.steps), "step")
+    if found.supported:
+        screen.line(total, ", ", ("can be applied", "green"))
+    else:
+        screen.line(total, f", {refused} refused: ", ("cannot be applied", "bold red"))
+
+
+def _row(step: Step) -> tuple[Part, ...]:
+    return (
+        step.kind,
+        str(step.entity),
+        step.code or "-",
+        (str(step.tier), _STYLE_OF_TIER[step.tier]),
+        str(step.touches_data),
+        _note(step),
+    )
+
+
+def _note(step: Step) -> str:
+    """What the other columns leave open."""
+    match step:
+        case steps.UnsupportedChange(reason=reason):
+            note = reason
+        case steps.RenameType(old=old) | steps.RenameProperty(old=old):
+            note = f"was {old}"
+        case steps.AddProperty(type=of_type, fill=fill):
+            note = f"{of_type}" if fill is None else f"{of_type}, filled with {fill}"
+        case steps.AddConstraint(constraint=text) | steps.RemoveConstraint(constraint=text):
+            note = text
+        case steps.ExtendEnum(added=added):
+            note = f"adds {', '.join(added)}"
+        case steps.ChangeNullability(nullable=nullable):
+            note = "may be null" if nullable else "must have a value"
+        case steps.ChangeDefault(old=before, new=after):
+            note = f"{_default(before)} -> {_default(after)}"
+        case steps.ChangeType() | steps.ChangeCardinality():
+            note = f"{step.old} -> {step.new}"
+        case steps.UpdateTypeMetadata(changes=changes):
+            note = ", ".join(changes)
+        case steps.UpdatePropertyMetadata(changes=changes):
+            note = ", ".join(changes)
+        case steps.DropType(mode=mode) | steps.DropProperty(mode=mode):
+            note = _DROPS[mode]
+        case _:
+            note = ""
+    return note
+
+
+_DROPS: Final = {
+    steps.DropMode.SOFT: "earlier versions stay readable",
+    steps.DropMode.HARD: "earlier versions go as well",
+}
+
+
+def _default(literal: Literal | None) -> str:
+    return "none" if literal is None else str(literal)

@@ -1,0 +1,29 @@
+"""`omnigraph version`."""
+
+import platform
+from typing import Final
+
+from omnigraph import __version__
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+
+NAME: Final = "omnigraph"
+INTERNAL_SCHEMA_VERSION: Final = 4
+"""The layout of a stored graph that this release writes."""
+
+
+def perform(*, as_json: bool) -> Status:
+    """Say which release this is."""
+    screen = render.out()
+    if as_json:
+        screen.json(
+            {
+                "name": NAME,
+                "version": __version__,
+                "internal_schema_version": INTERNAL_SCHEMA_VERSION,
+                "python_version": platform.python_version(),
+            }
+        )
+    else:
+        screen.line(f"{NAME} {__version__} (internal schema version {INTERNAL_SCHEMA_VERSION})")
+    return Status.OK

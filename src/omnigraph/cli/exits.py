@@ -1,0 +1,75 @@
+"""How a command ends: the only place where a failure becomes a message and an exit status.
+
+0   done; a report may contain warnings
+1   failed, or a report contains errors
+2   called the wrong way (the argument parser answers this one)
+4   a precondition of the caller no longer holds: read again, then decide
+"""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.environment import debugging
+from omnigraph.cli.plain import STYLE_OF
+from omnigraph.errors import GraphError, Internal, InvalidInput, PreconditionFailed
+
+
+class Status(IntEnum):
+    """The exit statuses of a command."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PRECONDITION = 4
+
+
+def status_of(error: GraphError) -> Status:
+    """The status that tells a script what a person reads in the message."""
+    return Status.PRECONDITION if isinstance(error, PreconditionFailed) else Status.FAILED
+
+
+@contextmanager
+def reporting(*, as_json: bool = False) -> Iterator[None]:
+    """Turn a failure inside into a message and a status; nothing else leaves a command.
+
+    With `as_json` standard output still gets one document, which then holds the error.
+    """
+    try:
+        yield
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except GraphError as error:
+        if as_json:
+            _show_json(error)
+        show(error)
+        raise typer.Exit(status_of(error)) from error
+    except Exception as error:
+        # The last door: nobody should have to read a traceback who did not ask for one.
+        text = f"unexpected {type(error).__name__}: {error}; OMNIGRAPH_DEBUG=1 shows where"
+        if as_json:
+            _show_json(Internal.default(text))
+        show(Internal.default(text))
+        raise typer.Exit(Status.FAILED) from error
+
+
+def show(error: GraphError) -> None:
+    """Print a failure for people, to standard error."""
+    if debugging():
+        traceback.print_exc()
+    screen = render.err()
+    if isinstance(error, InvalidInput) and error.diagnostics:
+        screen.report(str(error))
+        return
+    first, *rest = str(error).split("\n")
+    screen.line((f"error[{error.code}]", STYLE_OF["error"]), f": {first}")
+    for line in rest:
+        screen.line(line)
+
+
+def _show_json(error: GraphError) -> None:
+    render.out().json({"status": "error", "error": error.to_json()})

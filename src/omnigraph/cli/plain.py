@@ -1,0 +1,111 @@
+"""What a command shows, as plain text: lines, reports, tables, JSON.
+
+Everything goes through a `Screen`, and in a pipe nothing more happens. Lines are never wrapped or
+cut. The styles that parts carry are for `terminal.Terminal`, which dresses up the same text.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, TextIO, TypeAlias
+
+from omnigraph.errors import JsonValue
+
+Part: TypeAlias = "str | tuple[str, str]"
+"""A piece of a line: plain text, or text with its style."""
+
+STYLE_OF: Final[Mapping[str, str]] = {
+    "error": "bold red",
+    "warning": "bold yellow",
+    "info": "bold blue",
+    "hint": "cyan",
+}
+
+# What a text may contain that a terminal would obey, or that turns the direction of reading. Each
+# becomes one visible character, so that carets below still point at their places.
+_CONTROLS: Final = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
+    0x7F: 0x2421,
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+}
+
+_HEAD: Final = re.compile(r"(?P<place>.+?:\d+:\d+: )(?P<kind>error|warning|info)(?P<rest>\[.*)")
+_GUTTER: Final = re.compile(r"(?P<gutter> *\d+ \| )(?P<code>.*)")
+_CARET: Final = re.compile(r"(?P<gutter> +\| )(?P<caret>\s*\^+)")
+_HINT: Final = re.compile(r"(?P<gutter> += )(?P<word>hint): (?P<text>.*)")
+
+
+class Screen:
+    """An output stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`."""
+        self._stream = stream
+
+    def line(self, *parts: Part) -> None:
+        """Write one line."""
+        self._stream.write("".join(plain(part) for part in parts) + "\n")
+
+    def report(self, text: str) -> None:
+        """Write diagnostics that the compiler has rendered, with their parts told apart."""
+        style = STYLE_OF["error"]
+        for line in text.rstrip("\n").split("\n"):
+            if head := _HEAD.fullmatch(line):
+                style = STYLE_OF[head["kind"]]
+            self.line(*_painted(line, style))
+
+    def diff(self, text: str) -> None:
+        """Write a unified diff, exactly: it may be on its way to another program."""
+        self.exactly(text)
+
+    def exactly(self, text: str) -> None:
+        """Write a text that belongs to somebody else, every character of it."""
+        self._stream.write(text)
+
+    def json(self, value: JsonValue) -> None:
+        """Write one JSON document."""
+        # Escapes are for streams that know few characters: elsewhere they only hide the text.
+        few = not (self._stream.encoding or "utf-8").lower().startswith("utf")
+        self._stream.write(json.dumps(value, indent=2, ensure_ascii=few) + "\n")
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[Part]]) -> None:
+        """Write a table in aligned columns."""
+        widths = column_widths([headings, *rows])
+        for row in (headings, *rows):
+            cells = (plain(part).ljust(width) for part, width in zip(row, widths, strict=True))
+            self.line("  ".join(cells).rstrip())
+
+
+def column_widths(rows: Sequence[Sequence[Part]]) -> list[int]:
+    """How wide each column of a table has to be."""
+    return [max(len(plain(part)) for part in column) for column in zip(*rows, strict=True)]
+
+
+def visible(text: str) -> str:
+    """The text with every character replaced that would steer a terminal."""
+    return text if text.isascii() and text.isprintable() else text.translate(_CONTROLS)
+
+
+def counted(number: int, word: str, plural: str | None = None) -> str:
+    """`1 query`, `2 queries`."""
+    return f"{number} {word if number == 1 else plural or word + 's'}"
+
+
+def plain(part: Part) -> str:
+    """The text of a part, fit to print."""
+    return visible(part if isinstance(part, str) else part[0])
+
+
+def _painted(line: str, style: str) -> list[Part]:
+    """The parts of one line of a rendered diagnostic, whose severity has this style."""
+    if found := _GUTTER.fullmatch(line):
+        return [(found["gutter"], "dim"), found["code"]]
+    if found := _CARET.fullmatch(line):
+        return [(found["gutter"], "dim"), (found["caret"], style)]
+    if found := _HINT.fullmatch(line):
+        return [(found["gutter"], "dim"), ("hint", STYLE_OF["hint"]), f": {found['text']}"]
+    if found := _HEAD.fullmatch(line):
+        code, _, message = found["rest"].partition("]: ")
+        place, kind = (found["place"], "bold"), (found["kind"] + code + "]", style)
+        return [place, kind, ": ", (message, "bold")]
+    return [line]

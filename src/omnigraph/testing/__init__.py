@@ -1,0 +1,1 @@
+"""Tools for testing graphs: models, strategies and conformance suites. Nothing imports it."""

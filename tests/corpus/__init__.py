@@ -1,0 +1,1 @@
+"""Example programs and what the compilers make of them."""
