@@ -73,7 +73,8 @@ def migrate(text: str, _folder: Path) -> str:
     wanted = compile_schema(second, "wanted.pg")
     found = plan(accepted, wanted, allow_data_loss=_flag(text, "allow-data-loss"))
     assert shape_digest(found.result) == shape_digest(wanted)
-    assert plan(found.result, wanted).steps == ()
+    if found.supported:
+        assert plan(found.result, wanted).steps == ()
     assert found.to_json()["supported"] is found.supported
     return render_plan(found)
 

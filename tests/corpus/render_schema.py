@@ -100,6 +100,7 @@ def render_plan(plan: MigrationPlan) -> str:
                 line += f" {key}={shown}"
         line += f" [{step.code}]" if step.code else ""
         lines.append(f"{line} ({step.tier}, {step.touches_data})")
+    lines += [f"note: {note}" for note in plan.notes]
     if plan.result.retired:
         lines.append(f"retired {', '.join(plan.result.retired)}")
     return "\n".join(lines)

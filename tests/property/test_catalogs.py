@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from hypothesis import given
@@ -24,15 +23,17 @@ from omnigraph.lang.catalog.migrate import plan
 from omnigraph.lang.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.lang.catalog.steps import (
     AddType,
+    DropProperty,
     DropType,
     RenameProperty,
     RenameType,
+    Step,
     Tier,
     UnsupportedChange,
 )
 from omnigraph.lang.schema import SchemaFile, compile_schema, format_schema
 from omnigraph.lang.schema.ast import Annotation, Declaration, EdgeDecl, Name, NodeDecl
-from omnigraph.testing.strategies_schema import catalogs, valid_schema_files
+from omnigraph.testing.strategies_schema import catalogs, hinted_catalogs, valid_schema_files
 
 
 @given(catalogs())
@@ -48,15 +49,52 @@ def test_canonical_text_round_trips(catalog: Catalog) -> None:
 @given(catalogs(), st.data())
 def test_damaged_text_is_read_or_refused(catalog: Catalog, data: st.DataObject) -> None:
     tree = json.loads(dumps(catalog))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damage(tree, data)
+    text = json.dumps(tree, allow_nan=False)
+    try:
+        found = loads(text)
+    except Corrupt:
+        return
+    # What is read is what was written, and everything can be done with it.
+    assert json.loads(dumps(found)) == tree
+    assert loads(dumps(found)) == found
+    assert digest(loads(dumps(found))) == digest(found)
+    assert shape_digest(adopt(found, Catalog())) == shape_digest(found)
+    assert type_digests(found).keys() == {
+        *(f"node:{item.name}" for item in found.nodes),
+        *(f"edge:{item.name}" for item in found.edges),
+    }
+    assert plan(found, found).steps == ()
+    assert adopt(found, found) == found
+    json.dumps(plan(Catalog(), found).to_json())
+    json.dumps(plan(found, Catalog()).to_json())
+    json.dumps(plan(catalog, found).to_json())
+
+
+WRONG = [None, -1, 0, 1, 1.5, 10**30, "", "x", "A", "\ud800", True, False, [], {}, [1], {"a": 1}]
+
+
+def damage(tree: Any, data: st.DataObject) -> None:
+    """Delete, replace or repeat one place of a JSON tree."""
     spots = list(walk(tree))
+    if not spots:
+        return
     holder, key = data.draw(st.sampled_from(spots))
-    wrong = data.draw(st.sampled_from([None, -1, 1.5, "", "x", True, [], {}, [1], {"a": 1}]))
-    if data.draw(st.booleans()):
-        holder[key] = wrong
-    else:
-        del holder[key]
-    with suppress(Corrupt):
-        loads(json.dumps(tree))
+    match data.draw(st.sampled_from(["delete", "replace", "copy", "repeat"])):
+        case "delete":
+            del holder[key]
+        case "replace":
+            holder[key] = data.draw(st.sampled_from(WRONG))
+        case "copy":
+            other, place = data.draw(st.sampled_from(spots))
+            holder[key] = json.loads(json.dumps(other[place]))
+        case _:
+            copied = json.loads(json.dumps(holder[key]))
+            if isinstance(holder, list):
+                holder.insert(key, copied)
+            else:
+                holder[f"{key}s"] = copied
 
 
 def walk(tree: Any) -> Iterator[tuple[Any, Any]]:
@@ -73,6 +111,64 @@ def test_a_catalog_adopts_itself(catalog: Catalog) -> None:
     assert adopt(catalog, catalog) == catalog
     assert adopt(catalog, Catalog()) == catalog
     assert plan(catalog, catalog).steps == ()
+
+
+@given(hinted_catalogs(), hinted_catalogs(), hinted_catalogs())
+def test_hints_lose_nothing_and_are_applied_once(
+    first: Catalog, second: Catalog, third: Catalog
+) -> None:
+    accepted = adopt(first, Catalog())
+    for wanted in (second, third):
+        found = plan(accepted, wanted)
+        result = found.result
+        assert loads(dumps(result)) == result
+        if found.supported:
+            assert plan(result, wanted).steps == ()
+            assert plan(result, wanted).result == result
+        check_continuity("node", accepted.nodes, result.nodes, found.steps)
+        check_continuity("edge", accepted.edges, result.edges, found.steps)
+        assert not any(item.renamed_from for item in (*result.nodes, *result.edges))
+        accepted = result
+
+
+def check_continuity(
+    kind: str,
+    before: Sequence[NodeType] | Sequence[EdgeType],
+    after: Sequence[NodeType] | Sequence[EdgeType],
+    steps: Sequence[Step],
+) -> None:
+    """What was there goes on under its id, or is dropped by a step before its name is taken."""
+    at: dict[tuple[str, str | None, int | None], int] = {}
+    for number, step in enumerate(steps):
+        if isinstance(step, DropType | DropProperty) and step.entity.kind == kind:
+            place = (step.kind, step.entity.id, step.entity.property_id)
+            assert place not in at
+            at[place] = number
+    renamed = {
+        (step.entity.id if isinstance(step, RenameProperty) else None, new_name(step)): number
+        for number, step in enumerate(steps)
+        if isinstance(step, RenameType | RenameProperty) and step.entity.kind == kind
+    }
+    kept = {item.id: item for item in after}
+    assert len(kept) == len(after)
+    for item in before:
+        dropped = at.pop(("drop_type", item.id, None), None)
+        assert (dropped is not None) == (item.id not in kept)
+        if dropped is not None:
+            assert dropped < renamed.get((None, item.name), len(steps))
+            continue
+        numbers = {prop.id for prop in kept[item.id].properties}
+        assert len(numbers) == len(kept[item.id].properties)
+        for prop in item.properties:
+            gone = at.pop(("drop_property", item.id, prop.id), None)
+            assert (gone is not None) == (prop.id not in numbers)
+            if gone is not None:
+                assert gone < renamed.get((item.id, prop.name), len(steps))
+    assert at == {}
+
+
+def new_name(step: RenameType | RenameProperty) -> str:
+    return step.entity.property or step.entity.name
 
 
 @given(catalogs(), catalogs(), st.booleans())

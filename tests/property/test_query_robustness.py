@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -29,7 +30,7 @@ def outcome(text: str) -> str:
     try:
         plans = compile_queries(text, CATALOG)
     except InvalidInput as error:
-        check_report(error, text.count("\n") + 1)
+        check_report(error, len(re.split("\r\n?|\n", text)))
         return str(error)
     return "".join(explain(plan) for plan in plans)
 
@@ -155,6 +156,21 @@ WIDE: dict[str, Callable[[int], str]] = {
     ),
     "star": lambda n: READ.format(" ".join(f"$p knows $f{i}" for i in range(n))),
     "islands": lambda n: READ.format(" ".join(f"$a{i} knows $b{i}" for i in range(n))),
+    "untyped": lambda n: READ.format(
+        " ".join(f"$a{i} worksAt $b{i} $c{i} worksAt $b{i}" for i in range(n))
+    ),
+    "untyped chain": lambda n: READ.format(
+        "$a0 worksAt $b $b knows $c " + " ".join(f"$a{i + 1} worksAt $_" for i in range(n))
+    ),
+    "undecided chain": lambda n: READ.format(
+        " ".join(f"$a{i} worksAt $a{i + 1}" for i in range(n + 1))
+    ),
+    "undecided parts": lambda n: READ.format(
+        " ".join(f"$a{i} worksAt $b{i} $b{i} worksAt $c{i}" for i in range(n))
+    ),
+    "blocks that bind again": lambda n: READ.format(
+        "optional { $p knows $f } " + "not { $f: Person } " * n
+    ),
     "filters": lambda n: READ.format("$p.age = 1 " * n),
     "filtered chain": lambda n: READ.format(
         "$p knows $f0 "
@@ -177,6 +193,12 @@ WIDE: dict[str, Callable[[int], str]] = {
         + ", ".join(f"c{i}" for i in range(n))
         + " } }"
     ),
+    "distinct columns": lambda n: (
+        "query q() { match { $p: Person } return distinct { "
+        + ", ".join(f"$p.age as c{i}" for i in range(n))
+        + " } order { c0 } }"
+    ),
+    "where": lambda n: "query q() { delete Person where age = 1" + " or age in [1, 2]" * n + " }",
     "statements": lambda n: "query q() { " + 'insert Person { name: "x" } ' * n + "}",
     "queries": lambda n: "".join(
         f"query q{i}() {{ match {{ $p: Person }} return {{ $p.name }} }}\n" for i in range(n)

@@ -6,9 +6,11 @@
 4   a precondition of the caller no longer holds: read again, then decide
 """
 
+import os
+import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 
 import typer
@@ -16,7 +18,14 @@ import typer
 from omnigraph.cli import render
 from omnigraph.cli.environment import debugging
 from omnigraph.cli.plain import STYLE_OF
-from omnigraph.errors import GraphError, Internal, InvalidInput, PreconditionFailed
+from omnigraph.errors import (
+    Code,
+    GraphError,
+    Internal,
+    InvalidInput,
+    PreconditionFailed,
+    Unavailable,
+)
 
 
 class Status(IntEnum):
@@ -44,17 +53,34 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
     except (typer.Exit, BrokenPipeError):
         raise
     except GraphError as error:
+        show(error)
         if as_json:
             _show_json(error)
-        show(error)
         raise typer.Exit(status_of(error)) from error
+    except OSError as error:
+        raise typer.Exit(output_failed(error)) from error
     except Exception as error:
         # The last door: nobody should have to read a traceback who did not ask for one.
         text = f"unexpected {type(error).__name__}: {error}; OMNIGRAPH_DEBUG=1 shows where"
+        show(Internal.default(text))
         if as_json:
             _show_json(Internal.default(text))
-        show(Internal.default(text))
         raise typer.Exit(Status.FAILED) from error
+
+
+def output_failed(error: OSError) -> Status:
+    """Say that output could not be written: what is read fails under a name of its own."""
+    discard_output()
+    reason = error.strerror or str(error)
+    show(Unavailable(Code.UNAVAILABLE, f"cannot write the output: {reason}"))
+    return Status.FAILED
+
+
+def discard_output() -> None:
+    """Let nothing that still waits in standard output fail again while Python shuts down."""
+    # A stream that a test put in its place has no descriptor, and nothing waits in it.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(error: GraphError) -> None:

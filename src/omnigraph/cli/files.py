@@ -26,22 +26,31 @@ from omnigraph.runtime.settings import Settings
 
 SUFFIXES: Final = (".pg", ".gq")
 STDIN: Final = "<stdin>"
+_DASH: Final = Path("-")
+
+
+def shown(path: Path) -> str:
+    """How messages call a file; a dash is standard input."""
+    return STDIN if path == _DASH else str(path)
 
 
 def read_text(path: Path, settings: Settings) -> str:
     """The text of a file: UTF-8, with the line ends of any system."""
-    return decode(read_bytes(path, settings), str(path))
+    return decode(read_bytes(path, settings), shown(path))
 
 
 def read_bytes(path: Path, settings: Settings) -> bytes:
-    """The bytes of a file that is not longer than a source may be."""
+    """The bytes of a file, or of standard input, if not longer than a source may be."""
+    if path == _DASH:
+        return read_stdin(settings)
     with _failures("read", path), path.open("rb") as file:
         return _bounded(file, str(path), settings)
 
 
 def read_stdin(settings: Settings) -> bytes:
     """The bytes of standard input, bounded likewise."""
-    return _bounded(sys.stdin.buffer, STDIN, settings)
+    with _failures("read", Path(STDIN)):
+        return _bounded(sys.stdin.buffer, STDIN, settings)
 
 
 def decode(content: bytes, name: str) -> str:
@@ -62,7 +71,7 @@ def read_catalog(path: Path, settings: Settings, *, accepted: bool = False) -> C
     """The catalog of a schema, given as `.pg` or as the canonical `.json` of a catalog."""
     text = read_text(path, settings)
     if path.suffix != ".json":
-        return compile_schema(text, str(path), accepted=accepted)
+        return compile_schema(text, shown(path), accepted=accepted)
     try:
         return loads(text)
     except Corrupt as error:

@@ -4,7 +4,6 @@ Every command imports its module when it runs, so that help and mistakes in the 
 answered at once.
 """
 
-import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from omnigraph.cli.exits import Status, reporting
+from omnigraph.cli.exits import Status, discard_output, output_failed, reporting
 
 _QUERIES = "Schemas and queries"
 _ABOUT = "About"
@@ -73,8 +72,19 @@ class Language(StrEnum):
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Schema = Annotated[
     Path,
-    typer.Option("--schema", "-s", metavar="FILE", help="The schema, .pg or a catalog as .json."),
+    typer.Option(
+        "--schema",
+        "-s",
+        metavar="FILE",
+        help="The schema, .pg or a catalog as .json; - for standard input.",
+    ),
 ]
+_STDIN = Path("-")
+
+
+def _read_stdin_once(*paths: Path | None) -> None:
+    if paths.count(_STDIN) > 1:
+        raise typer.BadParameter("- stands for standard input, which can be read only once")
 
 
 @app.callback(
@@ -109,7 +119,12 @@ def lint(
     schema: Schema,
     query: Annotated[
         list[Path] | None,
-        typer.Option("--query", "-q", metavar="FILE", help="A file of queries; may be repeated."),
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="FILE",
+            help="A file of queries, - for standard input; may be repeated.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -118,6 +133,7 @@ def lint(
     Everything that is wrong is reported at once, with its place and, where possible, a hint.
     Ends with 0 if there are no errors; warnings are allowed.
     """
+    _read_stdin_once(schema, *(query or ()))
     with reporting(as_json=as_json):
         from omnigraph.cli.commands.lint import perform
 
@@ -157,7 +173,7 @@ def fmt(
     and left as it is. Comments stay.
     """
     chosen = paths or [Path(".")]
-    from_stdin = Path("-") in chosen
+    from_stdin = _STDIN in chosen
     if from_stdin and len(chosen) > 1:
         raise typer.BadParameter("- stands for standard input and cannot be mixed with paths")
     if from_stdin and language is None:
@@ -177,6 +193,7 @@ def fmt(
     epilog=examples(
         "omnigraph explain --schema people.pg --query people.gq friends",
         "omnigraph explain -s people.pg -e 'query all() { match { $p: Person } return { $p } }'",
+        "omnigraph explain -s people.pg --query - --json < people.gq",
     ),
 )
 def explain(
@@ -186,7 +203,10 @@ def explain(
         typer.Argument(help="The query to explain; without it, every one.", show_default=False),
     ] = None,
     query: Annotated[
-        Path | None, typer.Option("--query", "-q", metavar="FILE", help="A file of queries.")
+        Path | None,
+        typer.Option(
+            "--query", "-q", metavar="FILE", help="A file of queries; - for standard input."
+        ),
     ] = None,
     text: Annotated[
         str | None, typer.Option("--expr", "-e", metavar="TEXT", help="Queries as text.")
@@ -196,6 +216,7 @@ def explain(
     """Show how queries would run, step by step."""
     if (query is None) == (text is None):
         raise typer.BadParameter("give the queries either as a file (--query) or as text (-e)")
+    _read_stdin_once(schema, query)
     with reporting(as_json=as_json):
         from omnigraph.cli.commands.explain import perform
 
@@ -213,7 +234,10 @@ def schema_plan(
     schema: Schema,
     against: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="The schema in force, .pg or a catalog as .json."),
+        typer.Option(
+            metavar="FILE",
+            help="The schema in force, .pg or a catalog as .json; - for standard input.",
+        ),
     ],
     allow_data_loss: Annotated[
         bool,
@@ -226,6 +250,7 @@ def schema_plan(
     Each step says what it means for stored data.
     Ends with 0 if the steps can be applied, with 1 if one of them is refused.
     """
+    _read_stdin_once(schema, against)
     with reporting(as_json=as_json):
         from omnigraph.cli.commands.schema_plan import perform
 
@@ -252,14 +277,16 @@ def run() -> None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     status: str | int | None = Status.OK
     try:
-        app(prog_name="omnigraph")
-    except SystemExit as leaving:
-        status = leaving.code
-    try:
+        try:
+            app(prog_name="omnigraph")
+        except SystemExit as leaving:
+            status = leaving.code
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough. Nothing may be flushed again while Python shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough.
+        discard_output()
+    except OSError as error:
+        status = output_failed(error)
     sys.exit(status)
 
 

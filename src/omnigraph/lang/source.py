@@ -20,7 +20,7 @@ from omnigraph.errors import Code, InvalidInput, JsonValue
 SOURCE_CHARS_MAX = 16 * 1024 * 1024
 DIAGNOSTICS_MAX = 100
 _CARET_LINE_MAX = 200
-_NEWLINE = re.compile("\n")
+_NEWLINE = re.compile("\r\n?|\n")
 _SUGGESTION_CHARS_MAX = 80
 
 
@@ -78,8 +78,8 @@ class Source:
         """The text of a line, without its line end."""
         self.position(0)
         start = self._line_starts[number - 1]
-        end = self.text.find("\n", start)
-        return self.text[start : len(self.text) if end < 0 else end].rstrip("\r")
+        end = _NEWLINE.search(self.text, start)
+        return self.text[start : len(self.text) if end is None else end.start()]
 
 
 class Diagnostics:

@@ -28,13 +28,13 @@ _TOKEN = re.compile(
       (?P<ident>[a-z_]\w*+)
     | (?P<type>[A-Z]\w*+)
     | (?P<var>\$[a-z_]\w*+)
-    | (?P<comment>//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)
+    | (?P<comment>//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)
     | (?P<opencomment>/\*.*+)
     | (?P<punct>->|\.\.|>=|<=|!=|[{}()\[\]:,?@=<>.*-])
     | (?P<float>[0-9]++(?:\.[0-9]++(?:[eE][+-]?[0-9]++)?|[eE][+-]?[0-9]++))
     | (?P<int>[0-9]++)
     | (?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")
-    | (?P<openstring>"[^\n]*+)
+    | (?P<openstring>"[^\r\n]*+)
     | (?P<bad>\\.|.)
     )""",
     re.VERBOSE | re.DOTALL,
@@ -91,7 +91,7 @@ def lex(source: Source, found: Diagnostics, syntax_code: str) -> Tokens:
         if kind == "punct":
             kind = word
         elif kind == "comment":
-            text_of = word.replace("\r\n", "\n").rstrip()
+            text_of = word.replace("\r\n", "\n").replace("\r", "\n").rstrip()
             comments.append(Comment(Span(start, start + len(word)), text_of))
             continue
         elif kind in _BROKEN:

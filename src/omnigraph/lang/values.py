@@ -7,6 +7,7 @@ number of milliseconds since 1970-01-01 (UTC), the same as on disk.
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -14,6 +15,9 @@ from enum import StrEnum
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+# What can be written with a year of four digits.
+DAYS = range(date.min.toordinal() - _EPOCH_DAY, date.max.toordinal() - _EPOCH_DAY + 1)
+MILLIS = range(DAYS.start * 86_400_000, DAYS.stop * 86_400_000)
 VECTOR_DIM_MAX = 2**31 - 1
 
 
@@ -51,6 +55,13 @@ INT_RANGES: dict[Base, tuple[int, int]] = {
     Base.U64: (0, 2**64 - 1),
 }
 F32_MAX = 3.4028234663852886e38
+_F32 = struct.Struct("<f")
+
+
+def to_f32(number: float) -> float:
+    """The nearest number that an F32 can store; the magnitude is at most `F32_MAX`."""
+    (stored,) = _F32.unpack(_F32.pack(number))
+    return float(stored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ def _valid_members(draw: st.DrawFn, props: list[PropertyDecl], *, edge: bool) ->
             low = draw(st.none() | st.integers(-99, -8))
             members.append(RangeConstraint(item.name, low, draw(st.integers(2**63, 2**64))))
         elif plain == "String" and draw(_ONE_IN_FOUR):
-            members.append(CheckConstraint(item.name, draw(st.sampled_from(["^a", "[0-9]+$"]))))
+            members.append(CheckConstraint(item.name, draw(st.sampled_from(["^[xé]", "[^0-9]+$"]))))
     return tuple(draw(st.permutations(members)))
 
 
@@ -334,3 +334,42 @@ def valid_schema_texts() -> st.SearchStrategy[str]:
 def catalogs() -> st.SearchStrategy[Catalog]:
     """The catalog of a random schema, as a new graph would get it."""
     return valid_schema_texts().map(compile_schema)
+
+
+_OLD_NODES = st.permutations("ABC")
+_OLD_EDGES = st.permutations("EFG")
+_OLD_PROPERTIES = st.permutations("abcde")
+
+
+@st.composite
+def hinted_catalogs(draw: st.DrawFn) -> Catalog:
+    """A catalog whose types and properties say, now and then, what they were called before."""
+    nodes = dict(zip("ABC", draw(_OLD_NODES), strict=True))
+    edges = dict(zip("EFG", draw(_OLD_EDGES), strict=True))
+    items: list[Declaration] = []
+    for item in draw(valid_schema_files()).declarations:
+        if isinstance(item, NodeDecl | EdgeDecl):
+            old = (nodes if isinstance(item, NodeDecl) else edges)[item.name.text]
+            notes = (*item.annotations, *_hint(item.name, old, wanted=draw(_BOOLEANS)))
+            members = draw(_hinted_members(item.members))
+            items.append(replace(item, annotations=notes, members=members))
+        else:
+            items.append(item)
+    return compile_schema(format_schema(SchemaFile(tuple(items))))
+
+
+@st.composite
+def _hinted_members(draw: st.DrawFn, members: tuple[Member, ...]) -> tuple[Member, ...]:
+    old = dict(zip("abcde", draw(_OLD_PROPERTIES), strict=True))
+    hinted: list[Member] = []
+    for item in members:
+        if isinstance(item, PropertyDecl) and item.name.text in old:
+            hint = _hint(item.name, old[item.name.text], wanted=draw(_BOOLEANS))
+            hinted.append(replace(item, annotations=(*item.annotations, *hint)))
+        else:
+            hinted.append(item)
+    return tuple(hinted)
+
+
+def _hint(name: Name, old: str, *, wanted: bool) -> tuple[Annotation, ...]:
+    return (Annotation("rename_from", (Name(old),)),) if wanted and old != name.text else ()

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.unit.cli.support import invoke
+from tests.unit.cli.support import SCHEMA, invoke
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -39,10 +39,26 @@ def test_the_json() -> None:
     answer = invoke("explain", "-s", "people.pg", "-q", "people.gq", "--json")
     assert answer.stderr == ""
     [query] = json.loads(answer.stdout)["queries"]
-    assert set(query) == {"name", "kind", "operation", "plan"}
+    assert set(query) == {"name", "kind", "operation", "plan", "structure"}
     assert (query["name"], query["kind"]) == ("friends", "read")
     assert query["plan"] == PLAN.splitlines()
     assert query["operation"]["params"][0]["name"] == "name"
+    tags = [step["tag"] for step in query["structure"]["pipeline"]]
+    assert tags == ["scan", "expand"]
+
+
+def test_queries_from_standard_input() -> None:
+    answer = invoke("explain", "-s", "people.pg", "-q", "-", stdin=ALL.encode())
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("read everyone()\n")
+    wrong = ALL.replace("Person", "Persn").encode()
+    answer = invoke("explain", "-s", "people.pg", "-q", "-", stdin=wrong)
+    assert (answer.exit_code, answer.stderr[:14]) == (1, "<stdin>:1:32: ")
+
+
+def test_a_schema_from_standard_input() -> None:
+    answer = invoke("explain", "-s", "-", "-q", "people.gq", stdin=SCHEMA.encode())
+    assert (answer.exit_code, answer.stdout) == (0, PLAN)
 
 
 def test_an_unknown_name_suggests() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.support import QUERY, invoke
+from tests.unit.cli.support import QUERY, SCHEMA, invoke
 
 WRONG = QUERY.replace("$friend.name", "$friend.naem")
 REPORT_KEYS = {
@@ -42,6 +42,16 @@ def test_a_schema_alone() -> None:
     answer = invoke("lint", "--schema", "people.pg")
     assert (answer.exit_code, answer.stderr) == (0, "")
     assert answer.stdout == "1 node type, 1 edge type, 0 errors, 0 warnings\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_standard_input() -> None:
+    answer = invoke("lint", "-s", "people.pg", "-q", "-", stdin=WRONG.encode())
+    assert answer.exit_code == 1
+    assert answer.stdout.startswith("<stdin>:6:20: error[T6]: ")
+    answer = invoke("lint", "-s", "-", "-q", "people.gq", "--json", stdin=SCHEMA.encode())
+    assert answer.exit_code == 0
+    assert json.loads(answer.stdout)["schema_source"]["path"] == "<stdin>"
 
 
 def test_mistakes_are_shown_with_place_line_caret_and_hint(folder: Path) -> None:

@@ -194,6 +194,46 @@ def test_a_reader_that_leaves_early_is_no_failure_to_talk_about(folder: Path) ->
     assert answer.stderr == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize("arguments", ["lint -s people.pg", "lint -s x.pg --json", "--help"])
+def test_output_that_cannot_be_written_is_an_ordinary_error(folder: Path, arguments: str) -> None:
+    command = f"{Path(sys.executable).with_name('omnigraph')} {arguments} > /dev/full"
+    answer = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=folder, capture_output=True, check=False, timeout=120
+    )
+    assert answer.returncode == Status.FAILED
+    said = answer.stderr.decode().splitlines()
+    assert said[-1] == "error[unavailable]: cannot write the output: No space left on device"
+    assert len(said) == (2 if "x.pg" in arguments else 1)
+
+
+def test_a_write_that_fails_inside_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, reporting(as_json=True):
+        raise OSError(28, "No space left on device")
+    assert caught.value.exit_code == Status.FAILED
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == (
+        "",
+        "error[unavailable]: cannot write the output: No space left on device\n",
+    )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lint", "-s", "-", "-q", "-"),
+        ("lint", "-s", "people.pg", "-q", "-", "-q", "-"),
+        ("explain", "-s", "-", "-q", "-"),
+        ("schema", "plan", "-s", "-", "--against", "-"),
+    ],
+)
+def test_standard_input_is_read_once(arguments: tuple[str, ...]) -> None:
+    answer = invoke(*arguments)
+    assert answer.exit_code == Status.USAGE
+    assert "only once" in answer.stderr
+
+
 def test_a_stream_that_knows_few_characters_gets_the_report(folder: Path) -> None:
     (folder / "people.pg").write_text("node Persön {}", encoding="utf-8")
     answer = process("lint", "-s", "people.pg", cwd=folder, PYTHONIOENCODING="ascii")

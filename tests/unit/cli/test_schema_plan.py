@@ -35,6 +35,20 @@ def test_steps_that_can_be_applied(folder: Path) -> None:
     )
 
 
+def test_a_hint_that_names_nothing_is_noted(folder: Path) -> None:
+    misspelt = WIDER.replace('@rename_from("born")', '@rename_from("bron")')
+    (folder / "new.pg").write_text(misspelt, encoding="utf-8")
+    status, text = plan()
+    assert status == 0
+    note = (
+        "`node:Person.birthday` is renamed from `bron`, which does not exist, and `born` is "
+        "dropped; did you mean `born`?"
+    )
+    assert f"\nnote: {note}\n" in text
+    _, report = plan("--json")
+    assert json.loads(report)["notes"] == [note]
+
+
 def test_a_step_that_is_refused(folder: Path) -> None:
     (folder / "new.pg").write_text(NARROWER, encoding="utf-8")
     status, text = plan()
@@ -47,7 +61,7 @@ def test_a_step_that_is_refused(folder: Path) -> None:
 def test_nothing_changes() -> None:
     assert plan(new="people.pg") == (0, "nothing changes\n")
     status, text = plan("--json", new="people.pg")
-    assert (status, json.loads(text)) == (0, {"supported": True, "steps": []})
+    assert (status, json.loads(text)) == (0, {"supported": True, "steps": [], "notes": []})
 
 
 def test_the_json(folder: Path) -> None:

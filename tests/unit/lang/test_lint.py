@@ -98,7 +98,9 @@ def test_an_unused_parameter_is_pointed_out() -> None:
     report = plain("query all($x: I32) { match { $p: Person } return { $p.name } }")
     assert report["warnings"] == 1
     assert report["status"] == "ok"
-    assert report["findings"][0]["message"] == "the parameter `$x` is never used"
+    (found,) = report["findings"]
+    assert found["message"] == "the parameter `$x` is never used"
+    assert (found["column"], found["end_column"]) == (11, 18)
 
 
 def test_parameters_used_anywhere_count_as_used() -> None:

@@ -31,6 +31,8 @@ FITS = [
     (ValueType(Base.U64), str(2**64 - 1), 2**64 - 1),
     (ValueType(Base.F64), 2, 2.0),
     (ValueType(Base.F32), 1.5, 1.5),
+    (ValueType(Base.F32), 0.1, 0.10000000149011612),
+    (ValueType(Base.F64), 0.1, 0.1),
     (ValueType(Base.DATE), "2024-03-31", DAY),
     (ValueType(Base.DATE), date(2024, 3, 31), DAY),
     (ValueType(Base.DATETIME), "2024-03-31T12:00:00Z", MOMENT),
@@ -46,6 +48,7 @@ FITS = [
     (ValueType(Base.STRING, is_list=True), [], ()),
     (ValueType(Base.I32, is_list=True), (1, 2), (1, 2)),
     (ValueType(Base.VECTOR, dim=2), [1, 2.5], (1.0, 2.5)),
+    (ValueType(Base.VECTOR, dim=1), [0.1], (0.10000000149011612,)),
     (ValueType(Base.STRING, nullable=True), None, None),
 ]
 

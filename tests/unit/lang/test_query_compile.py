@@ -88,6 +88,14 @@ def test_the_memory_is_bounded_and_forgets_the_oldest() -> None:
     assert again is not first
 
 
+def test_the_memory_keeps_what_is_used() -> None:
+    compiler = QueryCompiler(CATALOG)
+    first = compiler.compile(ONE)
+    for number in range(2 * CACHE_ENTRIES_MAX):
+        compiler.compile(f"{ONE} // {number}")
+        assert compiler.compile(ONE) is first
+
+
 def test_a_rejected_text_is_not_remembered_as_good() -> None:
     compiler = QueryCompiler(CATALOG)
     for _ in range(2):

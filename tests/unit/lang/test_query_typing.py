@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.lang.fit import fit, natural
 from omnigraph.lang.ir.expr import Const
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query.typing import (
     assignable,
     comparable,
-    fit,
     fit_comparison,
-    natural,
     temporal_hint,
 )
 from omnigraph.lang.values import (
@@ -79,6 +78,22 @@ def test_floats_fit_their_range() -> None:
     assert isinstance(fit(huge, ValueType(Base.F32)), str)
     assert isinstance(fit(huge, ValueType(Base.F64)), Const)
     assert fit(INT, ValueType(Base.F32)) == Const(1.0, ValueType(Base.F32))
+
+
+def test_f32_constants_are_the_values_that_are_stored() -> None:
+    tenth, stored = Literal(LiteralKind.FLOAT, 0.1), Literal(LiteralKind.FLOAT, 0.10000000149011612)
+    for wanted in (ValueType(Base.F32), ValueType(Base.F32, nullable=True)):
+        assert fit(tenth, wanted) == fit(stored, wanted) == Const(0.10000000149011612, wanted)
+    assert fit(tenth, ValueType(Base.F64)) == Const(0.1, ValueType(Base.F64))
+    vector = ValueType(Base.VECTOR, dim=1)
+    assert fit(listed(tenth), vector) == Const((0.10000000149011612,), vector)
+
+
+def test_an_integer_beyond_every_float_is_out_of_range_and_not_an_overflow() -> None:
+    endless = Literal(LiteralKind.INT, 10**400)
+    for wanted in (ValueType(Base.F32), ValueType(Base.F64), ValueType(Base.I64)):
+        assert "out of range" in str(fit(endless, wanted))
+    assert isinstance(fit(listed(endless), ValueType(Base.VECTOR, dim=1)), str)
 
 
 def test_null_fits_what_is_nullable() -> None:
@@ -182,6 +197,40 @@ def test_comparisons_are_looser_than_assignments() -> None:
     assert isinstance(fit_comparison(Literal(LiteralKind.INT, 2**64), age), str)
     assert isinstance(fit_comparison(TEXT, age), str)
     assert isinstance(fit_comparison(TEXT, ValueType(Base.STRING, enum=("b",))), str)
+
+
+@pytest.mark.parametrize(
+    ("value", "base", "kept"),
+    [
+        (2**53, Base.F64, Base.F64),
+        (2**53 + 1, Base.F64, Base.I64),
+        (2**64 - 1, Base.F64, Base.U64),
+        (2**64, Base.F64, Base.F64),
+        (2**24, Base.F32, Base.F32),
+        (2**24 + 1, Base.F32, Base.I64),
+        (0.5, Base.F32, Base.F32),
+        (1e300, Base.F32, Base.F64),
+        (0.1, Base.F64, Base.F64),
+        (2**63, Base.I64, Base.U64),
+        (2**32, Base.I32, Base.I64),
+        (-1, Base.U64, Base.I64),
+    ],
+)
+def test_a_comparison_rounds_no_integer(value: float, base: Base, kept: Base) -> None:
+    kind = LiteralKind.INT if isinstance(value, int) else LiteralKind.FLOAT
+    const = fit_comparison(Literal(kind, value), ValueType(base, nullable=True))
+    assert const == Const(value, ValueType(kept))
+
+
+def test_a_fraction_compares_as_it_would_be_stored() -> None:
+    const = fit_comparison(Literal(LiteralKind.FLOAT, 0.1), ValueType(Base.F32))
+    assert const == Const(0.10000000149011612, ValueType(Base.F32))
+
+
+@pytest.mark.parametrize("base", [Base.F64, Base.F32, Base.U64])
+def test_an_integer_that_nothing_holds_does_not_compare(base: Base) -> None:
+    huge = Literal(LiteralKind.INT, 2**64 + 1)
+    assert isinstance(fit_comparison(huge, ValueType(base)), str)
 
 
 def test_hints_about_dates() -> None:

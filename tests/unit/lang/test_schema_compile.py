@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.lang.catalog.pattern import PATTERN_CHARS_MAX, pattern_fault, rejects
 from omnigraph.lang.schema import (
     CODES,
     check_schema,
@@ -15,7 +16,6 @@ from omnigraph.lang.schema import (
     lint_schema,
     parse_schema,
 )
-from omnigraph.lang.schema.pattern import PATTERN_CHARS_MAX, pattern_fault
 from omnigraph.lang.source import SOURCE_CHARS_MAX, Diagnostics, Severity, Source
 
 BLOB_UNIQUE = "node A { n: String  b: Blob  @unique(n, b) }"
@@ -187,3 +187,31 @@ def test_patterns_that_can_be_used(pattern: str) -> None:
 )
 def test_patterns_that_cannot_be_used(pattern: str) -> None:
     assert pattern_fault(pattern) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("^a", "abc", False),
+        ("^a", "b", True),
+        ("", "", False),
+        ("[0-9]{2,4}", "a12", False),
+        ("^[0-9]{2,4}$", "a12", True),
+        ("^[^@]+@[^@]+$", "somebody@example.org", False),
+        ("^[^@]+@[^@]+$", "somebody.example.org", True),
+        ("(?i)^abc$", "ABC", False),
+        ("^(a|b)+$", "c", True),
+        # Here Python could be busy for hours, so nothing is claimed.
+        ("^(a+)+$", "a" * 40 + "!", False),
+        ("^(a|a)*$", "a" * 40 + "!", False),
+        ("^(a?){500}$", "a" * 40 + "!", False),
+        ("^((a{1,9}){1,9}){1,9}$", "a" * 40 + "!", False),
+        ("a*" * 30 + "b", "a" * 40, False),
+        ("^((?:a|b)*c?)*$", "ab" * 40 + "!", False),
+    ],
+)
+def test_a_text_is_rejected_only_when_that_is_certain(
+    pattern: str, text: str, expected: bool
+) -> None:
+    assert pattern_fault(pattern) is None
+    assert rejects(pattern, text) is expected

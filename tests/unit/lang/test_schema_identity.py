@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.lang.catalog.identity import adopt, fnv1a64, match_names, mint_type_id
+from omnigraph.lang.catalog.identity import adopt, fnv1a64, hint_cycles, match_names, mint_type_id
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.schema import compile_schema
 
@@ -117,11 +117,19 @@ def test_the_ends_come_first_in_the_key_of_an_edge() -> None:
         ({"A": None}, set(), {}),
         ({"B": "A"}, {"A"}, {"B": "A"}),
         ({"B": "A"}, {"B"}, {"B": "B"}),
-        ({"B": "A"}, {"A", "B"}, {"B": "B"}),
+        ({"B": "A"}, {"A", "B"}, {"B": "A"}),
+        ({"B": "A", "A": None}, {"A", "B"}, {"A": "A", "B": "B"}),
         ({"B": "A", "A": None}, {"A"}, {"B": "A"}),
         ({"B": "A", "C": "B"}, {"A", "B"}, {"B": "A", "C": "B"}),
         ({"B": "A", "C": "B", "D": "C"}, {"A", "B", "C"}, {"B": "A", "C": "B", "D": "C"}),
+        ({"B": "A", "C": "B", "D": "C"}, {"B", "C", "D"}, {"B": "B", "C": "C", "D": "D"}),
+        ({"B": "A", "C": "B"}, {"A", "B", "C"}, {"B": "A", "C": "B"}),
+        ({"B": "A", "C": "B"}, {"B"}, {"C": "B"}),
+        ({"z": "y", "y": "x"}, {"x", "y", "z"}, {"y": "x", "z": "y"}),
+        # Cycles cannot be told from applied ones; the planner refuses them.
         ({"A": "B", "B": "A"}, {"A", "B"}, {"A": "A", "B": "B"}),
+        ({"A": "C", "B": "A", "C": "B"}, {"A", "B", "C"}, {"A": "A", "B": "B", "C": "C"}),
+        ({"A": "B", "B": "A", "C": "B"}, {"A", "B", "C"}, {"A": "A", "B": "B", "C": "C"}),
         ({"B": "A", "C": "A"}, {"A"}, {"B": "A"}),
         ({"A": "A"}, {"A"}, {"A": "A"}),
         ({"B": "X"}, {"A"}, {}),
@@ -131,3 +139,25 @@ def test_which_name_continues_which(
     wanted: dict[str, str | None], accepted: set[str], expected: dict[str, str]
 ) -> None:
     assert match_names(wanted.items(), accepted) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"A": None, "B": "A", "C": "B"}, []),
+        ({"A": "A"}, []),
+        ({"A": "B", "B": "A"}, [("A", "B")]),
+        ({"C": "B", "B": "A", "A": "C", "D": "A"}, [("A", "C", "B")]),
+        ({"A": "B", "B": "A", "X": "Y", "Y": "X"}, [("A", "B"), ("X", "Y")]),
+    ],
+)
+def test_which_hints_lead_back_to_themselves(
+    wanted: dict[str, str | None], expected: list[tuple[str, ...]]
+) -> None:
+    assert hint_cycles(wanted.items()) == expected
+
+
+def test_a_long_chain_of_hints_is_no_problem() -> None:
+    names = [f"n{number:05}" for number in range(20_000)]
+    chain: dict[str, str | None] = dict(zip(names[1:], names, strict=False))
+    assert match_names(chain.items(), set(names)) == chain

@@ -63,6 +63,7 @@ def test_a_plan_as_json() -> None:
                 "code": "OG-DS-103",
             },
         ],
+        "notes": [],
     }
 
 

@@ -32,13 +32,16 @@ def shown(text: str, start: int, end: int, hint: str | None = None) -> list[str]
 def test_a_position_leads_back_to_its_offset(text: str, offset: int) -> None:
     source = Source("f", text)
     line, column = source.position(offset)
-    before = "".join(part + "\n" for part in text.split("\n")[: line - 1])
-    assert len(before) + column - 1 == min(offset, len(text))
+    lines = (text + "x").splitlines(keepends=True)
+    assert len("".join(lines[: line - 1])) + column - 1 == min(offset, len(text))
+    assert source.line(line) == lines[line - 1].rstrip("\r\n").removesuffix("x")
 
 
 def test_lines_have_no_line_ends() -> None:
-    source = Source("f", "one\r\ntwo\n\nfour")
-    assert [source.line(n) for n in (1, 2, 3, 4)] == ["one", "two", "", "four"]
+    source = Source("f", "one\r\ntwo\n\nfour\rfive\r")
+    lines = [source.line(number) for number in range(1, 7)]
+    assert lines == ["one", "two", "", "four", "five", ""]
+    assert source.position(source.text.index("five")) == (5, 1)
 
 
 # -- rendering -------------------------------------------------------------------------------

@@ -119,3 +119,18 @@ def test_a_huge_source_is_refused() -> None:
     tokens, found = lexed(" " * (SOURCE_CHARS_MAX + 1))
     assert tokens.kinds == ["eof"]
     assert found.errors == 1
+
+
+def test_a_lone_carriage_return_ends_a_comment_and_an_open_string() -> None:
+    tokens, found = lexed("// one\ra\r\n// two\r\nb // three\r")
+    assert tokens.texts == ["a", "b", ""]
+    assert [comment.text for comment in tokens.comments] == ["// one", "// two", "// three"]
+    assert found.errors == 0
+    tokens, found = lexed('"open\rb')
+    assert tokens.texts == ['"open', "b", ""]
+    assert found.errors == 1
+
+
+def test_the_lines_of_a_block_comment_end_alike() -> None:
+    tokens, _ = lexed("/* a\r\nb\rc\nd */")
+    assert [comment.text for comment in tokens.comments] == ["/* a\nb\nc\nd */"]

@@ -6,11 +6,12 @@ from typing import Final
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
-from omnigraph.cli.files import read_catalog, read_text
+from omnigraph.cli.files import read_catalog, read_text, shown
 from omnigraph.errors import Code, InvalidInput, JsonValue
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.ops import Plan, ReadPlan
+from omnigraph.lang.ir.plain import plain
 from omnigraph.lang.query.describe import describe
 from omnigraph.lang.source import did_you_mean
 
@@ -22,15 +23,15 @@ def perform(schema: Path, query: Path | str, name: str | None, *, as_json: bool)
     chosen = settings()
     catalog = read_catalog(schema, chosen)
     if isinstance(query, Path):
-        plans = compile_queries(read_text(query, chosen), catalog, str(query))
+        plans = compile_queries(read_text(query, chosen), catalog, shown(query))
     else:
         plans = compile_queries(query, catalog, INLINE)
-    shown = _select(plans, name)
+    chosen_plans = _select(plans, name)
     screen = render.out()
     if as_json:
-        screen.json({"queries": [_to_json(plan) for plan in shown]})
+        screen.json({"queries": [_to_json(plan) for plan in chosen_plans]})
         return Status.OK
-    for number, plan in enumerate(shown):
+    for number, plan in enumerate(chosen_plans):
         if number:
             screen.line()
         head, *rest = explain(plan).rstrip("\n").split("\n")
@@ -60,4 +61,5 @@ def _to_json(plan: Plan) -> JsonValue:
         "kind": "read" if isinstance(plan, ReadPlan) else "mutation",
         "operation": describe(plan).to_json(),
         "plan": explain(plan).rstrip("\n").split("\n"),
+        "structure": plain(plan),
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
-from omnigraph.cli.files import read_catalog, read_text
+from omnigraph.cli.files import read_catalog, read_text, shown
 from omnigraph.cli.plain import STYLE_OF, Part, Screen, counted
 from omnigraph.errors import JsonValue
 from omnigraph.lang.catalog.model import Catalog
@@ -41,7 +41,7 @@ def perform(schema: Path, queries: Sequence[Path], *, as_json: bool) -> Status:
     reports: list[LintReport] = []
     if about_schema.catalog is not None:
         catalog = about_schema.catalog
-        reports = [lint_queries(read_text(path, chosen), catalog, str(path)) for path in queries]
+        reports = [lint_queries(read_text(path, chosen), catalog, shown(path)) for path in queries]
     if as_json:
         render.out().json(_to_json(about_schema, reports, several=len(queries) > 1))
     else:
@@ -53,7 +53,7 @@ def _lint_schema(path: Path, chosen: Settings) -> SchemaReport:
     if path.suffix == ".json":
         catalog = read_catalog(path, chosen)
         return SchemaReport(path=path, source=Source(str(path), ""), catalog=catalog)
-    result, found = lint_schema(read_text(path, chosen), str(path))
+    result, found = lint_schema(read_text(path, chosen), shown(path))
     return SchemaReport(
         path=path,
         source=found.source,
@@ -81,7 +81,7 @@ def _to_json(
 ) -> dict[str, JsonValue]:
     """One report, about the schema and at most one query file; or a list of them under totals."""
     totals = _counts(about_schema, reports)
-    origin: JsonValue = {"kind": "file", "path": str(about_schema.path)}
+    origin: JsonValue = {"kind": "file", "path": shown(about_schema.path)}
     of_schema = [as_json(about_schema.source, item) for item in about_schema.found]
     shared: dict[str, JsonValue] = {
         "status": "error" if totals["errors"] else "ok",

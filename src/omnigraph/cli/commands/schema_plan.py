@@ -41,6 +41,8 @@ def _print(screen: Screen, found: MigrationPlan) -> None:
         return
     screen.table(_HEADINGS, [_row(step) for step in found.steps])
     screen.line()
+    for note in found.notes:
+        screen.line(("note", "yellow"), f": {note}")
     refused = sum(step.tier is Tier.REFUSED for step in found.steps)
     total = counted(len(found.steps), "step")
     if found.supported:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 
 from omnigraph.errors import JsonValue
-from omnigraph.lang.catalog.decode import FORMAT, loads
+from omnigraph.lang.catalog.decode import FORMAT, read
 from omnigraph.lang.catalog.model import (
     Catalog,
     CustomAnnotation,
@@ -22,6 +22,7 @@ from omnigraph.lang.catalog.model import (
     NodeType,
     Property,
 )
+from omnigraph.lang.catalog.verify import corrupt
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.values import ValueType
 
@@ -38,6 +39,35 @@ def to_json(catalog: Catalog) -> dict[str, JsonValue]:
 def dumps(catalog: Catalog) -> str:
     """The canonical text: sorted keys, no spaces."""
     return _text(to_json(catalog))
+
+
+def loads(text: str) -> Catalog:
+    """The catalog of a canonical text; anything unexpected in it is `Corrupt`.
+
+    The text may be spaced and ordered differently, but it must say what `dumps` would say.
+    """
+    catalog, given = read(text)
+    again: JsonValue = to_json(catalog)
+    canonical = _text(again)
+    if canonical != text and canonical != _text(given):
+        path = _difference(given, again, "catalog")
+        raise corrupt(path, "is not what a schema is stored as")
+    return catalog
+
+
+def _difference(left: JsonValue, right: JsonValue, path: str) -> str:
+    """The path of the first place where two unequal values differ."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted(left.keys() | right.keys()):
+            if key not in left or key not in right:
+                return f"{path}.{key}"
+            if _text(left[key]) != _text(right[key]):
+                return _difference(left[key], right[key], f"{path}.{key}")
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        for index, (first, second) in enumerate(zip(left, right, strict=True)):
+            if _text(first) != _text(second):
+                return _difference(first, second, f"{path}[{index}]")
+    return path
 
 
 def digest(catalog: Catalog) -> str:

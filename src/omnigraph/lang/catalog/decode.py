@@ -1,18 +1,19 @@
 """Reading a catalog back from its canonical JSON.
 
 The text comes from a graph's own files, so a surprise in it means damage: every read names the
-path of what it did not like, and nothing is skipped or guessed.
+path of what it did not like, and nothing is skipped or guessed. Shapes are read here, what must
+hold between them is in `verify`.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NoReturn, TypeVar
 
-from omnigraph.errors import Code, Corrupt
+from omnigraph.errors import JsonValue
 from omnigraph.lang.catalog.model import (
     Cardinality,
     Catalog,
@@ -20,7 +21,7 @@ from omnigraph.lang.catalog.model import (
     CustomAnnotation,
     EdgeType,
     Embed,
-    EntityType,
+    EntityFields,
     EnumType,
     InterfaceType,
     Metric,
@@ -28,31 +29,79 @@ from omnigraph.lang.catalog.model import (
     Property,
     Range,
 )
+from omnigraph.lang.catalog.verify import corrupt, verify
 from omnigraph.lang.literal import Literal, LiteralKind
-from omnigraph.lang.values import Base, ValueType
+from omnigraph.lang.values import DAYS, MILLIS, Base, ValueType
 
 FORMAT = 1
-_ID = re.compile(r"[0-9a-f]{16}")
 _DEPTH_MAX = 70
+_INT_LITERAL_MAX = 10**20
 
 _T = TypeVar("_T")
 
 
-def loads(text: str) -> Catalog:
-    """The catalog of a canonical text; anything unexpected in it is `Corrupt`."""
+def read(text: str) -> tuple[Catalog, JsonValue]:
+    """The catalog of a text and the plain values it was made of; anything odd is `Corrupt`."""
     try:
-        value: object = json.loads(text, parse_constant=_refuse_constant)
+        value: object = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_without_duplicates
+        )
+        tree = _plain(value, "catalog")
     except (ValueError, RecursionError) as error:
-        raise _corrupt("catalog", f"is not JSON: {error}") from error
-    return _catalog(_Object(value, "catalog"))
+        raise corrupt("catalog", f"is not JSON: {error}") from error
+    catalog = _catalog(_Object(tree, "catalog"))
+    verify(catalog)
+    return catalog, tree
 
 
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a number")
 
 
-def _corrupt(path: str, complaint: str) -> Corrupt:
-    return Corrupt(Code.CORRUPT, f"stored schema: `{path}` {complaint}", path=path)
+class _Duplicate:
+    """What stands for an object that has a key twice, until its path is known."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object] | _Duplicate:
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    names = sorted(key for key, _ in pairs)
+    return _Duplicate(next(left for left, right in pairwise(names) if left == right))
+
+
+def _plain(value: object, path: str) -> JsonValue:
+    """The value itself, if it can be written again: finite numbers and valid Unicode only."""
+    if isinstance(value, str):
+        return _unicode(value, path)
+    if isinstance(value, float):
+        # Minus zero would make two texts of one catalog.
+        if not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0):
+            raise corrupt(path, "is not a number that is stored")
+        return value
+    if isinstance(value, list):
+        return [_plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {_unicode(key, path): _plain(item, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, _Duplicate):
+        raise corrupt(path, f"has the key {value.key!r} twice")
+    if value is None or isinstance(value, int):
+        return value
+    raise corrupt(path, "is not a plain value")
+
+
+def _unicode(text: str, path: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise corrupt(path, "is not valid Unicode") from None
+    return text
 
 
 class _Object:
@@ -62,13 +111,13 @@ class _Object:
 
     def __init__(self, value: object, path: str) -> None:
         if not isinstance(value, dict):
-            raise _corrupt(path, "is not an object")
+            raise corrupt(path, "is not an object")
         self._fields: dict[str, object] = dict(value)
         self.path = path
 
     def close(self) -> None:
         if self._fields:
-            raise _corrupt(f"{self.path}.{min(self._fields)}", "is not known here")
+            raise corrupt(f"{self.path}.{min(self._fields)}", "is not known here")
 
     def at(self, key: str) -> str:
         return f"{self.path}.{key}"
@@ -82,7 +131,7 @@ class _Object:
     def text(self, key: str) -> str:
         value = self.take(key)
         if not isinstance(value, str):
-            raise _corrupt(self.at(key), "is not a text")
+            raise corrupt(self.at(key), "is not a text")
         return value
 
     def optional_text(self, key: str) -> str | None:
@@ -93,21 +142,24 @@ class _Object:
             return default
         value = self.take(key)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise _corrupt(self.at(key), "is not an integer")
+            raise corrupt(self.at(key), "is not an integer")
         return value
+
+    def optional_integer(self, key: str) -> int | None:
+        return self.integer(key) if key in self._fields else None
 
     def optional_number(self, key: str) -> int | float | None:
         value = self.take(key)
         if value is None:
             return None
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise _corrupt(self.at(key), "is not a number")
+            raise corrupt(self.at(key), "is not a number")
         return value
 
     def flag(self, key: str) -> bool:
         value = self.take(key)
         if value is not None and value is not True:
-            raise _corrupt(self.at(key), "is not true")
+            raise corrupt(self.at(key), "is not true")
         return value is True
 
     def items(self, key: str) -> list[tuple[object, str]]:
@@ -115,7 +167,7 @@ class _Object:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise _corrupt(self.at(key), "is not a list")
+            raise corrupt(self.at(key), "is not a list")
         return [(item, f"{self.at(key)}[{index}]") for index, item in enumerate(value)]
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -138,7 +190,7 @@ def _closed(value: object, path: str, read: Callable[[_Object], _T]) -> _T:
 
 def _as_text(value: object, path: str) -> str:
     if not isinstance(value, str):
-        raise _corrupt(path, "is not a text")
+        raise corrupt(path, "is not a text")
     return value
 
 
@@ -148,7 +200,7 @@ def _as_text(value: object, path: str) -> str:
 def _catalog(fields: _Object) -> Catalog:
     version = fields.integer("format")
     if version != FORMAT:
-        raise _corrupt(fields.at("format"), f"is {version}, this version reads {FORMAT}")
+        raise corrupt(fields.at("format"), f"is {version}, this version reads {FORMAT}")
     catalog = Catalog(
         nodes=fields.each("nodes", _node),
         edges=fields.each("edges", _edge),
@@ -157,23 +209,12 @@ def _catalog(fields: _Object) -> Catalog:
         retired=fields.texts("retired"),
     )
     fields.close()
-    _verify(catalog)
     return catalog
 
 
 def _node(fields: _Object) -> NodeType:
     return NodeType(
-        name=fields.text("name"),
-        id=fields.text("id"),
-        properties=fields.each("properties", _property),
-        key=fields.texts("key"),
-        uniques=_column_lists(fields, "uniques"),
-        indexes=_column_lists(fields, "indexes"),
-        description=fields.optional_text("description"),
-        instruction=fields.optional_text("instruction"),
-        annotations=fields.each("annotations", _annotation),
-        renamed_from=fields.optional_text("renamed_from"),
-        next_property_id=fields.integer("next_property_id"),
+        **_entity(fields),
         implements=fields.texts("implements"),
         ranges=fields.each("ranges", _range),
         checks=fields.each("checks", _check),
@@ -182,21 +223,27 @@ def _node(fields: _Object) -> NodeType:
 
 def _edge(fields: _Object) -> EdgeType:
     return EdgeType(
-        name=fields.text("name"),
-        id=fields.text("id"),
-        properties=fields.each("properties", _property),
-        key=fields.texts("key"),
-        uniques=_column_lists(fields, "uniques"),
-        indexes=_column_lists(fields, "indexes"),
-        description=fields.optional_text("description"),
-        instruction=fields.optional_text("instruction"),
-        annotations=fields.each("annotations", _annotation),
-        renamed_from=fields.optional_text("renamed_from"),
-        next_property_id=fields.integer("next_property_id"),
+        **_entity(fields),
         source=fields.text("source"),
         target=fields.text("target"),
         cardinality=fields.one("cardinality", _cardinality) or Cardinality(),
     )
+
+
+def _entity(fields: _Object) -> EntityFields:
+    return {
+        "name": fields.text("name"),
+        "id": fields.text("id"),
+        "properties": fields.each("properties", _property),
+        "key": fields.texts("key"),
+        "uniques": _column_lists(fields, "uniques"),
+        "indexes": _column_lists(fields, "indexes"),
+        "description": fields.optional_text("description"),
+        "instruction": fields.optional_text("instruction"),
+        "annotations": fields.each("annotations", _annotation),
+        "renamed_from": fields.optional_text("renamed_from"),
+        "next_property_id": fields.integer("next_property_id"),
+    }
 
 
 def _interface(fields: _Object) -> InterfaceType:
@@ -210,10 +257,10 @@ def _enum(fields: _Object) -> EnumType:
 def _property(fields: _Object) -> Property:
     of_type = fields.one("type", _type)
     if of_type is None:
-        raise _corrupt(fields.at("type"), "is missing")
+        raise corrupt(fields.at("type"), "is missing")
     metric = fields.optional_text("metric")
     if metric is not None and metric not in _METRICS:
-        raise _corrupt(fields.at("metric"), "is not a known metric")
+        raise corrupt(fields.at("metric"), "is not a known metric")
     return Property(
         name=fields.text("name"),
         id=fields.integer("id"),
@@ -236,7 +283,7 @@ _KINDS = {str(kind): kind for kind in LiteralKind}
 def _type(fields: _Object) -> ValueType:
     base = _BASES.get(fields.text("base"))
     if base is None:
-        raise _corrupt(fields.at("base"), "is not a known type")
+        raise corrupt(fields.at("base"), "is not a known type")
     return ValueType(
         base,
         nullable=fields.flag("nullable"),
@@ -263,16 +310,14 @@ def _check(fields: _Object) -> Check:
 
 
 def _cardinality(fields: _Object) -> Cardinality:
-    low = fields.integer("low", 0)
-    high = fields.integer("high", -1)
-    return Cardinality(low=low, high=high if high >= 0 else None)
+    return Cardinality(low=fields.integer("low", 0), high=fields.optional_integer("high"))
 
 
 def _column_lists(fields: _Object, key: str) -> tuple[tuple[str, ...], ...]:
     lists: list[tuple[str, ...]] = []
     for value, path in fields.items(key):
         if not isinstance(value, list):
-            raise _corrupt(path, "is not a list")
+            raise corrupt(path, "is not a list")
         lists.append(tuple(_as_text(item, path) for item in value))
     return tuple(lists)
 
@@ -294,16 +339,22 @@ def _annotation(fields: _Object) -> CustomAnnotation:
 def _literal(fields: _Object) -> Literal:
     kind = _KINDS.get(fields.text("kind"))
     if kind is None:
-        raise _corrupt(fields.at("kind"), "is not a known kind of literal")
+        raise corrupt(fields.at("kind"), "is not a known kind of literal")
     if kind is LiteralKind.LIST:
         if fields.path.count(".items[") > _DEPTH_MAX:
-            raise _corrupt(fields.path, "is nested too deeply")
+            raise corrupt(fields.path, "is nested too deeply")
         return Literal(kind, None, fields.each("items", _literal))
     value = fields.take("value")
     wanted = _VALUE_TYPES[kind]
     if not isinstance(value, wanted) or isinstance(value, bool) != (kind is LiteralKind.BOOL):
-        raise _corrupt(fields.at("value"), f"is not the value of a {kind} literal")
+        raise corrupt(fields.at("value"), f"is not the value of a {kind} literal")
+    if isinstance(value, int) and value not in _INT_VALUES.get(kind, _INT_LITERALS):
+        raise corrupt(fields.at("value"), f"is out of the range of a {kind} literal")
     return Literal(kind, value)
+
+
+_INT_LITERALS = range(1 - _INT_LITERAL_MAX, _INT_LITERAL_MAX)
+_INT_VALUES = {LiteralKind.DATE: DAYS, LiteralKind.DATETIME: MILLIS}
 
 
 _VALUE_TYPES: dict[LiteralKind, type[str] | type[int] | type[float] | type[None]] = {
@@ -315,53 +366,3 @@ _VALUE_TYPES: dict[LiteralKind, type[str] | type[int] | type[float] | type[None]
     LiteralKind.DATE: int,
     LiteralKind.DATETIME: int,
 }
-
-
-# -- what must hold between the pieces -------------------------------------------------------------
-
-
-def _verify(catalog: Catalog) -> None:
-    """References and identities, so that nobody behind this door meets a missing name."""
-    _verify_names("catalog.nodes", [item.name for item in catalog.nodes])
-    _verify_names("catalog.edges", [item.name for item in catalog.edges])
-    _verify_names("catalog.interfaces", [item.name for item in catalog.interfaces])
-    _verify_names("catalog.enums", [item.name for item in catalog.enums])
-    nodes = catalog.node_by_name
-    for index, node in enumerate(catalog.nodes):
-        path = f"catalog.nodes[{index}]"
-        _verify_entity(node, path, frozenset())
-        known = node.property_by_name
-        rules: tuple[Range | Check, ...] = (*node.ranges, *node.checks)
-        for rule in rules:
-            if rule.property not in known:
-                raise _corrupt(path, f"has a rule for the unknown property {rule.property!r}")
-    for index, edge in enumerate(catalog.edges):
-        path = f"catalog.edges[{index}]"
-        _verify_entity(edge, path, frozenset({"src", "dst"}))
-        for end in (edge.source, edge.target):
-            if end not in nodes:
-                raise _corrupt(path, f"connects the unknown type {end!r}")
-    for group in (catalog.nodes, catalog.edges):
-        ids = [item.id for item in group]
-        if len(set(ids)) != len(ids):
-            raise _corrupt("catalog", "has two types with one id")
-
-
-def _verify_entity(item: EntityType, path: str, ends: frozenset[str]) -> None:
-    if not _ID.fullmatch(item.id):
-        raise _corrupt(f"{path}.id", "is not an id")
-    _verify_names(f"{path}.properties", [prop.name for prop in item.properties])
-    ids = {prop.id for prop in item.properties}
-    if len(ids) != len(item.properties) or any(
-        not 0 < number < item.next_property_id for number in ids
-    ):
-        raise _corrupt(f"{path}.properties", "have ids that cannot be")
-    known = ends.union(prop.name for prop in item.properties)
-    for columns in (item.key, *item.uniques, *item.indexes):
-        if not known.issuperset(columns):
-            raise _corrupt(path, "has a constraint on an unknown property")
-
-
-def _verify_names(path: str, names: list[str]) -> None:
-    if any(left >= right for left, right in pairwise(names)):
-        raise _corrupt(path, "are not in the order of their names")

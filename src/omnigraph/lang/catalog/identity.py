@@ -7,7 +7,7 @@ again is something new. Node and edge types have separate folders, hence separat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import TypeVar
@@ -55,8 +55,9 @@ def mint_type_ids(names: Iterable[str]) -> dict[str, str]:
 def adopt(wanted: Catalog, accepted: Catalog) -> Catalog:
     """`wanted` with the ids of `accepted` where a type or property continues an old one.
 
-    An entry continues the one of the same name, or the one its rename hint names. The result
-    carries no hints any more: what they said is in the ids. Adopting again changes nothing.
+    An entry continues the one its rename hint names, or else the one of the same name, see
+    `match_names`. The result carries no hints any more: what they said is in the ids. Adopting
+    again changes nothing.
     """
     nodes = _adopt_types(wanted.nodes, accepted.nodes, accepted.retired)
     edges = _adopt_types(wanted.edges, accepted.edges, accepted.retired)
@@ -77,34 +78,87 @@ def match_names(
 ) -> dict[str, str]:
     """Which accepted name each wanted name continues, given `(name, rename hint)` pairs.
 
-    A hint is stale, and ignored, once its new name exists in `accepted`: it has been applied.
-    The exception is a chain: when `C` takes over `B`, a hint from `A` to `B` is live again.
+    A live hint takes its old entry whatever had the new name before. A hint is stale, and means
+    nothing, when it has been applied: the old name is gone from `accepted`; or both names are
+    there and the old one stays what it is. It does not stay when a live hint takes its name, as
+    in a chain from `A` to `B` to `C`. Hints in a cycle cannot be told from applied ones, so they
+    are stale here, and the planner refuses them.
     """
-    items = sorted(wanted)
+    hints = {name: None if old == name else old for name, old in sorted(wanted)}
+    live: dict[str, bool] = {}
+    for name in hints:
+        _resolve_hint(name, hints, accepted, live)
     continues: dict[str, str] = {}
     moved: set[str] = set()
-    progress = True
-    while progress:
-        progress = False
-        for name, old in items:
-            if name in continues or old is None or old == name:
-                continue
-            free = name not in accepted or name in moved
-            if free and old in accepted and old not in moved:
-                continues[name] = old
-                moved.add(old)
-                progress = True
-    for name, _ in items:
+    for name, old in hints.items():
+        if live[name] and old is not None and old not in moved:
+            continues[name] = old
+            moved.add(old)
+    for name in hints:
         if name not in continues and name in accepted and name not in moved:
             continues[name] = name
     return continues
+
+
+def _resolve_hint(
+    name: str,
+    hints: Mapping[str, str | None],
+    accepted: Collection[str],
+    live: dict[str, bool],
+) -> None:
+    """Decide a hint, and on the way those that it depends on."""
+    chain: list[str] = []
+    on_chain: set[str] = set()
+    decided = False
+    at = name
+    while True:
+        if at in live:
+            decided = live[at]
+            break
+        chain.append(at)
+        on_chain.add(at)
+        old = hints[at]
+        if old is None or old not in accepted or old in on_chain:
+            break
+        if old not in hints or at not in accepted:
+            decided = True
+            break
+        at = old
+    live.update(dict.fromkeys(chain, decided))
+
+
+def hint_cycles(wanted: Iterable[tuple[str, str | None]]) -> list[tuple[str, ...]]:
+    """The names whose rename hints lead back to themselves, each cycle from its least name on."""
+    hints = {name: old for name, old in sorted(wanted) if old is not None and old != name}
+    seen: set[str] = set()
+    cycles: list[tuple[str, ...]] = []
+    for name in hints:
+        path: dict[str, None] = {}
+        at: str | None = name
+        while at in hints and at not in seen:
+            seen.add(at)
+            path[at] = None
+            at = hints[at]
+        if at in path:
+            names = list(path)
+            cycle = names[names.index(at) :]
+            first = cycle.index(min(cycle))
+            cycles.append((*cycle[first:], *cycle[:first]))
+    return cycles
+
+
+def hints_of(
+    items: Iterable[NodeType | EdgeType | Property],
+) -> Iterator[tuple[str, str | None]]:
+    """The names of types or properties, each with its rename hint."""
+    return ((item.name, item.renamed_from) for item in items)
 
 
 def _adopt_types(
     wanted: Sequence[_Entity], accepted: Sequence[_Entity], retired: Iterable[str]
 ) -> tuple[_Entity, ...]:
     by_name = {item.name: item for item in accepted}
-    continues = match_names(((item.name, item.renamed_from) for item in wanted), by_name)
+    continues = match_names(hints_of(wanted), by_name)
     taken = {item.id for item in accepted}.union(retired)
     adopted: list[_Entity] = []
     for item in wanted:
@@ -121,8 +175,7 @@ def _adopt_types(
 def _adopt_properties(item: _Entity, old: _Entity | None, type_id: str) -> _Entity:
     old_ids = {prop.name: prop.id for prop in old.properties} if old is not None else {}
     next_id = old.next_property_id if old is not None else 1
-    hints = ((prop.name, prop.renamed_from) for prop in item.properties)
-    continues = match_names(hints, old_ids)
+    continues = match_names(hints_of(item.properties), old_ids)
     properties: list[Property] = []
     for prop in item.properties:
         if prop.name in continues:

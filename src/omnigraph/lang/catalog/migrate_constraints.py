@@ -39,14 +39,16 @@ def diff_constraints(old: EntityType, new: EntityType) -> Iterator[Step]:
     before = {_columns(item, old_ids) for item in old.uniques}
     after = {_columns(item, new_ids) for item in new.uniques}
     for columns in before - after:
-        yield RemoveConstraint(entity=entity, constraint=_text("unique", columns, names))
+        text = _text("unique", columns, names)
+        yield RemoveConstraint(entity=entity, constraint=text, columns=columns)
     for columns in after - before:
         text = _text("unique", columns, names)
         yield _added(entity, text, holds=not null_everywhere.isdisjoint(columns))
     before = {_columns(item, old_ids) for item in old.indexes} - {old_key}
     after = {_columns(item, new_ids) for item in new.indexes} - {new_key}
     for columns in before - after:
-        yield RemoveConstraint(entity=entity, constraint=_text("index", columns, names))
+        text = _text("index", columns, names)
+        yield RemoveConstraint(entity=entity, constraint=text, columns=columns)
     for columns in after - before:
         yield AddConstraint(entity=entity, constraint=_text("index", columns, names))
     if isinstance(old, NodeType) and isinstance(new, NodeType):
@@ -78,7 +80,7 @@ def _diff_ranges(
         bounds = after.get(number)
         if bounds is None or (bounds.low, bounds.high) != (item.low, item.high):
             text = _range_text(names.get(number, item.property), item)
-            yield RemoveConstraint(entity=entity, constraint=text)
+            yield RemoveConstraint(entity=entity, constraint=text, columns=(number,))
     for number, item in after.items():
         bounds = before.get(number)
         if bounds is None:
@@ -106,7 +108,7 @@ def _diff_checks(
     after = {(new_ids[item.property], item.pattern) for item in new.checks}
     for number, pattern in before - after:
         text = f"@check({names[number]}, {quote(pattern)})"
-        yield RemoveConstraint(entity=entity, constraint=text)
+        yield RemoveConstraint(entity=entity, constraint=text, columns=(number,))
     for number, pattern in after - before:
         text = f"@check({names[number]}, {quote(pattern)})"
         yield _added(entity, text, holds=number in null_everywhere)

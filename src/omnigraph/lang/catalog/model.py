@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 from typing import Literal as OneOf
 
 from omnigraph.lang.literal import Literal
@@ -43,7 +43,12 @@ class CustomAnnotation:
 
     name: str
     args: tuple[Literal | str, ...] = ()  # a plain str is a bare identifier
-    kwargs: tuple[tuple[str, Literal], ...] = ()
+    kwargs: tuple[tuple[str, Literal], ...] = ()  # sorted
+
+    @property
+    def rank(self) -> str:
+        """What the annotations of one entry are sorted by."""
+        return f"{self.name} {self.args!r} {self.kwargs!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +114,22 @@ class EntityType:
     def property_by_name(self) -> Mapping[str, Property]:
         """Properties by name."""
         return {item.name: item for item in self.properties}
+
+
+class EntityFields(TypedDict):
+    """The arguments that node and edge types have in common."""
+
+    name: str
+    id: str
+    properties: tuple[Property, ...]
+    key: tuple[str, ...]
+    uniques: tuple[tuple[str, ...], ...]
+    indexes: tuple[tuple[str, ...], ...]
+    description: str | None
+    instruction: str | None
+    annotations: tuple[CustomAnnotation, ...]
+    renamed_from: str | None
+    next_property_id: int
 
 
 @dataclass(frozen=True, kw_only=True)

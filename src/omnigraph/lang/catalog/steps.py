@@ -1,7 +1,10 @@
 """The steps of a migration: plain values that say what changes and what that costs.
 
 A step never says how to change stored data; it names the entity by its new name and its id, and
-classifies the change. Kinds, codes and field names are API.
+classifies the change. What is dropped has no new name and goes by its old one, even when another
+entity takes that name in the same plan: ids are never ambiguous, names can be. All `rename_*`
+steps of a plan are one renaming that happens at once; they are listed in an order in which each
+new name is free, so doing them one by one comes to the same. Kinds, codes and field names are API.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ TypeKind = OneOf["node", "edge", "interface", "enum"]
 
 MIGRATION_CODES: Final = MappingProxyType(
     {
+        "OG-DS-101": "reserved: a whole graph is dropped",
         "OG-DS-102": "a node type is dropped",
         "OG-DS-103": "an edge type is dropped",
         "OG-DS-104": "a property is dropped",
@@ -31,8 +35,11 @@ MIGRATION_CODES: Final = MappingProxyType(
         "OG-MF-107": "the key of a type changes",
         "OG-MF-108": "an edge type connects other node types",
         "OG-MF-109": "an interface, an embedding or a custom annotation changes",
+        "OG-MF-110": "rename hints form a cycle",
     }
 )
+# Codes of changes that no plan consists of: two schemas belong to one graph, which stays.
+RESERVED_CODES: Final = frozenset({"OG-DS-101"})
 
 
 class Tier(StrEnum):
@@ -175,6 +182,7 @@ class RemoveConstraint(Step):
     kind: ClassVar[str] = "remove_constraint"
 
     constraint: str
+    columns: tuple[int, ...] = ()  # the properties it was about, by id; ends of an edge below 0
 
     def details(self) -> dict[str, JsonValue]:
         """Its text."""

@@ -55,6 +55,9 @@ def _read(plan: ReadPlan) -> Iterator[str]:
         yield _line(1, "order", ", ".join(keys))
     if plan.tie_break:
         yield _line(1, "ties", ", ".join(f"${name}" for name in plan.tie_break))
+    if plan.tie_break_columns:
+        names = plan.columns
+        yield _line(1, "ties", ", ".join(names[place] for place in plan.tie_break_columns))
     if plan.limit is not None:
         yield _line(1, "limit", value(plan.limit))
     if plan.offset is not None:
@@ -133,13 +136,13 @@ def _mutation_op(op: MutationOp) -> Iterator[str]:
 
 
 def _embeds(op: InsertOp | UpdateOp) -> Iterator[str]:
-    for name, embed in op.embeds:
-        model = f" by {embed.model}" if embed.model else ""
-        yield _line(2, "embed", f"{name} from {embed.source}{model}")
+    for item in op.embeds:
+        model = f" by {item.model}" if item.model else ""
+        yield _line(2, "embed", f"{item.target.name} from {item.source.name}{model}")
 
 
 def _assigned(op: InsertOp | UpdateOp) -> str:
-    return "{ " + ", ".join(f"{item.column}: {value(item.value)}" for item in op.values) + " }"
+    return "{ " + ", ".join(f"{item.column.name}: {value(item.value)}" for item in op.values) + " }"
 
 
 # -- expressions -----------------------------------------------------------------------
@@ -193,10 +196,10 @@ def predicate(item: ir.Predicate) -> str:
     match item:
         case ir.Compare(op, left, right):
             return f"{value(left)} {op} {value(right)}"
-        case ir.Contains(container, member):
-            return f"{value(container)} contains {value(member)}"
-        case ir.Substring(haystack, needle):
-            return f"{value(haystack)} has substring {value(needle)}"
+        case ir.Contains(ir.Param() as container, member):
+            return f"{value(member)} in {value(container)}"
+        case ir.Contains(left, right) | ir.Substring(left, right):
+            return f"{value(left)} contains {value(right)}"
         case ir.StartsWith(text, prefix):
             return f"{value(text)} starts_with {value(prefix)}"
         case ir.OneOf(operand, items):

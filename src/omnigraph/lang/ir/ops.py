@@ -4,6 +4,11 @@ A read plan is a pipeline over rows of bound variables. It starts from one empty
 multiplies the rows by the entities of a type (a cross join when rows exist already), `Expand`
 follows an edge, `Filter`, `AntiJoin` and `OptionalJoin` do what they say. The order of the rows
 means nothing until `order` gives it one.
+
+A variable that an `OptionalJoin` bound may be missing. Every column of a missing variable is
+null, its id too, and it is at no end of any edge. `Need.nullable` says which variables these are.
+
+A plan is complete without a catalog: every column that is read or written comes with its type.
 """
 
 from __future__ import annotations
@@ -11,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omnigraph.lang.catalog.model import Embed
 from omnigraph.lang.ir.expr import Column, Const, EntityRef, Expr, Param, Predicate, Ranking
 from omnigraph.lang.values import ValueType
 
@@ -51,7 +55,8 @@ class Expand:
     Without `edge_var` a target appears once per source: the nodes at a shortest distance of
     `low` to `high` hops, the source itself only by a stored self-loop. With `edge_var` there is
     one row per edge. `closes` says that the target is bound already, so the edge only filters.
-    `filters` name the target (and `edge_filters` the edge) alone.
+    `filters` name the target (and `edge_filters` the edge) alone. A row whose source is missing,
+    or whose target when `closes`, leads nowhere and is dropped.
     """
 
     source: str
@@ -76,7 +81,10 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoin:
-    """Keep the rows for which the inner pipeline, started from the row, yields nothing."""
+    """Keep the rows for which the inner pipeline, started from the row, yields nothing.
+
+    So a row stays when the inner pipeline follows an edge from a variable that is missing in it.
+    """
 
     outer: tuple[str, ...]  # the variables of the row that the inner pipeline reads
     inner: tuple[Op, ...]
@@ -84,7 +92,11 @@ class AntiJoin:
 
 @dataclass(frozen=True, slots=True)
 class OptionalJoin:
-    """Join each row with what the inner pipeline yields for it, or with nulls."""
+    """Join each row with what the inner pipeline yields for it, or with nulls.
+
+    A row in which an outer variable is missing stays as well: once, with `binds` missing too,
+    unless the inner pipeline yields something without following an edge from that variable.
+    """
 
     outer: tuple[str, ...]
     binds: tuple[str, ...]
@@ -121,7 +133,8 @@ class Output:
 class SortKey:
     """Order by an output column, or by an expression that is not returned.
 
-    Nulls come first ascending and last descending.
+    Nulls come first ascending and last descending. In a grouped or distinct plan an expression
+    without a column is a property of a returned entity, which is the same in all rows of a result.
     """
 
     column: int | None
@@ -131,7 +144,15 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A compiled reading query."""
+    """A compiled reading query.
+
+    The order of the results is total: first `ranking`, the best first and rows without a value
+    last; then `order`; then the ids of the variables in `tie_break`. Results that are groups or
+    distinct have no variables left, so there the output columns in `tie_break_columns` decide:
+    those that are not order keys already. Ties are broken ascending with nulls first, which
+    includes the ids of missing entities. Entities compare by id, lists element by element and a
+    prefix before what it starts; vectors cannot occur in such columns.
+    """
 
     name: str
     params: tuple[ParamSpec, ...]
@@ -140,9 +161,10 @@ class ReadPlan:
     outputs: tuple[Output, ...]
     grouped: bool  # some output is an aggregate; the others are the group keys
     distinct: bool
-    ranking: Ranking | None  # best first, before every sort key
+    ranking: Ranking | None
     order: tuple[SortKey, ...]
-    tie_break: tuple[str, ...]  # variables whose ids make the order total
+    tie_break: tuple[str, ...]  # variables, neither grouped nor distinct
+    tie_break_columns: tuple[int, ...]  # places in `outputs`, grouped or distinct
     limit: Const | Param | None
     offset: Const | Param | None
     reads: tuple[EntityRef, ...]
@@ -160,8 +182,17 @@ class ReadPlan:
 class Assign:
     """Give a column a value."""
 
-    column: str
+    column: Column
     value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedSpec:
+    """Compute a vector from a text of the same entity; null when the text is null."""
+
+    target: Column
+    source: Column
+    model: str | None  # None leaves the choice to the configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +206,7 @@ class InsertOp:
     entity: EntityRef
     values: tuple[Assign, ...]
     key: tuple[Column, ...]  # in the order that makes the id
-    embeds: tuple[tuple[str, Embed], ...]
+    embeds: tuple[EmbedSpec, ...]
     ends: tuple[EntityRef, EntityRef] | None  # node types that an edge must find its ends in
 
 
@@ -190,7 +221,7 @@ class UpdateOp:
     values: tuple[Assign, ...]
     where: Predicate
     reads: tuple[Column, ...]
-    embeds: tuple[tuple[str, Embed], ...]
+    embeds: tuple[EmbedSpec, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Block:
     hops: list[Hop] = field(default_factory=list)
     filters: list[ir.Predicate] = field(default_factory=list)
     inner: list[InnerBlock] = field(default_factory=list)
+    rebinds: set[str] = field(default_factory=set)  # variables from outside that it types again
 
     def all_bound(self) -> tuple[str, ...]:
         """The variables that this block binds, those of its optional blocks included."""
@@ -40,7 +41,7 @@ class Block:
 
     def mentioned(self) -> set[str]:
         """The variables that this block uses, without those private to its `not` blocks."""
-        names = set(self.binds)
+        names = {*self.binds, *self.rebinds}
         for hop in self.hops:
             names |= {hop.source, hop.target}
         for predicate in self.filters:

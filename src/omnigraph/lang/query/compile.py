@@ -45,7 +45,7 @@ class Checked:
 
     query: ast.Query
     plan: Plan | None
-    unused_params: tuple[str, ...]
+    unused_params: tuple[ast.Parameter, ...]
 
 
 def compile_queries(text: str, catalog: Catalog, name: str = "<query>") -> tuple[Plan, ...]:
@@ -89,7 +89,7 @@ def check_query(query: ast.Query, catalog: Catalog, found: Diagnostics) -> Check
         plan = _read_plan(query, query.body, context, params)
     else:
         plan = _mutation_plan(query, query.body, context, params)
-    unused = tuple(item.name for item in query.params if item.name not in names.used_params)
+    unused = tuple(item for item in query.params if item.name not in names.used_params)
     return Checked(query, plan if found.errors == before else None, unused)
 
 
@@ -141,7 +141,8 @@ def _read_plan(
         distinct=body.distinct,
         ranking=results.ranking,
         order=results.order,
-        tie_break=() if results.grouped or body.distinct else block.all_bound(),
+        tie_break=block.all_bound() if results.ties is None else (),
+        tie_break_columns=results.ties or (),
         limit=results.limit,
         offset=results.offset,
         reads=_sorted(reads),
@@ -203,16 +204,24 @@ class QueryCompiler:
         plans = self._cache.get(text)
         if plans is None:
             plans = {plan.name: plan for plan in compile_queries(text, self.catalog, source)}
-            with self._lock:
-                self._cache[text] = plans
-                while len(self._cache) > CACHE_ENTRIES_MAX:
-                    self._cache.popitem(last=False)
+            self._remember(text, plans)
+        elif len(self._cache) > CACHE_ENTRIES_MAX // 2:
+            # While there is room, nothing is forgotten and no order is needed.
+            self._remember(text, plans)
         if name is None and len(plans) == 1:
             return next(iter(plans.values()))
         plan = plans.get(name) if name is not None else None
         if plan is not None:
             return plan
         raise _no_such_query(name, plans)
+
+    def _remember(self, text: str, plans: dict[str, Plan]) -> None:
+        """Note that a text was used; the one that was used longest ago goes when there are many."""
+        with self._lock:
+            self._cache[text] = plans
+            self._cache.move_to_end(text)
+            while len(self._cache) > CACHE_ENTRIES_MAX:
+                self._cache.popitem(last=False)
 
 
 def _no_such_query(name: str | None, plans: dict[str, Plan]) -> InvalidInput:

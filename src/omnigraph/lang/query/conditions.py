@@ -93,10 +93,13 @@ class ConditionParser:
         hint = None
         if at.peek() == IDENT:
             hint = did_you_mean(at.word(), (*_WORDS, "is", "in", "and", "or"))
+            if at.word() == "between":
+                hint = "write both bounds: `x >= 1 and x <= 9`"
         if isinstance(left, ast.Var) and at.peek() == TYPE:
             hint = f"a variable is bound as `${left.name}: {at.word()}`"
         if hint is None and isinstance(left, ast.PropertyOf):
-            hint = f"compare it: `${left.var.name}.{left.property.text} = true`"
+            shown = f"${left.var.name}.{left.property.text}"
+            hint = f"a property is compared with something: `{shown} = ...`, a Bool with `= true`"
         at.fail_expected("a comparison (`=`, `<`, `contains`, `in`, `is null`, ...)", hint)
 
     def _membership(
@@ -134,6 +137,8 @@ class ConditionParser:
         if kind == IDENT and bare:
             return ast.Bare(at.take(), at.since(start))
         hint = "equality is written with a single `=`" if kind == "=" else None
+        if kind == ">" and at.peek(-1) == "<":
+            hint = "inequality is written `!=`"
         if kind == IDENT:
             hint = f"properties are read from a variable: `$x.{at.word()}`"
         at.fail_expected("a value, a variable or a function", hint)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain, islice
 
 from omnigraph.lang.ir import expr as ir
+from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.scope import (
@@ -16,6 +17,7 @@ from omnigraph.lang.query.scope import (
     column_of,
     entity_ref,
 )
+from omnigraph.lang.query.typing import literal_hint
 from omnigraph.lang.source import DIAGNOSTICS_MAX, Diagnostics, Span, did_you_mean
 from omnigraph.lang.values import Base, ValueType
 
@@ -41,6 +43,22 @@ class Context:
         if self.found.errors >= DIAGNOSTICS_MAX:
             return None
         return did_you_mean(word, islice(known, _NEAR_MAX))
+
+    def misfit(self, name: str, literal: Literal, wanted: ValueType, problem: str) -> None:
+        """Report a literal that is no value of a property."""
+        if wanted.enum and not wanted.is_list and literal.kind is LiteralKind.STRING:
+            self.not_in_enum(literal, wanted.enum, f"property `{name}`: ")
+            return
+        hint = literal_hint(literal, wanted)
+        message = f"property `{name}`: {problem}"
+        self.error(QueryCode.LITERAL_MISMATCH, message, literal.span, hint)
+
+    def not_in_enum(self, literal: Literal, allowed: tuple[str, ...], lead: str = "") -> None:
+        """Report a text that is none of the values of an enum."""
+        text = str(literal.value)
+        message = f"{lead}'{text[:60]}' is not one of {', '.join(allowed)}"
+        hint = self.near(text, allowed)
+        self.error(QueryCode.LITERAL_MISMATCH, message, literal.span, hint)
 
     def param(self, name: str) -> ir.Param | None:
         """A reference to a declared parameter."""

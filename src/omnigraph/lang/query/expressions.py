@@ -9,24 +9,17 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import assert_never
 
+from omnigraph.lang.fit import natural
 from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.conditions import AGGREGATES
 from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.predicates import Predicates
 from omnigraph.lang.query.scope import Scope, Variable, column_of
 from omnigraph.lang.query.search import SearchCalls
-from omnigraph.lang.query.typing import (
-    comparable,
-    enum_problem,
-    fit,
-    fit_comparison,
-    literal_hint,
-    natural,
-    temporal_hint,
-)
-from omnigraph.lang.source import Span
+from omnigraph.lang.query.typing import comparable, fit_comparison, temporal_hint
 from omnigraph.lang.values import NUMERIC, Base, ValueType
 
 
@@ -89,9 +82,7 @@ class Expressions:
             if param is None:
                 self.context.unbound(item, scope)
             elif param.type.base is Base.BLOB:
-                message = f"the Blob parameter `${item.name}` cannot be read in a query"
-                self.context.error(QueryCode.BLOB_READ, message, item.span)
-                return None
+                return None  # reported where it is declared
             return param
         if place is Place.RETURN:
             return self.context.entity(variable)
@@ -150,144 +141,8 @@ class Expressions:
     # -- conditions ------------------------------------------------------------------------
 
     def condition(self, item: ast.Condition, scope: Scope) -> ir.Predicate | None:
-        """A boolean condition."""
-        match item:
-            case ast.Compare():
-                return self._compare(item, scope)
-            case ast.IsNull(operand, negated):
-                value = self.operand(operand, scope, Place.MATCH)
-                if value is None:
-                    return None
-                return ir.Not(ir.IsNull(value)) if negated else ir.IsNull(value)
-            case ast.In():
-                return self._membership(item, scope)
-            case ast.Predicate(call):
-                return self.search.predicate(call, scope)
-            case ast.Not(inner):
-                checked = self.condition(inner, scope)
-                return None if checked is None else ir.Not(checked)
-            case ast.And(items) | ast.Or(items):
-                parts = [self.condition(part, scope) for part in items]
-                kept = tuple(part for part in parts if part is not None)
-                if len(kept) != len(parts):
-                    return None
-                return ir.And(kept) if isinstance(item, ast.And) else ir.Or(kept)
-            case _:
-                assert_never(item)
-
-    def _compare(self, item: ast.Compare, scope: Scope) -> ir.Predicate | None:
-        for side in (item.left, item.right):
-            if isinstance(side, Literal) and side.kind is LiteralKind.NULL:
-                hint = "test for missing values with `is null` or `is not null`"
-                message = "nothing compares with null, not even null"
-                self.context.error(QueryCode.INCOMPATIBLE, message, side.span, hint)
-                return None
-        left = self.operand(item.left, scope, Place.MATCH)
-        right = self.operand(item.right, scope, Place.MATCH)
-        if left is None or right is None:
-            return None
-        if item.op is ast.CompareOp.CONTAINS:
-            return self._contains(item, left, right)
-        if item.op is ast.CompareOp.STARTS_WITH:
-            if self._is_text(left) and self._is_text(right):
-                return ir.StartsWith(left, right)
-            self._incompatible(item.span, "starts_with", left, right, "it compares two Strings")
-            return None
-        left = self.align(item.left, left, right.type)
-        right = self.align(item.right, right, left.type)
-        if not comparable(left.type, right.type):
-            instead = temporal_hint(left.type, right.type)
-            if left.type.is_list or right.type.is_list:
-                instead = "test membership with `contains`"
-            self._incompatible(item.span, str(item.op), left, right, instead)
-            return None
-        self._check_enum(item.left, right.type)
-        self._check_enum(item.right, left.type)
-        return ir.Compare(ir.CompareOp(item.op.value), left, right)
-
-    def align(self, item: ast.Operand, value: ir.Expr, other: ValueType) -> ir.Expr:
-        """A literal takes the type of what it is compared with, where it fits."""
-        if isinstance(item, Literal) and other.is_scalar and not other.enum:
-            fitted = fit(item, other.required())
-            if isinstance(fitted, ir.Const):
-                return fitted
-        return value
-
-    def _check_enum(self, item: ast.Operand, other: ValueType) -> None:
-        if isinstance(item, Literal) and other.enum and item.value not in other.enum:
-            problem = enum_problem(str(item.value), other.enum)
-            self.context.error(QueryCode.LITERAL_MISMATCH, problem, item.span)
-
-    def _contains(self, item: ast.Compare, left: ir.Expr, right: ir.Expr) -> ir.Predicate | None:
-        if self._is_text(left):
-            if self._is_text(right):
-                return ir.Substring(left, right)
-            self._incompatible(item.span, "contains", left, right, "a String contains a String")
-            return None
-        if not left.type.is_list or left.type.base is Base.VECTOR:
-            hint = "the left side is a list (membership) or a String (substring)"
-            self._incompatible(item.span, "contains", left, right, hint)
-            return None
-        right = self.align(item.right, right, left.type.element())
-        if not comparable(left.type.element(), right.type):
-            instead = temporal_hint(left.type.element(), right.type)
-            self._incompatible(item.span, "contains", left, right, instead)
-            return None
-        return ir.Contains(left, right)
-
-    def _membership(self, item: ast.In, scope: Scope) -> ir.Predicate | None:
-        operand = self.operand(item.operand, scope, Place.MATCH)
-        if operand is None:
-            return None
-        if item.container is not None:
-            container = self.operand(item.container, scope, Place.MATCH)
-            if container is None:
-                return None
-            if not container.type.is_list:
-                hint = "after `in` stands a list: `[..]`, a list parameter or a list property"
-                self._incompatible(item.span, "in", operand, container, hint)
-                return None
-            operand = self.align(item.operand, operand, container.type.element())
-            if not comparable(operand.type, container.type.element()):
-                self._incompatible(item.span, "in", operand, container, None)
-                return None
-            found: ir.Predicate = ir.Contains(container, operand)
-        elif not operand.type.is_scalar:
-            message = f"`in` cannot look for {operand.type}"
-            self.context.error(QueryCode.INCOMPATIBLE, message, item.operand.span)
-            return None
-        else:
-            items = [self._member(part, operand, scope) for part in item.items]
-            kept = tuple(part for part in items if part is not None)
-            if len(kept) != len(items):
-                return None
-            found = ir.OneOf(operand, kept)
-        return ir.Not(found) if item.negated else found
-
-    def _member(self, item: ast.Operand, operand: ir.Expr, scope: Scope) -> ir.Expr | None:
-        if isinstance(item, Literal) and item.kind is LiteralKind.NULL:
-            hint = "add `or ... is null` for missing values"
-            self.context.error(QueryCode.INCOMPATIBLE, "null equals nothing", item.span, hint)
-            return None
-        value = self.operand(item, scope, Place.MATCH)
-        if value is None:
-            return None
-        value = self.align(item, value, operand.type)
-        if not comparable(operand.type, value.type):
-            instead = temporal_hint(operand.type, value.type)
-            self._incompatible(item.span, "in", operand, value, instead)
-            return None
-        self._check_enum(item, operand.type)
-        return value
-
-    def _is_text(self, value: ir.Expr) -> bool:
-        return value.type.base is Base.STRING and not value.type.is_list
-
-    def _incompatible(
-        self, span: Span, op: str, left: ir.Expr, right: ir.Expr, hint: str | None
-    ) -> None:
-        message = f"`{op}` cannot compare {left.type} with {right.type}"
-        self.context.error(QueryCode.INCOMPATIBLE, message, span, hint)
+        """A boolean condition over the variables of a scope."""
+        return Predicates(self.context, _InScope(self, scope)).condition(item)
 
     # -- property matches ------------------------------------------------------------------
 
@@ -306,7 +161,8 @@ class Expressions:
             self.context.error(QueryCode.LITERAL_MISMATCH, message, item.span)
             return None
         variable.read(column)
-        prop = ir.Prop(variable.key, column.name, column.type)
+        kind = column.type.optional() if variable.optional else column.type
+        prop = ir.Prop(variable.key, column.name, kind)
         value = self._match_value(item, column.type, scope)
         if value is None:
             return None
@@ -327,9 +183,7 @@ class Expressions:
             fitted = fit_comparison(value, wanted)
             if isinstance(fitted, ir.Const):
                 return fitted
-            message = f"property `{name}`: {fitted}"
-            instead = literal_hint(value, wanted)
-            self.context.error(QueryCode.LITERAL_MISMATCH, message, value.span, instead)
+            self.context.misfit(name, value, wanted, fitted)
             return None
         checked = self.operand(value, scope, Place.MATCH)
         if checked is None:
@@ -344,6 +198,30 @@ class Expressions:
             self.context.error(QueryCode.INCOMPATIBLE, message, value.span, instead)
             return None
         return checked
+
+
+class _InScope:
+    """The sides of a condition in a match: everything that its scope knows."""
+
+    __slots__ = ("exprs", "list_hint", "misfit_code", "scope")
+
+    def __init__(self, exprs: Expressions, scope: Scope) -> None:
+        self.exprs = exprs
+        self.scope = scope
+        self.misfit_code = QueryCode.INCOMPATIBLE
+        self.list_hint = "test membership with `contains`"
+
+    def refuses(self, _item: ast.Condition) -> bool:
+        return False
+
+    def left(self, item: ast.Operand) -> ir.Expr | None:
+        return self.exprs.operand(item, self.scope, Place.MATCH)
+
+    def right(self, item: ast.Operand) -> ir.Expr | None:
+        return self.exprs.operand(item, self.scope, Place.MATCH)
+
+    def search(self, call: ast.Call) -> ir.Predicate | None:
+        return self.exprs.search.predicate(call, self.scope)
 
 
 def _aggregate_problem(

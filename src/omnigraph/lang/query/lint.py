@@ -13,7 +13,7 @@ from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.compile import Checked, check_file
 from omnigraph.lang.query.describe import describe
 from omnigraph.lang.query.parse import parse_queries
-from omnigraph.lang.source import Diagnostic, Diagnostics, Severity, Source, as_json
+from omnigraph.lang.source import Diagnostic, Diagnostics, Severity, Source, Span, as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,15 @@ def _owner(item: Diagnostic, checked: Sequence[Checked]) -> tuple[str, ...]:
     return ()
 
 
-def _warning(code: QueryCode, message: str, query: ast.Query, hint: str | None = None) -> Finding:
-    diagnostic = Diagnostic(code.value, message, query.name.span, hint, Severity.WARNING)
+def _warning(
+    code: QueryCode,
+    message: str,
+    query: ast.Query,
+    hint: str | None = None,
+    span: Span | None = None,
+) -> Finding:
+    place = query.name.span if span is None else span
+    diagnostic = Diagnostic(code.value, message, place, hint, Severity.WARNING)
     return Finding(diagnostic, (query.name.text,))
 
 
@@ -128,9 +135,9 @@ def _query_warnings(item: Checked) -> list[Finding]:
     if isinstance(item.plan, MutationPlan) and not query.params:
         message = "this mutation takes no parameters, so it can only ever do one thing"
         found.append(_warning(QueryCode.NO_PARAMETERS, message, query))
-    for name in item.unused_params:
-        message = f"the parameter `${name}` is never used"
-        found.append(_warning(QueryCode.UNUSED_PARAMETER, message, query))
+    for param in item.unused_params:
+        message = f"the parameter `${param.name}` is never used"
+        found.append(_warning(QueryCode.UNUSED_PARAMETER, message, query, span=param.span))
     if isinstance(item.plan, ReadPlan):
         starts = [op for op in item.plan.pipeline if isinstance(op, Scan)]
         if len(starts) > 1:
@@ -153,7 +160,7 @@ def _never_set(checked: Sequence[Checked], catalog: Catalog) -> list[Finding]:
     for (kind, type_name), entries in sorted(updates.items()):
         by_name = catalog.node_by_name if kind == "node" else catalog.edge_by_name
         names = tuple(sorted({entry.query.name.text for entry, _ in entries}))
-        assigned = {value.column for _, op in entries for value in op.values}
+        assigned = {value.column.name for _, op in entries for value in op.values}
         for name in _settable(by_name[type_name]):
             if name not in assigned:
                 message = f"no update of {type_name} ever sets `{name}`"

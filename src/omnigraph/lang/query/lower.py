@@ -19,6 +19,7 @@ _REVERSED = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Tow
 
 # How promising it is to start from a variable with such a condition.
 _BY_ID, _BY_UNIQUE, _BY_RANKING, _BY_EQUALITY, _BY_TEXT, _BY_OTHER = 100, 90, 60, 50, 40, 20
+_SEVERAL = 5  # how much less promising a list of values is than one value
 
 
 class Lowering:
@@ -40,20 +41,45 @@ class Lowering:
 
     def promise(self, key: str, own: Iterable[ir.Predicate]) -> int:
         """How few entities a scan of this variable, with these conditions, should yield."""
-        ranked = _BY_RANKING if key in self.ranked else 0
-        return max((ranked, *map(self._promise_of, own)))
+        best = _BY_RANKING if key in self.ranked else 0
+        single: set[str] = set()  # columns that have one value
+        listed: set[str] = set()  # columns that have one of a few values
+        for predicate in own:
+            fixed = _fixed(predicate)
+            if fixed is None:
+                guess = _BY_TEXT if isinstance(predicate, ir.TextMatch) else _BY_OTHER
+                best = max(best, guess)
+            else:
+                (single if fixed[1] else listed).add(fixed[0])
+        if single:
+            best = max(best, self._promise_of(key, single))
+        if listed:
+            best = max(best, self._promise_of(key, single | listed) - _SEVERAL)
+        return best
 
-    def _promise_of(self, predicate: ir.Predicate) -> int:
-        match predicate:
-            case ir.Compare(ir.CompareOp.EQ, ir.Prop(var, column), ir.Const() | ir.Param()):
-                entity = self.variables[var].entity
-                if column == "id" or entity.key == (column,):
-                    return _BY_ID
-                return _BY_UNIQUE if (column,) in entity.uniques else _BY_EQUALITY
-            case ir.TextMatch():
-                return _BY_TEXT
-            case _:
-                return _BY_OTHER
+    def _promise_of(self, key: str, columns: set[str]) -> int:
+        """What it is worth to know the values of these columns."""
+        entity = self.variables[key].entity
+        if "id" in columns or (entity.key and columns.issuperset(entity.key)):
+            return _BY_ID
+        unique = any(columns.issuperset(names) for names in entity.uniques)
+        return _BY_UNIQUE if unique else _BY_EQUALITY
+
+
+def _fixed(predicate: ir.Predicate) -> tuple[str, bool] | None:
+    """The column that a condition ties to what is given, and whether to a single value."""
+    match predicate:
+        case ir.Compare(ir.CompareOp.EQ, ir.Prop(_, column), ir.Const() | ir.Param() | ir.Now()):
+            return column, True
+        case ir.Compare(ir.CompareOp.EQ, ir.Const() | ir.Param() | ir.Now(), ir.Prop(_, column)):
+            return column, True
+        case ir.Contains(ir.Param(), ir.Prop(_, column)):
+            return column, False
+        case ir.OneOf(ir.Prop(_, column), items):
+            given = all(isinstance(item, ir.Const | ir.Param | ir.Now) for item in items)
+            return (column, False) if given else None
+        case _:
+            return None
 
 
 class _Run:

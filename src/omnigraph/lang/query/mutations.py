@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import assert_never
 
-from omnigraph.lang.catalog.model import EdgeType, Embed, EntityType, NodeType
+from omnigraph.lang.catalog.model import EdgeType, EntityType, NodeType, Property
+from omnigraph.lang.fit import fit
 from omnigraph.lang.ir import expr as ir
-from omnigraph.lang.ir.ops import Assign, Cascade, DeleteOp, InsertOp, MutationOp, UpdateOp
-from omnigraph.lang.literal import Literal, LiteralKind
+from omnigraph.lang.ir.ops import (
+    Assign,
+    Cascade,
+    DeleteOp,
+    EmbedSpec,
+    InsertOp,
+    MutationOp,
+    UpdateOp,
+)
+from omnigraph.lang.literal import Literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.predicates import Predicates
 from omnigraph.lang.query.scope import ID, builtin_columns, column_of, entity_ref
-from omnigraph.lang.query.typing import (
-    assignable,
-    comparable,
-    fit,
-    fit_comparison,
-    literal_hint,
-    temporal_hint,
-)
+from omnigraph.lang.query.typing import assignable, temporal_hint
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import Base, ValueType
 
 _ENDS = {"from": "src", "to": "dst"}
+_TEXT_OPERATORS = (ast.CompareOp.CONTAINS, ast.CompareOp.STARTS_WITH)
+_SELECT_FIRST = "match the ids with a query first"
 
 
 class Mutations:
@@ -83,6 +88,7 @@ class Mutations:
         given = self._assigned(item.assignments, entity, inserting=True)
         defaults = {each.name for each in entity.properties if each.default is not None}
         embeds = _embeds(entity, item.assignments, defaults)
+        computed = {item.target.name for item in embeds}
         values = [*given.values()]
         mentioned = {assignment.property.text for assignment in item.assignments}
         missing = [name for name in _ENDS if entity.kind == "edge" and name not in mentioned]
@@ -93,9 +99,10 @@ class Mutations:
             if declared.default is not None:
                 fitted = fit(declared.default, declared.type)
                 if isinstance(fitted, ir.Const):
-                    values.append(Assign(declared.name, fitted))
-            elif declared.type.nullable or declared.name in dict(embeds):
-                values.append(Assign(declared.name, ir.Const(None, declared.type.optional())))
+                    values.append(Assign(_declared_column(declared), fitted))
+            elif declared.type.nullable or declared.name in computed:
+                missing_value = ir.Const(None, declared.type.optional())
+                values.append(Assign(_declared_column(declared), missing_value))
             else:
                 missing.append(declared.name)
                 if declared.embed is not None:
@@ -170,7 +177,7 @@ class Mutations:
                 continue
             value = self._value(item, wanted.type)
             if value is not None:
-                given[name] = Assign(wanted.name, value)
+                given[name] = Assign(wanted, value)
         return given
 
     def _assignable(
@@ -198,7 +205,7 @@ class Mutations:
             message = f"`{name}` is part of the key of {entity.name} and cannot be changed"
             error(QueryCode.IDENTITY_UPDATE, message, span, "delete it and insert another")
             return None
-        return ir.Column(declared.name, declared.type)
+        return _declared_column(declared)
 
     def _value(self, item: ast.Assignment, wanted: ValueType) -> ir.Expr | None:
         """A value that is assigned to a column of this type."""
@@ -207,11 +214,9 @@ class Mutations:
             fitted = fit(value, wanted)
             if isinstance(fitted, ir.Const):
                 return fitted
-            message = f"property `{name}`: {fitted}"
-            hint = literal_hint(value, wanted)
-            self.context.error(QueryCode.LITERAL_MISMATCH, message, value.span, hint)
+            self.context.misfit(name, value, wanted, fitted)
             return None
-        given = self._given(value)
+        given = self.given(value)
         if given is None:
             return None
         if not assignable(given.type, wanted):
@@ -221,7 +226,7 @@ class Mutations:
             return None
         return given
 
-    def _given(self, value: ast.Operand) -> ir.Param | ir.Now | None:
+    def given(self, value: ast.Operand) -> ir.Param | ir.Now | None:
         """A parameter or `now()`."""
         if isinstance(value, ast.Call) and value.function.text == "now":
             return ir.Now()
@@ -242,129 +247,77 @@ class Mutations:
     def _where(
         self, item: ast.Condition, entity: EntityType, reads: dict[str, ir.Column]
     ) -> ir.Predicate | None:
-        match item:
-            case ast.Compare():
-                return self._compare(item, entity, reads)
-            case ast.IsNull(operand, negated):
-                prop = self._property(operand, entity, reads)
-                if prop is None:
-                    return None
-                return ir.Not(ir.IsNull(prop)) if negated else ir.IsNull(prop)
-            case ast.In():
-                return self._membership(item, entity, reads)
-            case ast.Predicate(call):
-                message = f"{call.function.text} cannot select what a statement changes"
-                self.context.error(QueryCode.INCOMPATIBLE, message, item.span)
-                return None
-            case ast.Not(inner):
-                checked = self._where(inner, entity, reads)
-                return None if checked is None else ir.Not(checked)
-            case ast.And(items) | ast.Or(items):
-                parts = [self._where(part, entity, reads) for part in items]
-                kept = tuple(part for part in parts if part is not None)
-                if len(kept) != len(parts):
-                    return None
-                return ir.And(kept) if isinstance(item, ast.And) else ir.Or(kept)
-            case _:
-                assert_never(item)
+        return Predicates(self.context, _OfEntity(self, entity, reads)).condition(item)
 
-    def _property(
-        self, item: ast.Operand, entity: EntityType, reads: dict[str, ir.Column]
-    ) -> ir.Prop | None:
-        """The property on the left of a comparison."""
-        if not isinstance(item, ast.Bare):
+
+class _OfEntity:
+    """The sides of a `where`: a property of the entity, and what is given."""
+
+    __slots__ = ("context", "entity", "list_hint", "misfit_code", "reads", "statements")
+
+    def __init__(
+        self, statements: Mutations, entity: EntityType, reads: dict[str, ir.Column]
+    ) -> None:
+        self.statements = statements
+        self.context = statements.context
+        self.entity = entity
+        self.reads = reads
+        self.misfit_code = QueryCode.LITERAL_MISMATCH
+        self.list_hint = None
+
+    def refuses(self, item: ast.Compare | ast.IsNull | ast.In | ast.Predicate) -> bool:
+        error = self.context.error
+        if isinstance(item, ast.Predicate):
+            message = f"{item.call.function.text} cannot select what a statement changes"
+            error(QueryCode.INCOMPATIBLE, message, item.span, _SELECT_FIRST)
+            return True
+        if isinstance(item, ast.Compare) and item.op in _TEXT_OPERATORS:
+            message = f"`{item.op}` cannot select what a statement changes"
+            error(QueryCode.INCOMPATIBLE, message, item.span, _SELECT_FIRST)
+            return True
+        left = item.left if isinstance(item, ast.Compare) else item.operand
+        if not isinstance(left, ast.Bare):
             message = "the left side of a condition is a property: `where name = $name`"
-            self.context.error(QueryCode.MUTATION_PROPERTY, message, item.span)
-            return None
-        column = column_of(entity, item.name)
+            error(QueryCode.MUTATION_PROPERTY, message, left.span)
+            return True
+        return False
+
+    def left(self, item: ast.Operand) -> ir.Expr | None:
+        """The property that is tested."""
+        entity = self.entity
+        name = item.name if isinstance(item, ast.Bare) else ""
+        column = column_of(entity, name)
         if column is None:
             known = (*entity.property_by_name, *builtin_columns(entity))
-            message = f"{entity.kind} type `{entity.name}` has no property `{item.name}`"
-            hint = self.context.near(item.name, known)
+            message = f"{entity.kind} type `{entity.name}` has no property `{name}`"
+            hint = self.context.near(name, known)
             self.context.error(QueryCode.MUTATION_PROPERTY, message, item.span, hint)
             return None
         if column.type.base is Base.BLOB:
-            message = f"`{item.name}` is a Blob and cannot be part of a condition"
+            message = f"`{name}` is a Blob and cannot be part of a condition"
             self.context.error(QueryCode.MUTATION_PROPERTY, message, item.span)
             return None
-        reads[column.name] = column
+        self.reads[column.name] = column
         return ir.Prop("", column.name, column.type)
 
-    def _compare(
-        self, item: ast.Compare, entity: EntityType, reads: dict[str, ir.Column]
-    ) -> ir.Predicate | None:
-        if item.op in (ast.CompareOp.CONTAINS, ast.CompareOp.STARTS_WITH):
-            message = f"`{item.op}` cannot select what a statement changes"
-            hint = "match the ids with a query first"
-            self.context.error(QueryCode.INCOMPATIBLE, message, item.span, hint)
-            return None
-        prop = self._property(item.left, entity, reads)
-        if prop is None:
-            return None
-        right = self._compared(item.right, prop)
-        return None if right is None else ir.Compare(ir.CompareOp(item.op.value), prop, right)
+    def right(self, item: ast.Operand) -> ir.Expr | None:
+        return self.statements.given(item)
 
-    def _compared(self, item: ast.Operand, prop: ir.Prop) -> ir.Expr | None:
-        """The right side of a comparison with a property."""
-        error = self.context.error
-        if not prop.type.is_scalar:
-            message = f"`{prop.column}` is {prop.type}, which has no comparison here"
-            error(QueryCode.INCOMPATIBLE, message, item.span)
-            return None
-        if isinstance(item, Literal):
-            if item.kind is LiteralKind.NULL:
-                hint = f"write `{prop.column} is null`"
-                error(QueryCode.INCOMPATIBLE, "nothing compares with null", item.span, hint)
-                return None
-            fitted = fit_comparison(item, prop.type)
-            if isinstance(fitted, ir.Const):
-                return fitted
-            message = f"property `{prop.column}`: {fitted}"
-            error(QueryCode.LITERAL_MISMATCH, message, item.span, literal_hint(item, prop.type))
-            return None
-        given = self._given(item)
-        if given is not None and not comparable(given.type, prop.type):
-            message = f"`{prop.column}` is {prop.type}, it cannot compare with {given.type}"
-            error(QueryCode.INCOMPATIBLE, message, item.span, temporal_hint(given.type, prop.type))
-            return None
-        return given
-
-    def _membership(
-        self, item: ast.In, entity: EntityType, reads: dict[str, ir.Column]
-    ) -> ir.Predicate | None:
-        prop = self._property(item.operand, entity, reads)
-        if prop is None:
-            return None
-        found: ir.Predicate
-        if item.container is not None:
-            if isinstance(item.container, Literal):
-                message = "after `in` stands a list: `[..]` or a list parameter"
-                self.context.error(QueryCode.INCOMPATIBLE, message, item.container.span)
-                return None
-            given = self._given(item.container)
-            if given is None:
-                return None
-            if not given.type.is_list or not comparable(given.type.element(), prop.type):
-                message = f"`{prop.column}` is {prop.type}, it cannot be in {given.type}"
-                self.context.error(QueryCode.INCOMPATIBLE, message, item.container.span)
-                return None
-            found = ir.Contains(given, prop)
-        else:
-            items = [self._compared(part, prop) for part in item.items]
-            kept = tuple(part for part in items if part is not None)
-            if len(kept) != len(items):
-                return None
-            found = ir.OneOf(prop, kept)
-        return ir.Not(found) if item.negated else found
+    def search(self, _call: ast.Call) -> ir.Predicate | None:
+        return None  # refused above
 
 
 def _embeds(
     entity: EntityType, assignments: tuple[ast.Assignment, ...], filled: Collection[str] = ()
-) -> tuple[tuple[str, Embed], ...]:
+) -> tuple[EmbedSpec, ...]:
     """Vectors left out whose source text is given or filled in: they are computed from it."""
     given = {item.property.text for item in assignments}
     return tuple(
-        (declared.name, declared.embed)
+        EmbedSpec(
+            _declared_column(declared),
+            _declared_column(entity.property_by_name[declared.embed.source]),
+            declared.embed.model,
+        )
         for declared in entity.properties
         if declared.embed is not None
         and declared.name not in given
@@ -391,9 +344,13 @@ def _condition_names_ends(item: ast.Condition) -> bool:
             return False
 
 
+def _declared_column(declared: Property) -> ir.Column:
+    return ir.Column(declared.name, declared.type)
+
+
 def _key_column(entity: EntityType, name: str) -> ir.Column:
     declared = entity.property_by_name.get(name)
-    return ir.Column(name, declared.type if declared is not None else ID)
+    return ir.Column(name, ID) if declared is None else _declared_column(declared)
 
 
 def _sorted(reads: dict[str, ir.Column]) -> tuple[ir.Column, ...]:

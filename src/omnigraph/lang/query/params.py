@@ -22,6 +22,7 @@ from omnigraph.lang.values import (
     ValueType,
     parse_date,
     parse_datetime,
+    to_f32,
 )
 
 _INT_TEXT_MAX = 21
@@ -139,9 +140,11 @@ def _number(value: object, kind: ValueType) -> float:
         raise _Unfit(f"the value is out of the range of {kind.base}") from error
     if not math.isfinite(number):
         raise _Unfit("the number is not finite")
-    if kind.base is Base.F32 and abs(number) > F32_MAX:
+    if kind.base is not Base.F32:
+        return number
+    if abs(number) > F32_MAX:
         raise _Unfit("the value is out of the range of F32")
-    return number
+    return to_f32(number)
 
 
 def _date(value: object, kind: ValueType) -> int:

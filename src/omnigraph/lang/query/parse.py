@@ -313,6 +313,8 @@ class _QueryParser:
         if after != IDENT:
             return False
         if at.word(1) in CLAUSE_OPERATORS:
+            if at.peek(2) == "{" and at.peek(3) == INT:
+                return True  # hop bounds; no condition has braces
             # `$a contains $b.name` compares; `$a contains $b` follows an edge named Contains,
             # unless `$a` is a parameter, which no edge can leave.
             if at.word()[1:] in self.params:

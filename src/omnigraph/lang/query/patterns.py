@@ -1,27 +1,40 @@
 """Match blocks: which variables a pattern binds, to what types, and under which conditions.
 
 Clauses of a block hold together, whatever their order: types are found by looking at all
-bindings first and then following the edges. Only `optional` and `not` blocks depend on what
-stands before them, because they may use variables of earlier optional blocks.
+bindings first and then following the edges; `inference` decides where no binding does. Only
+`optional` and `not` blocks depend on what stands before them, because they may use variables of
+earlier optional blocks.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from omnigraph.lang.catalog.model import EdgeType, NodeType
+from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.blocks import Block, Hop, InnerBlock
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.context import Context
 from omnigraph.lang.query.expressions import Expressions
-from omnigraph.lang.query.scope import Scope, Variable
+from omnigraph.lang.query.inference import Link, Undecided, decide, parts
+from omnigraph.lang.query.scope import ID, Scope, Variable
 from omnigraph.lang.source import Span
 
 HOPS_MAX = 64
+
+
+class _Step(NamedTuple):
+    """A traversal with what it names."""
+
+    item: ast.Traversal
+    edge: EdgeType
+    low: int
+    high: int
 
 
 class Patterns:
@@ -44,16 +57,17 @@ class Patterns:
         bound = [(item, self._bind(item, scope, block)) for item in bindings]
         self._bind_edges(traversals, scope, block)
         self._resolve(traversals, scope, block)
+        for clause in clauses:
+            if isinstance(clause, ast.Optional | ast.Negation):
+                self._inner(clause, scope, block)
+        # Conditions may read the variables of every optional block, so they come last, and with
+        # them the braces of a binding, which are conditions too.
         for item, variable in bound:
             if variable is not None:
                 for match in item.matches:
                     predicate = self.exprs.match(match, variable, scope)
                     if predicate is not None:
                         block.filters.append(predicate)
-        for clause in clauses:
-            if isinstance(clause, ast.Optional | ast.Negation):
-                self._inner(clause, scope, block)
-        # Conditions may read the variables of every optional block, so they come last.
         for clause in clauses:
             if isinstance(clause, ast.Filter):
                 self._filter(clause.condition, scope, block)
@@ -67,7 +81,19 @@ class Patterns:
             self._unknown_node(item.type)
             scope.lose(item.var.name)
             return None
-        return self._bind_node(item.var, node, scope, block)
+        variable = self._bind_node(item.var, node, scope, block)
+        if variable is not None and item.var.name not in scope.own:
+            self._rebind(variable, block)
+        return variable
+
+    def _rebind(self, variable: Variable, block: Block) -> None:
+        """A binding of a variable from outside asks whether it is there."""
+        if variable.key in block.rebinds:
+            return
+        block.rebinds.add(variable.key)
+        if variable.optional:
+            there = ir.IsNull(ir.Prop(variable.key, "id", ID.optional()))
+            block.filters.append(ir.Not(there))
 
     def _unknown_node(self, name: ast.Name) -> None:
         catalog = self.context.names.catalog
@@ -158,22 +184,30 @@ class Patterns:
 
     def _resolve(self, traversals: list[ast.Traversal], scope: Scope, block: Block) -> None:
         """Type the ends of all traversals, starting from those that touch a typed variable."""
-        waiting = deque(i for i, item in enumerate(traversals) if self._known_edge(item))
+        steps: dict[int, _Step] = {}
+        for index, item in enumerate(traversals):
+            step = self._step(item, scope)
+            if step is not None:
+                steps[index] = step
+            else:
+                self._lose(item, scope)
+        hops: dict[int, Hop | None] = {}
+        starts = self._starts(steps, scope, hops)
         touching: dict[str, list[int]] = {}
-        for index in waiting:
-            for var in (traversals[index].source, traversals[index].target):
+        for index, step in steps.items():
+            for var in (step.item.source, step.item.target):
                 touching.setdefault(var.name, []).append(index)
+        waiting = deque(steps)
         typed: list[int] = []
         for name in [name for name in touching if scope.find(name) is not None]:
             typed.extend(touching.pop(name))
         heapify(typed)
-        hops: dict[int, Hop | None] = {}
         while typed or waiting:
             index = heappop(typed) if typed else waiting.popleft()
             if index in hops:
                 continue
             item = traversals[index]
-            hops[index] = self._hop(item, scope, block)
+            hops[index] = self._hop(steps[index], starts.get(index), scope, block)
             for name in {item.source.name, item.target.name}:
                 if scope.find(name) is not None:
                     for other in touching.pop(name, ()):
@@ -181,8 +215,45 @@ class Patterns:
         block.hops.extend(hop for _, hop in sorted(hops.items()) if hop is not None)
         for index, item in enumerate(traversals):
             if hops.get(index) is None:
-                for var in _pattern_variables(item):
-                    scope.lose(var.name)
+                self._lose(item, scope)
+
+    def _lose(self, item: ast.Traversal, scope: Scope) -> None:
+        for var in _pattern_variables(item):
+            scope.lose(var.name)
+
+    def _starts(
+        self, steps: Mapping[int, _Step], scope: Scope, hops: dict[int, Hop | None]
+    ) -> dict[int, Towards]:
+        """How to follow the first traversal of each part that no binding types.
+
+        Parts that are not decided are reported, and count as done in `hops`.
+        """
+        starts: dict[int, Towards] = {}
+        links = {
+            index: Link(step.item.source.name, step.item.target.name, step.edge)
+            for index, step in steps.items()
+        }
+        for part in parts(links):
+            names = {name for index in part for name in links[index][:2]}
+            if any(scope.find(name) is not None for name in names):
+                continue
+            answer = decide([links[index] for index in part])
+            if isinstance(answer, Towards):
+                starts[part[0]] = answer
+                continue
+            hops.update(dict.fromkeys(part))
+            # A name whose own clause was rejected might have decided it.
+            if not any(scope.has_lost(name) for name in names):
+                self._undecided([steps[index].item for index in part], answer)
+        return starts
+
+    def _undecided(self, items: list[ast.Traversal], answer: Undecided) -> None:
+        ends = (var for item in items for var in (item.source, item.target))
+        span = next(var.span for var in ends if var.name == answer.name)
+        low, high = answer.types
+        message = f"`${answer.name}` may be a {low} or a {high}: the pattern fits both"
+        hint = f"bind it: `${answer.name}: {low}` or `${answer.name}: {high}`"
+        self.context.error(QueryCode.ENDPOINT_MISMATCH, message, span, hint)
 
     def _known_edge(self, item: ast.Traversal) -> bool:
         if self._edge(item.edge) is not None:
@@ -194,17 +265,31 @@ class Patterns:
         self.context.error(QueryCode.UNKNOWN_EDGE, message, item.edge.span, hint)
         return False
 
-    def _hop(self, item: ast.Traversal, scope: Scope, block: Block) -> Hop | None:
-        edge = self._edge(item.edge)
+    def _step(self, item: ast.Traversal, scope: Scope) -> _Step | None:
+        """A traversal that is sound by itself, whatever the types of its ends."""
+        edge = self._edge(item.edge) if self._known_edge(item) else None
+        if edge is None:
+            return None
         bounds = self._bounds(item)
-        if edge is None or bounds is None or not self._ends_are_nodes(item, scope):
+        if bounds is None or not self._ends_are_nodes(item, scope):
             return None
         if item.undirected and edge.source != edge.target:
             message = f"`{edge.name}` leads from {edge.source} to {edge.target}, not both ways"
             hint = f"follow it in one direction: `$a {item.edge.text} $b`"
             self.context.error(QueryCode.UNDIRECTED, message, item.span, hint)
             return None
-        towards = self._direction(item, edge, scope)
+        if item.source.name == item.target.name != "_" and edge.source != edge.target:
+            message = (
+                f"`${item.source.name}` cannot be at both ends: `{edge.name}` leads "
+                f"from {edge.source} to {edge.target}"
+            )
+            self.context.error(QueryCode.ENDPOINT_MISMATCH, message, item.span)
+            return None
+        return _Step(item, edge, *bounds)
+
+    def _hop(self, step: _Step, start: Towards | None, scope: Scope, block: Block) -> Hop | None:
+        item, edge = step.item, step.edge
+        towards = start or self._direction(item, edge, scope)
         if towards is None:
             return None
         catalog = self.context.names.catalog
@@ -219,7 +304,7 @@ class Patterns:
             edge_var = bound.key if bound is not None else None
         if item.undirected:
             towards = Towards.BOTH
-        return Hop(source.key, target.key, edge, towards, *bounds, edge_var)
+        return Hop(source.key, target.key, edge, towards, step.low, step.high, edge_var)
 
     def _bounds(self, item: ast.Traversal) -> tuple[int, int] | None:
         hops = item.hops
@@ -252,13 +337,6 @@ class Patterns:
         """Follow the edge out of the source if the types allow it, else into it."""
         source, target = scope.find(item.source.name), scope.find(item.target.name)
         out = (edge.source, edge.target)
-        if item.source.name == item.target.name != "_" and edge.source != edge.target:
-            message = (
-                f"`${item.source.name}` cannot be at both ends: `{edge.name}` leads "
-                f"from {edge.source} to {edge.target}"
-            )
-            self.context.error(QueryCode.ENDPOINT_MISMATCH, message, item.span)
-            return None
         for towards, ends in ((Towards.OUT, out), (Towards.IN, out[::-1])):
             fits = source is None or source.entity.name == ends[0]
             if fits and (target is None or target.entity.name == ends[1]):

@@ -27,6 +27,7 @@ class Results:
     grouped: bool
     ranking: ir.Ranking | None
     order: tuple[SortKey, ...]
+    ties: tuple[int, ...] | None  # the columns that break ties; None where variables do
     limit: ir.Const | ir.Param | None
     offset: ir.Const | ir.Param | None
 
@@ -56,7 +57,10 @@ class ResultClauses:
         offset = self._bound(self.body.offset, "offset")
         ranking, order = self._order(outputs, grouped=grouped)
         self._check_rrf(outputs, spans, ranking)
-        return Results(outputs, grouped, ranking, order, limit, offset)
+        ties = None
+        if grouped or self.body.distinct:
+            ties = _ties(outputs, ranking, order)
+        return Results(outputs, grouped, ranking, order, ties, limit, offset)
 
     # -- return ----------------------------------------------------------------------------
 
@@ -113,17 +117,22 @@ class ResultClauses:
         keys: list[SortKey] = []
         by_name = {output.name: index for index, output in enumerate(outputs)}
         by_expr = {output.expr: index for index, output in reversed([*enumerate(outputs)])}
+        entities = {output.expr.var for output in outputs if isinstance(output.expr, ir.Entity)}
         for place, item in enumerate(self.body.order):
             resolved = self._order_expr(item.expr, outputs, by_name, by_expr)
             if resolved is None:
                 continue
             column, value = resolved
+            descending = item.direction is ast.Direction.DESC
             if isinstance(value, ir.Nearest | ir.Bm25 | ir.Rrf):
-                if self._check_ranking(item, value, place, column, grouped=grouped):
-                    ranking = value
-                continue
-            if self._check_key(item, value, column, grouped=grouped):
-                descending = item.direction is ast.Direction.DESC
+                # Without a direction a ranking gives the best first, wherever it stands.
+                descending |= item.direction is None and not isinstance(value, ir.Nearest)
+                orders_first = place == 0 and descending != isinstance(value, ir.Nearest)
+                if orders_first or column is None or isinstance(value, ir.Rrf):
+                    if self._check_ranking(item, value, place, column, grouped=grouped):
+                        ranking = value
+                    continue
+            if self._check_key(item, value, column, entities, grouped=grouped):
                 keys.append(SortKey(column, value, descending))
         return ranking, tuple(keys)
 
@@ -159,8 +168,11 @@ class ResultClauses:
         error = self.context.error
         before = self.context.found.errors
         if place > 0:
-            message = "a ranking is the first order key"
-            error(QueryCode.RANKING_ORDER, message, item.span, "later keys break its ties")
+            message = "a ranking that is not returned can only be the first order key"
+            hint = "return it to order by its value: `bm25(...) as score`"
+            if isinstance(value, ir.Rrf):
+                message, hint = "rrf can only be the first order key", "later keys break its ties"
+            error(QueryCode.RANKING_ORDER, message, item.span, hint)
         if grouped:
             error(QueryCode.GROUPING, "a ranking orders rows, not groups", item.span)
         elif column is None and self.body.distinct:
@@ -169,7 +181,8 @@ class ResultClauses:
         against = ast.Direction.DESC if isinstance(value, ir.Nearest) else ast.Direction.ASC
         if item.direction is against:
             message = f"a ranking gives the best first, it cannot be `{against}`"
-            error(QueryCode.RANKING_ORDER, message, item.span)
+            instead = None if isinstance(value, ir.Rrf) else "return it to order by its value"
+            error(QueryCode.RANKING_ORDER, message, item.span, instead)
         if self.body.limit is None:
             hint = "add `limit 10`"
             if isinstance(value, ir.Nearest):
@@ -180,7 +193,13 @@ class ResultClauses:
         return self.context.found.errors == before
 
     def _check_key(
-        self, item: ast.OrderKey, value: ir.Expr, column: int | None, *, grouped: bool
+        self,
+        item: ast.OrderKey,
+        value: ir.Expr,
+        column: int | None,
+        entities: set[str],
+        *,
+        grouped: bool,
     ) -> bool:
         error = self.context.error
         if column is None and isinstance(value, ir.Const | ir.Param | ir.Now):
@@ -197,13 +216,15 @@ class ResultClauses:
         if column is None and isinstance(value, ir.Aggregate) and not grouped:
             error(QueryCode.GROUPING, "return the aggregate to order by it", item.span)
             return False
+        if isinstance(value, ir.Prop) and value.var in entities:
+            return True  # a returned entity determines its properties
         if column is None and grouped:
             message = "a grouped query can only be ordered by what it returns"
             error(QueryCode.GROUPING, message, item.span, "return it, or order by another key")
             return False
         if column is None and self.body.distinct:
             message = "distinct rows can only be ordered by what they return"
-            error(QueryCode.DISTINCT_ORDER, message, item.span)
+            error(QueryCode.DISTINCT_ORDER, message, item.span, "return it, or the whole entity")
             return False
         return True
 
@@ -230,6 +251,18 @@ class ResultClauses:
             self.context.error(QueryCode.BOUND_TYPE, message, item.span)
             return None
         return param
+
+
+def _ties(
+    outputs: tuple[Output, ...], ranking: ir.Ranking | None, order: tuple[SortKey, ...]
+) -> tuple[int, ...]:
+    """The columns that no order key fixes already."""
+    fixed = {key.column for key in order}
+    return tuple(
+        place
+        for place, output in enumerate(outputs)
+        if place not in fixed and (ranking is None or output.expr != ranking)
+    )
 
 
 def column_name(item: ast.Operand) -> str:

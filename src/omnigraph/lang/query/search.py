@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from omnigraph.lang.catalog.model import Metric
+from omnigraph.lang.fit import fit
 from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.context import Context
 from omnigraph.lang.query.scope import Scope, Variable
-from omnigraph.lang.query.typing import fit
 from omnigraph.lang.values import INTEGERS, Base, ValueType
 
 EDITS_DEFAULT = 2
@@ -23,6 +23,7 @@ _TEXT_CODES = {
     "bm25": QueryCode.TEXT_RANK_OPERAND,
 }
 _INTEGER = ValueType(Base.I64)
+_TEXT = ValueType(Base.STRING)
 
 
 class SearchCalls:
@@ -85,7 +86,7 @@ class SearchCalls:
         if isinstance(value, ir.Const) and not 0 <= int(str(value.value)) <= EDITS_MAX:
             value = None
         if value is None:
-            message = f"the number of edits is an integer from 0 to {EDITS_MAX}"
+            message = f"the number of edits is a required integer from 0 to {EDITS_MAX}"
             self.context.error(QueryCode.SEARCH_OPERAND, message, item.span)
         return value
 
@@ -138,9 +139,11 @@ class SearchCalls:
         if self._unknown(item, scope):
             return None
         value = self._given(item)
-        if value is None or value.type.base is not Base.STRING or value.type.is_list:
+        if value is None or value.type != _TEXT:
             message = f"the query of {call.function.text} is a String literal or parameter"
-            self.context.error(code, message, item.span)
+            if value is not None:
+                message += f", this is {value.type}"
+            self.context.error(code, message, item.span, _required(value))
             return None
         return value
 
@@ -158,7 +161,7 @@ class SearchCalls:
         if isinstance(item, ast.Var):
             return self.context.param(item.name)
         if isinstance(item, Literal) and isinstance(item.value, str):
-            return ir.Const(item.value, ValueType(Base.STRING))
+            return ir.Const(item.value, _TEXT)
         return None
 
     def _integer(self, item: ast.Operand) -> ir.Expr | None:
@@ -167,7 +170,8 @@ class SearchCalls:
             return fitted if isinstance(fitted, ir.Const) else None
         if isinstance(item, ast.Var):
             param = self.context.param(item.name)
-            if param is not None and param.type.base in INTEGERS and not param.type.is_list:
+            kind = None if param is None else param.type
+            if kind is not None and kind.base in INTEGERS and not (kind.is_list or kind.nullable):
                 return param
         return None
 
@@ -197,6 +201,7 @@ class SearchCalls:
     def _vector(self, item: ast.Operand, dim: int) -> ir.Expr | None:
         wanted = ValueType(Base.VECTOR, dim=dim)
         problem = f"nearest compares with {wanted} or a String"
+        hint: str | None = None
         if isinstance(item, Literal) and item.kind is LiteralKind.LIST:
             fitted = fit(item, wanted)
             if isinstance(fitted, ir.Const):
@@ -204,12 +209,12 @@ class SearchCalls:
             problem = f"nearest: {fitted}"
         else:
             value = self._given(item)
-            if value is not None and not value.type.is_list:
-                base = value.type.base
-                if base is Base.STRING or (base is Base.VECTOR and value.type.dim == dim):
+            if value is not None:
+                if value.type in (wanted, _TEXT):
                     return value
                 problem += f", got {value.type}"
-        self.context.error(QueryCode.HOPS_OR_NEAREST, problem, item.span)
+                hint = _required(value)
+        self.context.error(QueryCode.HOPS_OR_NEAREST, problem, item.span, hint)
         return None
 
     def _rrf(self, call: ast.Call, scope: Scope) -> ir.Rrf | None:
@@ -243,9 +248,16 @@ class SearchCalls:
         if isinstance(value, ir.Const) and int(str(value.value)) < 1:
             value = None
         if value is None:
-            message = "k of rrf is an integer above 0"
+            message = "k of rrf is a required integer above 0"
             self.context.error(QueryCode.RRF, message, call.args[2].span)
         return value
+
+
+def _required(value: ir.Const | ir.Param | None) -> str | None:
+    """What to do about a parameter that may be null where a value is needed."""
+    if isinstance(value, ir.Param) and value.type.nullable:
+        return f"declare it as `${value.name}: {value.type.required()}`"
+    return None
 
 
 def _nearest(variable: Variable, field: ir.Prop, query: ir.Expr) -> ir.Nearest:

@@ -11,10 +11,19 @@ from omnigraph.lang.catalog.model import (
     Cardinality,
     Catalog,
     EdgeType,
+    EntityFields,
     EnumType,
     InterfaceType,
     NodeType,
     Property,
+)
+from omnigraph.lang.catalog.rules import (
+    BUILT_IN,
+    CARD_MAX,
+    END_NAMES,
+    ID_NAME,
+    STORAGE_NAMES,
+    is_empty,
 )
 from omnigraph.lang.schema.ast import (
     Card,
@@ -31,6 +40,7 @@ from omnigraph.lang.schema.check_annotations import (
     TypeNotes,
     check_embed_sources,
     check_old_names,
+    inherit_notes,
     resolve_property,
     resolve_type_notes,
 )
@@ -39,24 +49,11 @@ from omnigraph.lang.schema.check_constraints import (
     properties_of,
     resolve_constraints,
 )
-from omnigraph.lang.schema.check_types import BUILT_IN, enum_values
+from omnigraph.lang.schema.check_types import enum_values
 from omnigraph.lang.schema.scope import Draft, Scope
 from omnigraph.lang.source import Diagnostics
 
-CARD_MAX = 2**32 - 1
-
 _Decl = TypeVar("_Decl", NodeDecl, EdgeDecl)
-
-_STORAGE_NAMES = frozenset(
-    {
-        "_rowid",
-        "_rowaddr",
-        "_rowoffset",
-        "_row_created_at_version",
-        "_row_last_updated_at_version",
-    }
-)
-_END_NAMES = frozenset({"src", "dst", "from", "to"})
 
 
 def check_schema(file: SchemaFile, found: Diagnostics, *, accepted: bool = False) -> Catalog | None:
@@ -151,19 +148,23 @@ def _properties(
 
 
 def _check_property_name(name: Name, kind: OwnerKind, scope: Scope) -> None:
-    if name.text == "id":
+    if name.text == ID_NAME:
         message = "every entity has an `id` already"
         scope.error("S112", message, name.span, "choose another name, for example `slug`")
-    elif kind == "edge" and name.text in _END_NAMES:
+    elif kind == "edge" and name.text in END_NAMES:
         message = f"`{name.text}` means an end of the edge, a property needs another name"
         scope.error("S113", message, name.span)
-    elif name.text in _STORAGE_NAMES:
+    elif name.text in STORAGE_NAMES:
         message = f"`{name.text}` is a column of the storage, a property needs another name"
         scope.error("S111", message, name.span)
 
 
 def _inherit(item: NodeDecl, drafts: dict[str, Draft], scope: Scope) -> dict[str, Name]:
-    """Take over the properties of the interfaces; answers which came from which."""
+    """Take over the properties of the interfaces; answers which came from which.
+
+    A property that the node, or an interface named earlier, has already keeps what it says there
+    and gets the rest from here. The answer includes it when its key comes from the interface.
+    """
     inherited: dict[str, Name] = {}
     implemented: set[str] = set()
     for interface in item.implements:
@@ -183,8 +184,11 @@ def _inherit(item: NodeDecl, drafts: dict[str, Draft], scope: Scope) -> dict[str
             own = drafts.setdefault(property_name, offered)
             if own is offered:
                 inherited[property_name] = interface
-            else:
-                _check_agreement(own, offered, item, interface, scope)
+                continue
+            _check_agreement(own, offered, item, interface, scope)
+            drafts[property_name] = inherit_notes(own, offered)
+            if "key" in offered.marks and "key" not in own.marks:
+                inherited[property_name] = interface
     return inherited
 
 
@@ -261,7 +265,7 @@ def _check_end(end: Name, scope: Scope) -> None:
 def _check_card(card: Card, scope: Scope) -> None:
     if max(card.low, card.high or 0) > CARD_MAX:
         scope.error("S416", f"a bound of `@card` is at most {CARD_MAX}", card.span)
-    elif card.high is not None and card.low > card.high:
+    elif is_empty(card.low, card.high):
         message = f"the minimum {card.low} is above the maximum {card.high}"
         scope.error("S415", message, card.span)
 
@@ -285,19 +289,9 @@ def _check_renamed_properties(drafts: dict[str, Draft], scope: Scope) -> None:
 
 
 def _build_node(item: _Checked[NodeDecl], type_id: str) -> NodeType:
-    rules, notes = item.rules, item.notes
+    rules = item.rules
     return NodeType(
-        name=item.decl.name.text,
-        id=type_id,
-        properties=_build_properties(item.drafts),
-        key=rules.key,
-        uniques=tuple(sorted(rules.uniques)),
-        indexes=tuple(sorted(rules.indexes)),
-        description=notes.description,
-        instruction=notes.instruction,
-        annotations=notes.annotations,
-        renamed_from=notes.renamed_from,
-        next_property_id=len(item.drafts) + 1,
+        **_common(item, type_id),
         implements=tuple(sorted({name.text for name in item.decl.implements})),
         ranges=tuple(rules.ranges[name] for name in sorted(rules.ranges)),
         checks=rules.sorted_checks(),
@@ -305,23 +299,30 @@ def _build_node(item: _Checked[NodeDecl], type_id: str) -> NodeType:
 
 
 def _build_edge(item: _Checked[EdgeDecl], type_id: str) -> EdgeType:
-    rules, notes, card = item.rules, item.notes, item.decl.card
+    card = item.decl.card
     return EdgeType(
-        name=item.decl.name.text,
-        id=type_id,
-        properties=_build_properties(item.drafts),
-        key=rules.key,
-        uniques=tuple(sorted(rules.uniques)),
-        indexes=tuple(sorted(rules.indexes)),
-        description=notes.description,
-        instruction=notes.instruction,
-        annotations=notes.annotations,
-        renamed_from=notes.renamed_from,
-        next_property_id=len(item.drafts) + 1,
+        **_common(item, type_id),
         source=item.decl.source.text,
         target=item.decl.target.text,
         cardinality=Cardinality(low=card.low, high=card.high) if card else Cardinality(),
     )
+
+
+def _common(item: _Checked[NodeDecl] | _Checked[EdgeDecl], type_id: str) -> EntityFields:
+    rules, notes = item.rules, item.notes
+    return {
+        "name": item.decl.name.text,
+        "id": type_id,
+        "properties": _build_properties(item.drafts),
+        "key": rules.key,
+        "uniques": tuple(sorted(rules.uniques)),
+        "indexes": tuple(sorted(rules.indexes)),
+        "description": notes.description,
+        "instruction": notes.instruction,
+        "annotations": notes.annotations,
+        "renamed_from": notes.renamed_from,
+        "next_property_id": len(item.drafts) + 1,
+    }
 
 
 def _build_properties(drafts: dict[str, Draft]) -> tuple[Property, ...]:

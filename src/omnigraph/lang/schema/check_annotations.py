@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal as OneOf
 
 from omnigraph.lang.catalog.model import CustomAnnotation, Embed, Metric
+from omnigraph.lang.catalog.rules import PROPERTY_NAME, TYPE_NAME, is_text
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.schema.ast import Annotation, Name, PropertyDecl
 from omnigraph.lang.schema.check_default import resolve_default
@@ -85,7 +87,8 @@ def _instruct(annotation: Annotation, place: _Place) -> None:
 
 
 def _rename(annotation: Annotation, place: _Place) -> None:
-    place.draft.renamed_from = _old_name(annotation, place.scope)
+    name = place.draft.decl.name.text
+    place.draft.renamed_from = _old_name(annotation, name, PROPERTY_NAME, place.scope)
     place.draft.renamed_span = annotation.span
 
 
@@ -162,6 +165,31 @@ _HANDLERS: dict[str, Callable[[Annotation, _Place], None]] = {
 }
 
 
+def inherit_notes(own: Draft, offered: Draft) -> Draft:
+    """A property that is declared again: it keeps what it says and gets the rest.
+
+    Constraints add up, so a node never promises less than its interface. Of everything that can
+    be there once, the own statement wins.
+    """
+    stated = {annotation.name for annotation in own.decl.annotations}
+    merged = replace(own, marks={**offered.marks, **own.marks})
+    if "default" not in stated and own.default is None:
+        merged.default, merged.default_span = offered.default, offered.default_span
+    if "embed" not in stated and own.embed is None:
+        merged.embed, merged.embed_span = offered.embed, offered.embed_span
+    if "rename_from" not in stated and own.renamed_from is None:
+        merged.renamed_from, merged.renamed_span = offered.renamed_from, offered.renamed_span
+    if "description" not in stated and own.description is None:
+        merged.description = offered.description
+    if "metric" not in stated and own.type == offered.type:
+        merged.metric = offered.metric
+    own_names = {note.name for note in own.annotations}
+    added = [note for note in offered.annotations if note.name not in own_names]
+    if added:
+        merged.annotations = tuple(sorted((*own.annotations, *added), key=lambda note: note.rank))
+    return merged
+
+
 def check_embed_sources(drafts: dict[str, Draft], owner: str, scope: Scope) -> None:
     """Is each embedded text a String of the same type?"""
     for draft in drafts.values():
@@ -172,9 +200,7 @@ def check_embed_sources(drafts: dict[str, Draft], owner: str, scope: Scope) -> N
             word = draft.embed.source
             message = f"`{owner}` has no property `{word[:80]}` to embed"
             scope.unknown("S503", message, draft.embed_span, word=word[:80], known=drafts)
-        elif source.type is not None and (
-            source.type.base is not Base.STRING or source.type.is_list
-        ):
+        elif source.type is not None and not is_text(source.type):
             label = f"`{owner}.{draft.embed.source}`"
             message = f"{label} has the type {source.type}, only a String is embedded"
             scope.error("S504", message, draft.embed_span)
@@ -212,7 +238,7 @@ def resolve_type_notes(annotations: tuple[Annotation, ...], owner: str, scope: S
         elif name == "instruction":
             notes.instruction = _one_text(annotation, scope)
         else:
-            notes.renamed_from = _old_name(annotation, scope)
+            notes.renamed_from = _old_name(annotation, owner, TYPE_NAME, scope)
             notes.renamed_span = annotation.span
         seen.add(name)
     if custom:
@@ -249,7 +275,7 @@ def _report_misplaced(annotation: Annotation, scope: Scope) -> None:
 
 def keep_custom(annotations: list[Annotation], scope: Scope) -> tuple[CustomAnnotation, ...]:
     """Annotations without a meaning here, in an order of their own."""
-    kept: list[tuple[str, CustomAnnotation]] = []
+    kept: list[CustomAnnotation] = []
     for item in annotations:
         near = _near_known(item.name)
         if near is not None:
@@ -257,10 +283,8 @@ def keep_custom(annotations: list[Annotation], scope: Scope) -> tuple[CustomAnno
             scope.warn("S901", message, item.span, near)
         args = tuple(arg.text if isinstance(arg, Name) else plain(arg) for arg in item.args)
         kwargs = tuple(sorted((key, plain(value)) for key, value in item.kwargs))
-        custom = CustomAnnotation(name=item.name, args=args, kwargs=kwargs)
-        kept.append((f"{item.name} {args!r} {kwargs!r}", custom))
-    kept.sort(key=lambda pair: pair[0])
-    return tuple(custom for _, custom in kept)
+        kept.append(CustomAnnotation(name=item.name, args=args, kwargs=kwargs))
+    return tuple(sorted(kept, key=lambda custom: custom.rank))
 
 
 @lru_cache(maxsize=1024)
@@ -305,9 +329,19 @@ def _one_word(annotation: Annotation, *, allow_kwargs: bool = False) -> str | No
     return str(value.value).strip() if _is_text(value) else None
 
 
-def _old_name(annotation: Annotation, scope: Scope) -> str | None:
+def _old_name(annotation: Annotation, name: str, form: re.Pattern[str], scope: Scope) -> str | None:
     word = _one_word(annotation)
     if not word:
         message = "`@rename_from` takes exactly one old name"
         scope.error("S304", message, annotation.span, 'write `@rename_from("old_name")`')
-    return word or None
+        return None
+    if not form.fullmatch(word):
+        what = "a type" if form is TYPE_NAME else "a property"
+        message = f"{word[:80]!r} cannot have been the name of {what}"
+        scope.error("S304", message, annotation.span)
+        return None
+    if word == name:
+        message = f"`{name}` cannot be renamed from itself"
+        scope.error("S309", message, annotation.span, "remove the `@rename_from`")
+        return None
+    return word

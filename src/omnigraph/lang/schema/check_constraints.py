@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import Check, Range
-from omnigraph.lang.literal import LiteralKind
+from omnigraph.lang.catalog.pattern import pattern_fault, rejects
+from omnigraph.lang.catalog.rules import (
+    bound,
+    excludes,
+    is_empty,
+    is_indexable,
+    is_key_part,
+    is_number,
+    is_text,
+    is_unique_part,
+)
 from omnigraph.lang.schema.ast import (
     CheckConstraint,
     ColumnConstraint,
@@ -19,9 +28,9 @@ from omnigraph.lang.schema.ast import (
     RangeConstraint,
 )
 from omnigraph.lang.schema.check_annotations import OwnerKind
-from omnigraph.lang.schema.pattern import pattern_fault
 from omnigraph.lang.schema.scope import Draft, Scope
-from omnigraph.lang.values import INTEGERS, NUMERIC, Base, ValueType
+from omnigraph.lang.source import Span
+from omnigraph.lang.values import ValueType
 
 
 @dataclass(slots=True)
@@ -61,6 +70,7 @@ def resolve_constraints(
     """
     place = _Owner(owner, kind, drafts, scope)
     rules = Rules()
+    spans: dict[tuple[str, ...], Span] = {}  # where each @unique stands
     keyed = False
     for item, from_body in _column_constraints(members, drafts):
         if item.rule == "key":
@@ -73,15 +83,36 @@ def resolve_constraints(
         if item.rule == "key":
             rules.key = columns
         elif item.rule == "unique":
-            rules.uniques.add(columns)
+            _add_unique(item, columns, place, rules, spans)
         if item.rule != "unique":
             rules.indexes.add(columns)
+    if rules.key in spans:
+        message = f"the key of `{owner}` is unique already, `@unique` adds nothing"
+        scope.warn("S903", message, spans[rules.key], "remove the `@unique`")
     for member in members:
         if isinstance(member, RangeConstraint):
             _range(member, place, rules)
         elif isinstance(member, CheckConstraint):
             _check(member, place, rules)
     return rules
+
+
+def _add_unique(
+    item: ColumnConstraint,
+    columns: tuple[str, ...],
+    place: _Owner,
+    rules: Rules,
+    spans: dict[tuple[str, ...], Span],
+) -> None:
+    if columns in rules.uniques:
+        shown = ", ".join(columns)
+        draft = place.drafts.get(shown)
+        marked = draft is not None and "unique" in draft.marks
+        hint = f"`@unique` stands behind `{shown}` already" if marked else None
+        message = f"`{place.name}` has `@unique({shown})` already"
+        place.scope.error("S417", message, item.span, hint)
+    rules.uniques.add(columns)
+    spans.setdefault(columns, item.span)
 
 
 def _report_second_key(
@@ -92,7 +123,7 @@ def _report_second_key(
         scope.error("S401", f"`{owner}` has a `@key` already", item.span, hint)
         return
     message = f"`{owner}` has a `@key` already, and `{source.text}` brings another one"
-    hint = f"declare `{item.columns[0].text}` in `{owner}` without `@key`"
+    hint = f"remove one of them; the key of `{source.text}` applies to all that implement it"
     scope.error("S401", message, source.span, hint)
 
 
@@ -161,22 +192,19 @@ def _check_column(
         message = f"{label} is part of the key, so it cannot be nullable"
         place.scope.error("S403", message, column.span, "remove the `?`")
     if rule == "index":
-        # A vector has an index of its own kind; a list or a Blob has none.
-        if of_type.is_list or of_type.base is Base.BLOB:
+        if not is_indexable(of_type):
             message = f"{label} has the type {of_type}, which cannot be indexed"
             place.scope.error("S406", message, column.span)
         return
-    if of_type.is_scalar:
-        return
     if rule == "unique":
         # The one slip of early graphs that is forgiven: they keep what they declared.
-        forgiven = place.scope.accepted and from_body and of_type.base is Base.BLOB
-        if not forgiven:
+        if not is_unique_part(of_type, forgive_blob=place.scope.accepted and from_body):
             message = f"{label} has the type {of_type}, which cannot be unique"
             place.scope.error("S405", message, column.span)
         return
-    message = f"{label} has the type {of_type}, which cannot be part of a key"
-    place.scope.error("S404", message, column.span)
+    if not is_key_part(of_type):
+        message = f"{label} has the type {of_type}, which cannot be part of a key"
+        place.scope.error("S404", message, column.span)
 
 
 def _range(item: RangeConstraint, place: _Owner, rules: Rules) -> None:
@@ -188,7 +216,7 @@ def _range(item: RangeConstraint, place: _Owner, rules: Rules) -> None:
     if draft is None or draft.type is None:
         return
     name = item.property.text
-    if draft.type.base not in NUMERIC or draft.type.is_list:
+    if not is_number(draft.type):
         message = f"`{place.name}.{name}` has the type {draft.type}, `@range` is for numbers"
         place.scope.error("S407", message, item.property.span)
         return
@@ -196,38 +224,16 @@ def _range(item: RangeConstraint, place: _Owner, rules: Rules) -> None:
         message = f"`{place.name}.{name}` has a `@range` already"
         place.scope.error("S409", message, item.span)
         return
-    whole = draft.type.base in INTEGERS
-    low = _bound(item.low, whole=whole, up=True)
-    high = _bound(item.high, whole=whole, up=False)
-    if low is not None and high is not None and low > high:
+    low = bound(item.low, draft.type.base, up=True)
+    high = bound(item.high, draft.type.base, up=False)
+    if is_empty(low, high):
         message = f"no value of `{place.name}.{name}` is between {item.low} and {item.high}"
-        upside_down = item.low is not None and item.high is not None and item.low > item.high
-        hint = "the lower bound comes first" if upside_down else None
+        hint = "the lower bound comes first" if is_empty(item.low, item.high) else None
         place.scope.error("S408", message, item.span, hint)
         return
     rules.ranges[name] = Range(property=name, low=low, high=high)
-    _check_default_in_range(draft, rules.ranges[name], place)
-
-
-def _bound(value: int | float | None, *, whole: bool, up: bool) -> int | float | None:
-    """A bound in the kind of its property: an I32 above 0.5 is an I32 from 1 on."""
-    if value is None:
-        return None
-    if not whole:
-        return float(value) + 0.0  # -0.0 becomes 0.0: equal catalogs must have equal texts
-    return math.ceil(value) if up else math.floor(value)
-
-
-def _check_default_in_range(draft: Draft, bounds: Range, place: _Owner) -> None:
-    if draft.default is None or draft.default.kind not in (LiteralKind.INT, LiteralKind.FLOAT):
-        return
-    value = draft.default.value
-    if not isinstance(value, int | float):
-        return
-    below = bounds.low is not None and value < bounds.low
-    above = bounds.high is not None and value > bounds.high
-    if below or above:
-        message = f"the default {value} is outside the `@range` of `{bounds.property}`"
+    if excludes(rules.ranges[name], draft.default):
+        message = f"the default {draft.default} is outside the `@range` of `{name}`"
         place.scope.error("S527", message, draft.default_span)
 
 
@@ -243,12 +249,18 @@ def _check(item: CheckConstraint, place: _Owner, rules: Rules) -> None:
     draft = _find(item.property, "check", place)
     if draft is None or draft.type is None:
         return
-    if draft.type.base is not Base.STRING or draft.type.is_list:
+    if not is_text(draft.type):
         label = f"`{place.name}.{item.property.text}`"
         message = f"{label} has the type {draft.type}, `@check` is for a String"
         place.scope.error("S410", message, item.property.span)
         return
     rules.checks.add((item.property.text, item.pattern))
+    text = draft.default.value if draft.default is not None and fault is None else None
+    if isinstance(text, str) and rejects(item.pattern, text):
+        message = (
+            f"the default {draft.default} does not match the `@check` of `{item.property.text}`"
+        )
+        place.scope.error("S528", message, draft.default_span)
 
 
 def properties_of(members: tuple[Member, ...]) -> Iterator[PropertyDecl]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from omnigraph.lang.fit import normal
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.schema.ast import Annotation, Name
 from omnigraph.lang.schema.scope import Scope
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import (
-    F32_MAX,
     FLOATS,
     INT_RANGES,
     Base,
@@ -15,8 +15,6 @@ from omnigraph.lang.values import (
     parse_date,
     parse_datetime,
 )
-
-_NUMBERS = frozenset({LiteralKind.INT, LiteralKind.FLOAT})
 
 
 def resolve_default(
@@ -42,7 +40,7 @@ def resolve_default(
         scope.error("S522", message, annotation.span)
         return None
     if not of_type.is_list:
-        return _scalar(literal, of_type, scope)
+        return _scalar(literal, of_type.required(), scope)
     if literal.kind is not LiteralKind.LIST:
         _mismatch(literal, of_type, scope, "a list is written as `[1, 2]`")
         return None
@@ -52,56 +50,43 @@ def resolve_default(
 
 
 def _scalar(literal: Literal, of_type: ValueType, scope: Scope) -> Literal | None:
-    base, kind, value = of_type.base, literal.kind, literal.value
-    if base in INT_RANGES and kind is LiteralKind.INT and isinstance(value, int):
+    """One value in normal form, or None after the reason is reported."""
+    kind, base = literal.kind, of_type.base
+    if kind is LiteralKind.STRING and base in _TEMPORAL:
+        return _moment(literal, base, scope)
+    fitted = normal(literal, of_type)
+    if isinstance(fitted, Literal):
+        return fitted
+    if of_type.enum and kind is LiteralKind.STRING:
+        text = str(literal.value)
+        message = f"{text[:40]!r} is not one of {', '.join(of_type.enum[:20])}"
+        scope.error("S525", message, literal.span, did_you_mean(text[:80], of_type.enum))
+    elif kind is LiteralKind.INT and base in INT_RANGES:
         low, high = INT_RANGES[base]
-        if low <= value <= high:
-            return Literal(LiteralKind.INT, value)
-        message = f"{value} does not fit into {base.value}, which holds {low} to {high}"
+        message = f"{literal.value} does not fit into {base.value}, which holds {low} to {high}"
         scope.error("S524", message, literal.span)
-        return None
-    if base in FLOATS and kind in _NUMBERS and isinstance(value, int | float):
-        if base is Base.F32 and abs(value) > F32_MAX:
-            scope.error("S524", f"{value} does not fit into F32", literal.span)
-            return None
-        return Literal(LiteralKind.FLOAT, float(value) + 0.0)
-    if base is Base.BOOL and kind is LiteralKind.BOOL:
-        return Literal(LiteralKind.BOOL, value)
-    if base is Base.DATE and kind is LiteralKind.DATE:
-        return Literal(LiteralKind.DATE, value)
-    if base is Base.DATETIME and kind is LiteralKind.DATETIME:
-        return Literal(LiteralKind.DATETIME, value)
-    if kind is LiteralKind.STRING and isinstance(value, str):
-        return _text(literal, value, of_type, scope)
-    _mismatch(literal, of_type, scope)
+    elif kind in (LiteralKind.INT, LiteralKind.FLOAT) and base in FLOATS:
+        scope.error("S524", f"{literal.value} does not fit into {base.value}", literal.span)
+    else:
+        _mismatch(literal, of_type, scope)
     return None
 
 
-def _text(literal: Literal, text: str, of_type: ValueType, scope: Scope) -> Literal | None:
-    """A text as the default of a String, an enum, a Date or a DateTime."""
-    if of_type.enum:
-        if text in of_type.enum:
-            return Literal(LiteralKind.STRING, text)
-        message = f"{text[:40]!r} is not one of {', '.join(of_type.enum[:20])}"
-        scope.error("S525", message, literal.span, did_you_mean(text[:80], of_type.enum))
-        return None
-    if of_type.base is Base.STRING:
-        return Literal(LiteralKind.STRING, text)
-    if of_type.base is Base.DATE:
-        days = parse_date(text)
-        if days is not None:
-            return Literal(LiteralKind.DATE, days)
-        message = f"{text[:40]!r} is not a date"
-        scope.error("S526", message, literal.span, "write it like `2024-03-31`")
-        return None
-    if of_type.base is Base.DATETIME:
-        millis = parse_datetime(text)
-        if millis is not None:
-            return Literal(LiteralKind.DATETIME, millis)
-        message = f"{text[:40]!r} is not a date-time"
-        scope.error("S526", message, literal.span, "write it like `2024-03-31T12:00:00Z`")
-        return None
-    _mismatch(literal, of_type, scope)
+_TEMPORAL = {
+    Base.DATE: (LiteralKind.DATE, parse_date, "date", "2024-03-31"),
+    Base.DATETIME: (LiteralKind.DATETIME, parse_datetime, "date-time", "2024-03-31T12:00:00Z"),
+}
+
+
+def _moment(literal: Literal, base: Base, scope: Scope) -> Literal | None:
+    """A text as the default of a Date or a DateTime: a schema may spell them as JSON does."""
+    kind, parse, what, form = _TEMPORAL[base]
+    text = str(literal.value)
+    value = parse(text)
+    if value is not None:
+        return Literal(kind, value)
+    message = f"{text[:40]!r} is not a {what}"
+    scope.error("S526", message, literal.span, f"write it like `{form}`")
     return None
 
 

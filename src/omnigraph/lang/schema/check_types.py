@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from omnigraph.lang.catalog.rules import BUILT_IN
 from omnigraph.lang.schema.ast import (
     InlineEnum,
     ListType,
@@ -16,8 +17,6 @@ from omnigraph.lang.schema.ast import (
 from omnigraph.lang.schema.scope import Scope
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import SCALARS, VECTOR_DIM_MAX, Base, ValueType
-
-BUILT_IN = frozenset({*SCALARS, Base.VECTOR.value})
 
 # One shared value per plain type: most properties of a large schema have one of these.
 _PLAIN = {

@@ -48,6 +48,7 @@ CODES: Final = MappingProxyType(
         "S306": "@range or @check behind a property instead of in the body",
         "S307": "@key on a property of an edge",
         "S308": "two declarations claim the same old name",
+        "S309": "@rename_from names the declaration itself",
         "S401": "a type has more than one @key",
         "S402": "a constraint names a property that the type does not have",
         "S403": "a @key property is nullable",
@@ -64,6 +65,7 @@ CODES: Final = MappingProxyType(
         "S414": "a constraint names a property twice",
         "S415": "the minimum of @card is above the maximum",
         "S416": "a bound of @card is too large",
+        "S417": "a type has the same @unique twice",
         "S501": "@embed on a property that is not a Vector",
         "S502": "@embed without exactly one source property",
         "S503": "the source of @embed is not a property of the type",
@@ -81,7 +83,9 @@ CODES: Final = MappingProxyType(
         "S525": "a default that is not a value of its enum",
         "S526": "a default text that is not a date or a date-time",
         "S527": "a default that breaks the @range of its property",
+        "S528": "a default that does not match the @check of its property",
         "S901": "an annotation that is kept as it is, but looks like a misspelt known one",
         "S902": "a node names an interface twice",
+        "S903": "a @unique over the properties of the key, which adds nothing",
     }
 )

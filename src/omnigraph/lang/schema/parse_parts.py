@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal as OneOf
 
+from omnigraph.lang.catalog.rules import ENUM_VALUE
 from omnigraph.lang.cursor import Cursor
 from omnigraph.lang.literal import Literal, at_literal, parse_literal
 from omnigraph.lang.schema.ast import (
@@ -21,7 +21,6 @@ from omnigraph.lang.tokens import IDENT, STRING, TYPE
 from omnigraph.lang.values import SCALARS
 
 CONSTRAINTS = frozenset({"key", "unique", "index", "range", "check"})
-_ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def at_constraint(cursor: Cursor) -> bool:
@@ -83,7 +82,7 @@ def parse_enum_values(cursor: Cursor, closer: str) -> tuple[Name, ...]:
 def _enum_value(cursor: Cursor) -> Name:
     """One value. The lexer cuts `in-progress` and `2fa` into pieces, so look at the text."""
     start = cursor.start()
-    match = _ENUM_VALUE.match(cursor.source.text, start)
+    match = ENUM_VALUE.match(cursor.source.text, start)
     if match is None:
         hint = "values are written without quotes" if cursor.peek() == STRING else None
         cursor.fail_expected("an enum value", hint)

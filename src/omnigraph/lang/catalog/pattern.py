@@ -8,10 +8,13 @@ back-references, no set operations in a class, no possessive or atomic forms.
 from __future__ import annotations
 
 import re
+from math import comb
 
 PATTERN_CHARS_MAX = 1000
 _NESTING_MAX = 50
 _GROUP = re.compile(r"\(\?(?:P<[A-Za-z_]\w*>|[imsx]*(?:-[imsx]+)?[:)])")
+_COUNTED = re.compile(r"\{([0-9]*),?([0-9]*)\}")
+_WORK_MAX = 1_000_000
 _POSSESSIVE = re.compile(r"(?:[*+?]|\{[0-9]*,?[0-9]*\})\+")
 
 
@@ -29,6 +32,66 @@ def pattern_fault(pattern: str) -> str | None:
     except OverflowError:
         return "a repetition is too large"
     return None
+
+
+def rejects(pattern: str, text: str) -> bool:
+    """Is it certain that a usable pattern has no match in a text?
+
+    Python's engine can take exponential time where the writers' cannot, so it is only asked when
+    a bound on its work is small; otherwise the answer is no, and the writers have the last word.
+    """
+    if _work(pattern, len(text)) > _WORK_MAX:
+        return False
+    return re.search(pattern, text) is None
+
+
+def _work(pattern: str, length: int) -> int:
+    """How many ways the engine could have to try, at most and very roughly."""
+    quantifiers, repeated_choice, copies = _quantifiers(pattern)
+    if not repeated_choice:
+        # Each quantifier takes some of the text, one behind the other.
+        return (length + 1) * comb(length + quantifiers, quantifiers)
+    size = len(pattern) * copies
+    work: int = size ** min(length + 1, _WORK_MAX.bit_length())
+    return work
+
+
+def _quantifiers(pattern: str) -> tuple[int, bool, int]:
+    """The number of quantifiers, whether one repeats a choice, and how often bounds multiply."""
+    total, copies, repeated_choice = 0, 1, False
+    choices = [False]  # per open group: does it hold a quantifier or an alternative?
+    closed = False  # the choice inside the group that ended just now
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        counted = _COUNTED.match(pattern, at)
+        if char == "[":
+            at, _ = _skip_class(pattern, at)
+            closed = False
+            continue
+        if char == "(":
+            choices.append(False)
+            group = _GROUP.match(pattern, at)
+            at = group.end() if group is not None else at + 1
+            if group is not None and group[0].endswith(")"):
+                choices.pop()  # flags for the whole pattern, not a group
+            closed = False
+            continue
+        if char == ")" and len(choices) > 1:
+            closed = choices.pop()
+            choices[-1] |= closed
+        elif char in "*+?" or counted is not None:
+            total += 1
+            repeated_choice |= closed and char != "?"
+            choices[-1] = True
+            if counted is not None:
+                copies *= max(1, *(int(number or 0) for number in counted.groups()))
+                at = counted.end() - 1
+        else:
+            choices[-1] |= char == "|"
+            closed = False
+        at += 2 if char == "\\" else 1
+    return total, repeated_choice, copies
 
 
 def _foreign_syntax(pattern: str) -> str | None:
