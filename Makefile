@@ -38,6 +38,10 @@ test: $(READY) ## Run the whole test suite (PYTEST_ARGS="-k name" narrows it)
 test-deep: $(READY) ## Run the property tests much longer, with fresh seeds
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) --hypothesis-profile=deep --timeout=3600
 
+.PHONY: faults
+faults: $(READY) ## Break every storage call of every write, in every way (takes minutes)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 tests/faults
+
 .PHONY: check
 check: $(READY) ## Formatting, lint, types and import direction
 	@$(BIN)/ruff format --check $(CHECKED)

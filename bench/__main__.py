@@ -5,12 +5,15 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import compile, report
+from bench import commit, compile, report
 from bench.measure import Case, measure
 from omnigraph.errors import JsonValue
 
 # A group answers its cases, and remarks to print below the table.
-GROUPS: Mapping[str, Callable[[], tuple[list[Case], list[str]]]] = {"compile": compile.cases}
+GROUPS: Mapping[str, Callable[[], tuple[list[Case], list[str]]]] = {
+    "compile": compile.cases,
+    "commit": commit.cases,
+}
 
 
 def main() -> None:

@@ -18,6 +18,8 @@ class Case:
     calls: int = 1
     target_us: float | None = None
     bytes_per_call: int | None = None  # to tell the throughput
+    against: str | None = None  # the case to compare with
+    ratio_max: float | None = None  # how many times as long it may take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,11 @@ class Outcome:
 
     case: Case
     samples: tuple[float, ...]
+    against_us: float | None = None  # the median of the case it is compared with
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.against_us is None else self.median_us / self.against_us
 
     @property
     def median_us(self) -> float:
@@ -43,9 +50,14 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        if self.case.target_us is None:
+        limits = []
+        if self.case.target_us is not None:
+            limits.append(self.median_us <= self.case.target_us)
+        if self.case.ratio_max is not None and self.ratio is not None:
+            limits.append(self.ratio <= self.case.ratio_max)
+        if not limits:
             return "-"
-        return "met" if self.median_us <= self.case.target_us else "MISSED"
+        return "met" if all(limits) else "MISSED"
 
 
 def measure(cases: Sequence[Case], rounds: int = ROUNDS) -> list[Outcome]:
@@ -57,8 +69,16 @@ def measure(cases: Sequence[Case], rounds: int = ROUNDS) -> list[Outcome]:
         for case, taken in zip(cases, samples, strict=True):
             gc.collect()
             taken.extend(_batch(case))
+    medians = {
+        case.name: statistics.median(taken) for case, taken in zip(cases, samples, strict=True)
+    }
     return [
-        Outcome(case=case, samples=tuple(taken)) for case, taken in zip(cases, samples, strict=True)
+        Outcome(
+            case=case,
+            samples=tuple(taken),
+            against_us=medians[case.against] if case.against is not None else None,
+        )
+        for case, taken in zip(cases, samples, strict=True)
     ]
 
 

@@ -49,6 +49,9 @@ def to_json(outcomes: Sequence[Outcome]) -> list[JsonValue]:
             "median_us": round(item.median_us, 3),
             "p95_us": round(item.p95_us, 3),
             "target_us": item.case.target_us,
+            "against": item.case.against,
+            "ratio": None if item.ratio is None else round(item.ratio, 3),
+            "ratio_max": item.case.ratio_max,
             "verdict": item.verdict,
             "samples": len(item.samples),
         }
@@ -58,15 +61,23 @@ def to_json(outcomes: Sequence[Outcome]) -> list[JsonValue]:
 
 def _row(item: Outcome) -> tuple[Part, ...]:
     speed = item.megabytes_per_second
-    target = item.case.target_us
+    note = "" if speed is None else f"{speed:.2f} MB/s"
+    if item.ratio is not None:
+        note = f"{item.ratio:.2f}x of {item.case.against}"
     return (
         item.case.name,
         duration(item.median_us),
         duration(item.p95_us),
-        "-" if target is None else f"< {duration(target)}",
+        _target(item),
         (item.verdict, STYLES[item.verdict]),
-        "" if speed is None else f"{speed:.2f} MB/s",
+        note,
     )
+
+
+def _target(item: Outcome) -> str:
+    if item.case.ratio_max is not None:
+        return f"<= {item.case.ratio_max:g}x"
+    return "-" if item.case.target_us is None else f"< {duration(item.case.target_us)}"
 
 
 def duration(microseconds: float) -> str:

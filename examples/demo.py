@@ -1,4 +1,4 @@
-"""A walk through the two languages with the project in `people/`. Run it with `make demo`.
+"""A walk through the two languages and the store. Run it with `make demo`.
 
 Every output below comes from the library or from the `omnigraph` command, as it runs.
 """
@@ -43,6 +43,11 @@ def main() -> None:
     run("schema", "plan", "--schema", "people_v2.pg", "--against", "people.pg")
     say("The way back would take a value from an enum, among other things, and is refused:")
     run("schema", "plan", "--schema", "people.pg", "--against", "people_v2.pg", expect=1)
+
+    title("6. Below the languages: a commit, a crash and a recovery")
+    sys.stdout.flush()
+    subprocess.run([sys.executable, Path(__file__).with_name("storage.py")], check=True)
+    console.print()
 
     say("The files are in examples/people. Change them and try again.")
 

@@ -85,6 +85,18 @@ class Code(StrEnum):
     UNAVAILABLE = "unavailable"
     CORRUPT = "corrupt"
     INTERNAL = "internal"
+    FORMAT_UNSUPPORTED = "format_unsupported"
+    INTENT_UNREADABLE = "intent_unreadable"
+    HEAD_CONTENTION = "head_contention"
+    EXPECTED_VERSION_MISMATCH = "expected_version_mismatch"
+    BRANCH_REPLACED = "branch_replaced"
+    BRANCH_EXISTS = "branch_exists"
+    BRANCH_IN_USE = "branch_in_use"
+    WRITER_ACTIVE = "writer_active"
+    GRAPH_EXISTS = "graph_exists"
+    INIT_IN_PROGRESS = "init_in_progress"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    READ_ONLY = "read_only"
 
 
 class GraphError(Exception):
@@ -249,17 +261,27 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.MIGRATION_UNSUPPORTED,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
-        Forbidden: (Code.FORBIDDEN,),
+        Forbidden: (Code.FORBIDDEN, Code.READ_ONLY),
         NotFound: (Code.NOT_FOUND, Code.FILE_NOT_FOUND),
         Gone: (Code.GONE,),
-        Conflict: (Code.CONFLICT,),
+        Conflict: (
+            Code.CONFLICT,
+            Code.HEAD_CONTENTION,
+            Code.EXPECTED_VERSION_MISMATCH,
+            Code.BRANCH_REPLACED,
+            Code.BRANCH_EXISTS,
+            Code.BRANCH_IN_USE,
+            Code.WRITER_ACTIVE,
+            Code.GRAPH_EXISTS,
+            Code.INIT_IN_PROGRESS,
+        ),
         PreconditionFailed: (Code.PRECONDITION_FAILED,),
         LimitExceeded: (Code.LIMIT_EXCEEDED,),
         Busy: (Code.BUSY,),
         ConstraintViolated: (Code.CONSTRAINT_VIOLATED,),
-        RecoveryRequired: (Code.RECOVERY_REQUIRED,),
+        RecoveryRequired: (Code.RECOVERY_REQUIRED, Code.OUTCOME_UNKNOWN),
         Unavailable: (Code.UNAVAILABLE,),
-        Corrupt: (Code.CORRUPT,),
+        Corrupt: (Code.CORRUPT, Code.FORMAT_UNSUPPORTED, Code.INTENT_UNREADABLE),
         Internal: (Code.INTERNAL,),
     }
 )

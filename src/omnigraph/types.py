@@ -15,9 +15,10 @@ __all__ = ["MAIN", "ULID", "Actor", "BranchName", "CommitId"]
 ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
-# Lance keeps one file per branch, named by the URL-encoded branch with an extension. A slash takes
-# three bytes there and file names end at 255, so this is what always fits.
+# Lance keeps one file per branch, named by the URL-encoded branch, and writes it under a longer
+# temporary name first. A slash takes five bytes there and file names end at 255: this fits.
 _BRANCH_CHARS_MAX: Final = 120
+_SLASHES_MAX: Final = 20
 _ACTOR_CHARS_MAX: Final = 256
 
 
@@ -43,6 +44,8 @@ def _branch_fault(name: str) -> str | None:
         return "is empty"
     if len(name) > _BRANCH_CHARS_MAX:
         return f"is longer than {_BRANCH_CHARS_MAX} characters"
+    if name.count("/") > _SLASHES_MAX:
+        return f"has more than {_SLASHES_MAX} slashes"
     if name.startswith("__"):
         return "begins with '__', which is reserved"
     if name.startswith("/") or name.endswith("/") or "//" in name:

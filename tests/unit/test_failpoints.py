@@ -77,6 +77,16 @@ def test_hit_raises_for_either_fault() -> None:
             failpoints.hit(Fp.BEFORE)
 
 
+def test_a_watcher_sees_every_pass_before_it_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failpoints, "_watchers", ())  # watching lasts as long as the process
+    seen: list[StrEnum] = []
+    failpoints.watch(seen.append)
+    failpoints.hit(Fp.AFTER)
+    with failpoints.armed({Fp.AFTER: Refuse()}):
+        assert steps() == ["one", "AFTER refused"]
+    assert seen == [Fp.AFTER, Fp.BEFORE, Fp.AFTER]
+
+
 def test_blocks_nest_and_the_inner_one_ends_first() -> None:
     with failpoints.armed({Fp.AFTER: Refuse()}) as outer:
         with failpoints.armed({Fp.BEFORE: Refuse()}) as inner:

@@ -31,6 +31,7 @@ __all__ = [
     "catalogue",
     "catalogued",
     "hit",
+    "watch",
 ]
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ class Armed:
 _lock: Final = threading.Lock()
 _catalogue: Final[dict[str, StrEnum]] = {}
 _armed: tuple[Armed, ...] = ()  # replaced, never changed: readers take no lock
+_watchers: tuple[Callable[[StrEnum], None], ...] = ()  # likewise
 
 
 def catalogue(points: Points) -> Points:
@@ -150,14 +152,26 @@ def armed(faults: Mapping[Point, Fault], *, nth: int = 1) -> Iterator[Armed]:
             _armed = tuple(other for other in _armed if other is not state)
 
 
+def watch(watcher: Callable[[StrEnum], None]) -> None:
+    """Call a function at every pass through any point, for the rest of the process.
+
+    What it does is up to the test: count, tell another process, or wait until that one says go.
+    """
+    global _watchers  # noqa: PLW0603 - one process, one set of watchers
+    with _lock:
+        _watchers = (*_watchers, watcher)
+
+
 def hit(point: StrEnum) -> None:
     """Pass a moment at which the process may fail."""
-    if _armed:
+    if _armed or _watchers:
         call(point, _nothing)
 
 
 def call(point: StrEnum, action: Callable[[], T]) -> T:
     """Perform an action that may be refused, cut off by a crash, or lose its reply."""
+    for watcher in _watchers:
+        watcher(point)
     for state in _armed:
         match fault := state.trip(point):
             case None:

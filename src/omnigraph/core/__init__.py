@@ -1,0 +1,1 @@
+"""The commit core: manifest, branches, the one write path, recovery. Knows tables, not queries."""

@@ -1,0 +1,231 @@
+"""Branches: a branch of the graph is a branch of its manifest; tables fork when first written.
+
+Making a branch is one operation, however many tables there are. A table's fork is named by the
+incarnation of the branch, so that a branch made again under an old name never meets old forks.
+
+Lance makes and deletes a branch in two steps, a folder and a record, and checks names against the
+records alone. A claim keeps others out in between, and what a process that died there left behind
+is removed before the name is used again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from omnigraph.core import gates
+from omnigraph.core.claims import Claims
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST
+from omnigraph.core.manifest import BranchInfo, Manifest, native
+from omnigraph.core.publish import branch_replaced
+from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.errors import Busy, Code, Conflict, InvalidInput
+from omnigraph.runtime import telemetry
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
+from omnigraph.types import MAIN, BranchName, CommitId
+
+# How many forks of one table a branch may have lost before its writes are refused.
+FORKS_MAX = 32
+
+Writers = Callable[[BranchName], tuple[str, ...]]
+
+
+class Branches:
+    """The branches of one graph."""
+
+    __slots__ = ("_claims", "_manifest", "_root", "_tables", "_writers")
+
+    def __init__(
+        self, root: str, tables: Tables, manifest: Manifest, claims: Claims, writers: Writers
+    ) -> None:
+        """Work on this manifest and these tables; `writers` names who is writing to a branch."""
+        self._root = root
+        self._tables = tables
+        self._manifest = manifest
+        self._claims = claims
+        self._writers = writers
+
+    def list(self) -> tuple[BranchName, ...]:
+        """All names, sorted, main included."""
+        return self._manifest.names()
+
+    # -- making and deleting ---------------------------------------------------------------------
+
+    def create(
+        self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
+    ) -> BranchInfo:
+        """Make a branch from another one, as it is or as of one of its commits."""
+        self._check_name(name)
+        with self._alone():
+            self._check_free(name)
+            if commit is None:
+                snapshot = self._manifest.snapshot(source)
+            else:
+                snapshot = self._manifest.at_commit(commit, source)
+            at = Pin(
+                path=MANIFEST,
+                version=snapshot.manifest_version,
+                branch=native(snapshot.branch),
+            )
+            if self._tables.clear_fork(MANIFEST, name):
+                telemetry.count("branch.leftovers_removed")
+            self._make(name, at)
+            return self._manifest.branch(name)
+
+    def _make(self, name: BranchName, at: Pin) -> None:
+        try:
+            guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, str(name), at))
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.EXISTS:
+                raise _exists(name) from failure
+            # Nobody else makes branches now: if it is there, it is ours and the reply was lost.
+            if failure.effect_free or self._tables.fork_info(MANIFEST, name) is None:
+                raise
+
+    def _check_name(self, name: BranchName) -> None:
+        if name == MAIN:
+            raise InvalidInput(Code.NAME_INVALID, "the branch 'main' always exists", name=name)
+
+    def _check_free(self, name: BranchName) -> None:
+        for other in self._manifest.names():
+            if other == name:
+                raise _exists(name)
+            if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
+                text = f"'{name}' and the branch '{other}' are paths of each other"
+                raise Conflict(Code.BRANCH_EXISTS, text, branch=name, other=other)
+
+    def delete(self, name: BranchName) -> None:
+        """Delete a branch that nothing descends from; its own forks of tables go with it."""
+        if name == MAIN:
+            raise InvalidInput(Code.NAME_INVALID, "the branch 'main' cannot be deleted", name=name)
+        with self._alone():
+            info = self._manifest.branch(name)
+            snapshot = self._manifest.snapshot(name)
+            writers = self._writers(name)
+            if writers:
+                text = f"branch '{name}' is being written to"
+                raise Conflict(Code.BRANCH_IN_USE, text, branch=name, operations=list(writers))
+            self._drop(info)
+            self._manifest.forget(name)
+        for pin in snapshot.tables.values():
+            if is_fork_of(pin, info.incarnation):
+                self._drop_table_fork(pin.path, str(pin.table_branch))
+
+    def _drop(self, info: BranchInfo) -> None:
+        try:
+            guarded(Fp.DROP, lambda: self._tables.drop_fork(MANIFEST, info.name))
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.CONFLICT:
+                raise self._in_use(info) from failure
+            if failure.effect_free or self._tables.fork_info(MANIFEST, info.name) is not None:
+                raise
+            # The record is gone, and with it the branch; its files are nobody's.
+            self._tables.clear_fork(MANIFEST, info.name)
+
+    def _in_use(self, info: BranchInfo) -> Conflict:
+        children = sorted(
+            other.name for other in self._manifest.branches().values() if other.parent == info.name
+        )
+        text = f"branches were made from '{info.name}': {', '.join(children)}"
+        return Conflict(Code.BRANCH_IN_USE, text, branch=info.name, children=children)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep every other maker of branches out, of this process and of others."""
+        with gates.branching(self._root), self._claims.holding(BRANCH_CLAIM):
+            yield
+
+    # -- forks of tables -------------------------------------------------------------------------
+
+    def writable(self, snapshot: Snapshot, table_key: str) -> Table:
+        """The table as a write to this branch needs it: on a fork that belongs to the branch."""
+        pin = snapshot.pin(table_key)
+        at = Pin(path=pin.path, version=pin.version, branch=pin.table_branch)
+        try:
+            if snapshot.branch != MAIN and not is_fork_of(pin, snapshot.incarnation):
+                at = self._fork(at, snapshot.incarnation)
+            return self._tables.open(at)
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                check_incarnation(snapshot, self._manifest.snapshot(snapshot.branch))
+            raise
+
+    def _fork(self, at: Pin, incarnation: str) -> Pin:
+        """A fork that holds exactly what is pinned: one that is there, or a new one.
+
+        A fork that is there and holds something else belongs to a write that is going on, or
+        to one that died. Which of them is for recovery to find out; we use another name.
+        """
+        for number in range(FORKS_MAX):
+            fork = fork_name(incarnation, number)
+            found = self._tables.fork_info(at.path, fork)
+            if found is None and self._try_fork(at, fork):
+                return Pin(path=at.path, version=at.version, branch=fork)
+            if found is not None and self._is_unused(found, at, fork):
+                return Pin(path=at.path, version=at.version, branch=fork)
+        text = f"{at.path} has {FORKS_MAX} unusable forks; remove them with `omnigraph cleanup`"
+        raise Busy(Code.BUSY, text, path=at.path)
+
+    def _try_fork(self, at: Pin, fork: str) -> bool:
+        try:
+            guarded(Fp.FORK, lambda: self._tables.fork(at.path, fork, at))
+        except StorageFailure as failure:
+            found = self._tables.fork_info(at.path, fork)
+            if found is not None:
+                # A rival's, or ours with a lost reply: the same to us.
+                return self._is_unused(found, at, fork)
+            if failure.kind in (FailureKind.UNAVAILABLE, FailureKind.INVALID):
+                raise
+            # Files of a maker that died are in the way.
+            telemetry.count("branch.fork_left")
+            return False
+        return True
+
+    def _is_unused(self, found: ForkInfo, at: Pin, fork: str) -> bool:
+        same = (found.parent_branch, found.parent_version) == (at.branch, at.version)
+        return same and self._tables.head(at.path, fork) == at.version
+
+    def reclaim(self) -> int:
+        """Remove forks of tables whose branch is gone; tell how many."""
+        paths = sorted({pin.path for pin in self._manifest.snapshot(MAIN).tables.values()})
+        # Forks first, branches after: a branch that is made meanwhile is then among the living.
+        forks = [(path, fork) for path in paths for fork in self._tables.fork_names(path)]
+        living = {fork_mark(info.incarnation) for info in self._manifest.branches().values()}
+        dead = [(path, fork) for path, fork in forks if fork.partition(".")[0] not in living]
+        return sum(self._drop_table_fork(path, fork) for path, fork in dead)
+
+    def _drop_table_fork(self, path: str, fork: str) -> bool:
+        try:
+            self._tables.drop_fork(path, fork)
+        except StorageFailure:
+            telemetry.count("branch.fork_left")
+            return False
+        return True
+
+
+def fork_mark(incarnation: str) -> str:
+    """What the names of all forks of one incarnation begin with."""
+    return "f" + hashlib.sha256(incarnation.encode()).hexdigest()[:20]
+
+
+def fork_name(incarnation: str, number: int = 0) -> str:
+    """The name of a fork that a branch's tables get."""
+    return f"{fork_mark(incarnation)}.{number}"
+
+
+def is_fork_of(pin: TablePin, incarnation: str) -> bool:
+    """Does a table stand on a fork that belongs to this branch?"""
+    return (pin.table_branch or "").partition(".")[0] == fork_mark(incarnation)
+
+
+def check_incarnation(base: Snapshot, now: Snapshot) -> None:
+    """Refuse a base whose branch was deleted and made again."""
+    if base.incarnation != now.incarnation:
+        raise branch_replaced(base.branch)
+
+
+def _exists(name: BranchName) -> Conflict:
+    return Conflict(Code.BRANCH_EXISTS, f"the branch '{name}' exists already", branch=name)

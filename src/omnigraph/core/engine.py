@@ -1,0 +1,252 @@
+"""The engine below the languages: one graph, opened. What the facade and the writers build on.
+
+It pins snapshots, hands out branches and takes prepared writes. It knows tables and commits; it
+does not know queries, rules or files of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from omnigraph.core.branches import Branches
+from omnigraph.core.claims import Claims
+from omnigraph.core.init import create_graph
+from omnigraph.core.lineage import first_parents, merge_base
+from omnigraph.core.manifest import BranchInfo, Manifest
+from omnigraph.core.parts import Parts
+from omnigraph.core.publish import Published, Publisher
+from omnigraph.core.records import Commit
+from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.recovery.live import PROCESS
+from omnigraph.core.recovery.sweep import Outcome, Recovery
+from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
+from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared, WritePath
+from omnigraph.errors import Code, Forbidden, Gone, NotFound
+from omnigraph.runtime.clock import Clock, SystemClock
+from omnigraph.runtime.ids import Ids, UlidIds
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.objects import ObjectStore, open_objects
+from omnigraph.store.root import Root
+from omnigraph.store.tables import Pin, Table, Tables, open_tables
+from omnigraph.types import MAIN, BranchName, CommitId
+
+
+class OpenMode(StrEnum):
+    """Whether a handle may write. A read-only one never does, not even to recover."""
+
+    READ_WRITE = "rw"
+    READ_ONLY = "r"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """What a test may swap."""
+
+    objects: ObjectStore
+    tables: Tables
+    clock: Clock
+    ids: Ids
+
+
+def components(root: Root, *, durable: bool = True) -> Components:
+    """The real parts for a place."""
+    clock = SystemClock()
+    return Components(
+        objects=open_objects(root, durable=durable),
+        tables=open_tables(root, durable=durable),
+        clock=clock,
+        ids=UlidIds(clock),
+    )
+
+
+class Engine:
+    """One graph. Thread-safe."""
+
+    def __init__(self, root: Root, parts: Components, mode: OpenMode) -> None:
+        """Put the parts together; nothing is read or written yet."""
+        self.root = root
+        self.mode = mode
+        self.tables = parts.tables
+        self.objects = parts.objects
+        self.clock = parts.clock
+        self.ids = parts.ids
+        self.manifest = Manifest(parts.tables)
+        self.schemas = SchemaFiles(parts.objects)
+        self.intents = IntentLog(parts.objects)
+        shared = Parts(
+            root=root.uri,
+            tables=parts.tables,
+            manifest=self.manifest,
+            publisher=Publisher(root.uri, parts.tables, self.manifest),
+            intents=self.intents,
+            live=PROCESS,
+            clock=parts.clock,
+            ids=parts.ids,
+        )
+        self.recovery = Recovery(shared)
+        self._writes = WritePath(shared, self.recovery)
+        self.branches = Branches(
+            root.uri, parts.tables, self.manifest, _claims(parts), self._writers_of
+        )
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    @classmethod
+    def init(cls, root: Root, schema: AcceptedSchema, parts: Components) -> Engine:
+        """Make a new graph, or refuse if one is there."""
+        with storage_errors():
+            create_graph(root, schema, parts.tables, _claims(parts), parts.clock, parts.ids)
+        return cls.open(root, parts, OpenMode.READ_WRITE)
+
+    @classmethod
+    def open(cls, root: Root, parts: Components, mode: OpenMode = OpenMode.READ_WRITE) -> Engine:
+        """Open a graph; for writing, settle first what dead writers left behind."""
+        engine = cls(root, parts, mode)
+        try:
+            engine.manifest.snapshot(MAIN)
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                text = f"there is no graph at {root.uri}"
+                raise NotFound(Code.NOT_FOUND, text, uri=root.uri) from failure
+            with storage_errors():
+                raise
+        if mode is OpenMode.READ_WRITE:
+            engine.recovery.sweep()
+        return engine
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def snapshot(self, branch: BranchName = MAIN) -> Snapshot:
+        """The newest state of a branch."""
+        with storage_errors():
+            return self.manifest.snapshot(branch)
+
+    def snapshot_at(self, commit: CommitId, hint: BranchName = MAIN) -> Snapshot:
+        """The state that a commit published; `hint` is the branch where to look first."""
+        with storage_errors():
+            return self.manifest.at_commit(commit, hint)
+
+    def snapshot_at_version(self, branch: BranchName, version: int) -> Snapshot:
+        """The state of a branch at an older manifest version."""
+        with storage_errors():
+            return self.manifest.at_version(branch, version)
+
+    def schema(self, snapshot: Snapshot) -> AcceptedSchema:
+        """The schema in force at a snapshot."""
+        return self.schemas.load(snapshot.schema_digest)
+
+    def table(self, pin: TablePin) -> Table:
+        """A published table, to read."""
+        with _still_stored(pin):
+            return self.tables.open(store_pin(pin))
+
+    def read(self, snapshot: Snapshot, table_key: str) -> pa.Table:
+        """A whole table of a snapshot; for small tables and tests."""
+        pin = snapshot.pin(table_key)
+        with _still_stored(pin):
+            table = self.tables.open(store_pin(pin))
+            return table.read(table.schema.names)
+
+    def commits(self, branch: BranchName = MAIN, *, actor: str | None = None) -> Iterator[Commit]:
+        """The history of a branch, newest first; of one actor, if given."""
+        snapshot = self.snapshot(branch)
+        history = first_parents(self.manifest.commits(branch).get, snapshot.head)
+        return (commit for commit in history if actor is None or commit.actor == actor)
+
+    def commit_info(self, commit: CommitId, hint: BranchName = MAIN) -> Commit:
+        """One commit, wherever it was made; `hint` is the branch where to look first."""
+        with storage_errors():
+            branch = self.manifest.find(commit, hint)
+            found = None if branch is None else self.manifest.commits(branch).get(commit)
+        if found is None:
+            raise NotFound(Code.NOT_FOUND, f"commit {commit} does not exist", commit=commit)
+        return found
+
+    def merge_base(self, left: BranchName, right: BranchName) -> CommitId | None:
+        """The latest commit that two branches share."""
+        heads = [self.snapshot(branch).head for branch in (left, right)]
+        logs = [self.manifest.commits(branch) for branch in (left, right)]
+
+        def find(commit: CommitId) -> Commit | None:
+            return logs[0].get(commit) or logs[1].get(commit)
+
+        return merge_base(find, heads[0], heads[1])
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def writable_table(self, snapshot: Snapshot, table_key: str) -> Table:
+        """A table to stage changes for; on a branch its first write forks it."""
+        self._require_writable()
+        with storage_errors():
+            return self.branches.writable(snapshot, table_key)
+
+    def create_branch(
+        self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
+    ) -> BranchInfo:
+        """Make a branch from another one, as it is or as of one of its commits."""
+        self._require_writable()
+        with storage_errors():
+            return self.branches.create(name, source=source, commit=commit)
+
+    def delete_branch(self, name: BranchName) -> None:
+        """Delete a branch that nothing descends from and nobody writes to."""
+        self._require_writable()
+        with storage_errors():
+            self.branches.delete(name)
+
+    def _writers_of(self, branch: BranchName) -> tuple[str, ...]:
+        """The operations that are writing to a branch right now."""
+        return tuple(
+            intent.operation_id
+            for intent in self.intents.pending()
+            if intent.branch == branch and self.recovery.is_live(intent)
+        )
+
+    def commit(self, prepared: Prepared) -> Published:
+        """Make a prepared write visible."""
+        self._require_writable()
+        return self._writes.commit(prepared)
+
+    def refresh(self) -> tuple[Outcome, ...]:
+        """Look at the store anew; when writing is allowed, heal what can be rolled forward."""
+        if self.mode is OpenMode.READ_ONLY:
+            return ()
+        return self.recovery.heal()
+
+    def recover(self) -> tuple[Outcome, ...]:
+        """Settle now whatever dead writers left behind, rolling back where that is called for."""
+        self._require_writable()
+        return self.recovery.sweep()
+
+    def _require_writable(self) -> None:
+        if self.mode is OpenMode.READ_ONLY:
+            raise Forbidden(Code.READ_ONLY, "the graph is open for reading only")
+
+
+def _claims(parts: Components) -> Claims:
+    return Claims(objects=parts.objects, clock=parts.clock, ids=parts.ids, live=PROCESS)
+
+
+@contextmanager
+def _still_stored(pin: TablePin) -> Iterator[None]:
+    """Say `Gone` when a snapshot has outlived what it pins."""
+    with storage_errors():
+        try:
+            yield
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+            text = f"version {pin.version} of {pin.table_key} is not stored any more"
+            raise Gone(Code.GONE, text, table_key=pin.table_key) from failure
+
+
+def store_pin(pin: TablePin) -> Pin:
+    """A graph's pin as the store understands it."""
+    return Pin(path=pin.path, version=pin.version, branch=pin.table_branch)

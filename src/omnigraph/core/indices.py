@@ -1,0 +1,125 @@
+"""Which indexes a type should have, and building the ones that are missing.
+
+Indexes are derived: answers never depend on them and no write waits for them. Building them is a
+write of its own that changes no row, published like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.layout import table_key
+from omnigraph.core.publish import Published
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.lang.catalog.model import EntityType, Property
+from omnigraph.lang.values import Base
+from omnigraph.store.tables import Btree, Fts, IndexWish, Metric, Table, Vector
+from omnigraph.types import MAIN, BranchName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingIndex:
+    """An index that could not be built, and why."""
+
+    table_key: str
+    column: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexReport:
+    """What `ensure_indices` did. `published` is None when nothing was missing."""
+
+    published: Published | None
+    built: tuple[tuple[str, str], ...]  # table key and index name
+    pending: tuple[PendingIndex, ...]
+
+
+def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
+    """The indexes of a type: identity always, and what its schema asks for.
+
+    Enums and ordered scalars get an ordered index; free text gets an ordered one for equality and
+    a word index for search; vectors get a nearest-neighbour index. Several columns together, lists
+    and blobs get none: no reader could use it.
+    """
+    fixed = ("id",) if entity.kind == "node" else ("id", "src", "dst")
+    wishes = [_ordered(name) for name in fixed]
+    single = {columns[0] for columns in entity.indexes if len(columns) == 1}
+    for item in entity.properties:
+        if item.name in single or item.name in entity.key:
+            wishes += _wishes(item)
+    return tuple(wishes)
+
+
+def _wishes(item: Property) -> list[IndexWish]:
+    kind = item.type
+    if kind.base is Base.VECTOR:
+        metric = Metric(item.metric.value) if item.metric is not None else Metric.COSINE
+        return [IndexWish(item.name, Vector(metric, kind.dim), f"{item.name}_vector")]
+    if not kind.is_scalar:
+        return []
+    if kind.base is Base.STRING and not kind.enum:
+        return [_ordered(item.name), IndexWish(item.name, Fts(), f"{item.name}_text")]
+    return [_ordered(item.name)]
+
+
+def _ordered(column: str) -> IndexWish:
+    return IndexWish(column, Btree(), f"{column}_ordered")
+
+
+def ensure_indices(
+    engine: Engine, branch: BranchName = MAIN, *, actor: str | None = None
+) -> IndexReport:
+    """Build every missing index of a branch; one commit, or none if nothing was missing."""
+    snapshot = engine.snapshot(branch)
+    catalog = engine.schema(snapshot).catalog
+    writes: list[TableWrite] = []
+    built: list[tuple[str, str]] = []
+    pending: list[PendingIndex] = []
+    for entity in (*catalog.nodes, *catalog.edges):
+        key = table_key(entity.kind, entity.name)
+        table = engine.table(snapshot.pin(key))
+        missing = _missing(table, wanted_indexes(entity))
+        ready = []
+        for wish in missing:
+            reason = _not_yet(table, wish)
+            if reason is None:
+                ready.append(wish)
+            else:
+                pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
+        if not ready:
+            continue
+        target = engine.writable_table(snapshot, key)
+        staged = engine.tables.stage_indexes(target, ready, uuid=engine.ids.new())
+        if staged is not None:
+            writes.append(TableWrite(table_key=key, staged=(staged,)))
+            built += [(key, wish.name) for wish in ready]
+    published = None
+    if writes:
+        published = engine.commit(
+            Prepared(
+                base=snapshot,
+                kind=WriterKind.ENSURE_INDICES,
+                tables=tuple(writes),
+                actor=actor,
+            )
+        )
+    return IndexReport(published=published, built=tuple(built), pending=tuple(pending))
+
+
+def _missing(table: Table, wishes: tuple[IndexWish, ...]) -> list[IndexWish]:
+    known = {index.name for index in table.indexes()}
+    return [wish for wish in wishes if wish.name not in known]
+
+
+def _not_yet(table: Table, wish: IndexWish) -> str | None:
+    """Why an index cannot be built now."""
+    if table.row_count == 0:
+        return "the table is empty"
+    if isinstance(wish.kind, Vector):
+        filter_text = f"`{wish.column}` is not null"
+        if table.read(["id"], filter=filter_text, row_id=False).num_rows == 0:
+            return "no entity has a vector"
+    return None

@@ -1,0 +1,134 @@
+"""Making a graph. It exists once its manifest exists, and the manifest is made last.
+
+A claim keeps two makers apart. Whatever a maker that died left behind is unreferenced, so the next
+one takes the claim over, sweeps up and starts again.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.claims import Claims
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.layout import INIT_CLAIM, MANIFEST, table_key, table_path
+from omnigraph.core.records import (
+    ARROW_SCHEMA,
+    FORMAT_VERSION,
+    KEY,
+    STAMP,
+    Commit,
+    HeadRecord,
+    Record,
+    TableRecord,
+    VersionRecord,
+    encode,
+)
+from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
+from omnigraph.errors import Busy, Code, Conflict
+from omnigraph.runtime.clock import Clock
+from omnigraph.runtime.failpoints import hit
+from omnigraph.runtime.ids import Ids
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.objects import ObjectStore
+from omnigraph.store.root import Root
+from omnigraph.store.tables import Tables
+from omnigraph.types import MAIN, CommitId
+
+_LOOKS_MAX = 3
+
+
+def create_graph(
+    root: Root,
+    schema: AcceptedSchema,
+    tables: Tables,
+    claims: Claims,
+    clock: Clock,
+    ids: Ids,
+) -> None:
+    """Make a graph with this schema; refuse if there is one."""
+    if tables.exists(MANIFEST):
+        raise _exists(root)
+    try:
+        with claims.holding(INIT_CLAIM, looks_max=_LOOKS_MAX):
+            # Only now is it certain that nobody makes one: between the first look and the claim
+            # a whole graph can have been made, and its tables must not be taken for leftovers.
+            if tables.exists(MANIFEST):
+                raise _exists(root)
+            hit(Fp.INIT_CLAIMED)
+            records = _make_tables(schema, claims.objects, tables)
+            hit(Fp.INIT_TABLES)
+            files = SchemaFiles(claims.objects)
+            digest = files.keep(schema)
+            files.write_copies(schema)
+            hit(Fp.INIT_SCHEMA)
+            genesis = Commit(
+                id=CommitId(ids.new()),
+                parent_id=None,
+                branch=MAIN,
+                actor=None,
+                created_at=clock.now_us(),
+                kind="init",
+            )
+            head = HeadRecord(branch=MAIN, commit=genesis.id, schema_digest=digest)
+            _make_manifest(root, [*records, genesis, head], tables)
+            hit(Fp.INIT_MANIFEST)
+    except Busy as error:
+        if tables.exists(MANIFEST):
+            raise _exists(root) from error
+        text = f"a graph is being made at {root.uri}"
+        raise Conflict(Code.INIT_IN_PROGRESS, text, uri=root.uri) from error
+    # The manifest is there, so nobody will ever need the claim again.
+    claims.clear(INIT_CLAIM)
+
+
+def _make_tables(schema: AcceptedSchema, objects: ObjectStore, tables: Tables) -> list[Record]:
+    records: list[Record] = []
+    for entity in (*schema.catalog.nodes, *schema.catalog.edges):
+        path = table_path(entity.kind, entity.id)
+        version = _fresh_table(path, table_schema(entity), objects, tables)
+        key = table_key(entity.kind, entity.name)
+        records.append(TableRecord(table_key=key, location=path))
+        records.append(
+            VersionRecord(
+                table_key=key, location=path, version=version, table_branch=None, row_count=0
+            )
+        )
+    return records
+
+
+def _make_manifest(root: Root, records: list[Record], tables: Tables) -> None:
+    def make() -> int:
+        return tables.create(
+            MANIFEST,
+            ARROW_SCHEMA,
+            primary_key=KEY,
+            metadata={STAMP: str(FORMAT_VERSION)},
+            rows=encode(records),
+        )
+
+    try:
+        guarded(Fp.INIT_PUBLISH, make)
+    except StorageFailure as failure:
+        if failure.kind is FailureKind.EXISTS:
+            raise _exists(root) from failure
+        # We hold the claim: if it is there, it is ours and the reply was lost.
+        if failure.effect_free or not tables.exists(MANIFEST):
+            raise
+
+
+def _fresh_table(path: str, schema: pa.Schema, objects: ObjectStore, tables: Tables) -> int:
+    """Make an empty table; what a dead maker left at its place is removed first."""
+    try:
+        return tables.create(path, schema)
+    except StorageFailure as failure:
+        if failure.kind is not FailureKind.EXISTS:
+            raise
+    for info in objects.list(path):
+        objects.delete(info.path)
+    return tables.create(path, schema)
+
+
+def _exists(root: Root) -> Conflict:
+    text = f"there is a graph at {root.uri} already"
+    return Conflict(Code.GRAPH_EXISTS, text, uri=root.uri)

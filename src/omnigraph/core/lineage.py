@@ -1,0 +1,101 @@
+"""The commit graph: histories and merge bases. Pure; commits are looked up one by one."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+
+from omnigraph.core.records import Commit
+from omnigraph.types import CommitId
+
+Lookup = Callable[[CommitId], Commit | None]
+
+
+def first_parents(find: Lookup, head: CommitId) -> Iterator[Commit]:
+    """The commits of a branch, newest first, without what was merged into it."""
+    at: CommitId | None = head
+    while at is not None:
+        commit = find(at)
+        if commit is None:
+            return
+        yield commit
+        at = commit.parent_id
+
+
+def parents(commit: Commit) -> tuple[CommitId, ...]:
+    """The one or two commits that a commit was made from."""
+    both = (commit.parent_id, commit.merged_parent_id)
+    return tuple(parent for parent in both if parent is not None)
+
+
+def ancestors(find: Lookup, head: CommitId) -> set[CommitId]:
+    """A commit and everything it descends from, by either parent."""
+    found: set[CommitId] = set()
+    waiting = [head]
+    while waiting:
+        at = waiting.pop()
+        commit = None if at in found else find(at)
+        if commit is None:
+            continue
+        found.add(at)
+        waiting.extend(parents(commit))
+    return found
+
+
+def merge_base(find: Lookup, left: CommitId, right: CommitId) -> CommitId | None:
+    """The latest common ancestor, or None when two histories share nothing.
+
+    Of several that do not descend from each other (after merges both ways) the one with the
+    greatest id is taken, so that the answer does not depend on which side asks.
+    """
+    return max(merge_bases(find, left, right), default=None)
+
+
+_LEFT, _RIGHT, _STALE = 1, 2, 4
+
+
+def merge_bases(find: Lookup, left: CommitId, right: CommitId) -> frozenset[CommitId]:
+    """Every common ancestor from which no other common ancestor descends.
+
+    Walks back from both sides, the greatest id first, and stops when all that is left to visit
+    lies behind what was found. Ids grow with time, so this does not go far beyond the bases. Clocks
+    may disagree, and then an id misleads: so the answers are compared with each other at the end.
+    """
+    flags: dict[CommitId, int] = {}
+    waiting: list[_Newest] = []
+
+    def reach(at: CommitId, flag: int) -> None:
+        known = flags.get(at, 0)
+        if known | flag != known and find(at) is not None:
+            flags[at] = known | flag
+            heapq.heappush(waiting, _Newest(at))
+
+    reach(left, _LEFT)
+    reach(right, _RIGHT)
+    while any(flags[item.id] & _STALE == 0 for item in waiting):
+        at = heapq.heappop(waiting).id
+        commit = find(at)
+        flag = flags[at]
+        if commit is None:
+            continue
+        if flag & (_LEFT | _RIGHT) == _LEFT | _RIGHT:
+            flag |= _STALE  # shared, so whatever it descends from is no latest one
+        for parent in parents(commit):
+            reach(parent, flag)
+    both = _LEFT | _RIGHT
+    found = {at for at, flag in flags.items() if flag & both == both and not flag & _STALE}
+    if len(found) > 1:
+        found -= {old for new in found for old in found & ancestors(find, new) if old != new}
+    return frozenset(found)
+
+
+class _Newest:
+    """Turns the order of the heap round."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, at: CommitId) -> None:
+        self.id = at
+
+    def __lt__(self, other: _Newest) -> bool:
+        return self.id > other.id

@@ -1,0 +1,316 @@
+"""Reading the manifest: one cached, incremental reader per branch.
+
+A reader remembers which fragments it has folded and reads only new ones, so looking at the head
+costs a probe when nothing happened and the size of the change when something did.
+
+A branch may be deleted and made again under its name at any moment, by any process. Lance keeps
+one record per branch, with an identity that is never used twice: the incarnation. What was read is
+trusted only if the record, read afterwards, still names the incarnation that the reader is for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from omnigraph.core.commit_log import CommitLog
+from omnigraph.core.layout import MANIFEST
+from omnigraph.core.records import (
+    COMMIT_COLUMNS,
+    COMMIT_KIND,
+    FORMAT_VERSION,
+    READ_COLUMNS,
+    STAMP,
+    Commit,
+)
+from omnigraph.core.snapshot import ManifestIndex, Snapshot
+from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
+from omnigraph.runtime import telemetry
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.table import CREATED_AT
+from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
+from omnigraph.types import MAIN, BranchName, CommitId
+
+FORMAT_OLDEST = FORMAT_VERSION
+_LOOKS_MAX = 5
+_PRESENT = f"object_type != '{COMMIT_KIND}'"
+_HISTORY = f"object_type = '{COMMIT_KIND}'"
+_PAST_MAX = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchInfo:
+    """A branch: what it was made from, and which one of its name it is."""
+
+    name: BranchName
+    parent: BranchName | None  # None for main
+    parent_version: int
+    incarnation: str
+
+
+_MAIN_INFO = BranchInfo(name=MAIN, parent=None, parent_version=0, incarnation="main")
+
+
+class Manifest:
+    """The manifests of one graph, one per branch. Thread-safe."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Read through these tables."""
+        self._tables = tables
+        self._lock = threading.Lock()
+        self._readers: dict[BranchName, _BranchReader] = {}
+        self._past: OrderedDict[tuple[str, int], Snapshot] = OrderedDict()
+
+    # -- branches --------------------------------------------------------------------------------
+
+    def names(self) -> tuple[BranchName, ...]:
+        """The name of every branch, sorted, main included."""
+        found = [name for text in self._tables.fork_names(MANIFEST) for name in _valid(text)]
+        return tuple(sorted([MAIN, *found]))
+
+    def branches(self) -> Mapping[BranchName, BranchInfo]:
+        """Every branch by name, main included. Reads about each of them."""
+        found = {MAIN: _MAIN_INFO}
+        for text, fork in self._tables.forks(MANIFEST).items():
+            for name in _valid(text):
+                found[name] = _info(name, fork)
+        return found
+
+    def branch(self, name: BranchName) -> BranchInfo:
+        """One branch as it is now."""
+        if name == MAIN:
+            return _MAIN_INFO
+        fork = self._tables.fork_info(MANIFEST, name)
+        if fork is None:
+            self.forget(name)
+            raise NotFound(Code.NOT_FOUND, f"branch '{name}' does not exist", branch=name)
+        return _info(name, fork)
+
+    def forget(self, branch: BranchName) -> None:
+        """Drop what is remembered of a branch, for instance because it was deleted."""
+        with self._lock:
+            known = self._readers.pop(branch, None)
+        if known is not None:
+            self._tables.forget_fork(MANIFEST, branch)
+
+    # -- the present -----------------------------------------------------------------------------
+
+    def snapshot(self, branch: BranchName) -> Snapshot:
+        """The newest published state of a branch."""
+        for _ in range(_LOOKS_MAX):
+            reader = self._reader(branch)
+            try:
+                snapshot = reader.refresh()
+            except StorageFailure as failure:
+                if branch == MAIN or failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+                # Deleted under our eyes, and perhaps made again: look from the beginning.
+                self.forget(branch)
+                continue
+            if self._stands(reader.info):
+                return snapshot
+        text = f"branch '{branch}' is deleted and made again while it is read"
+        raise Conflict(Code.BRANCH_REPLACED, text, branch=branch)
+
+    def commits(self, branch: BranchName) -> CommitLog:
+        """Every commit that the branch knows, as of its last refresh."""
+        return self._reader(branch).index.commits
+
+    def find_key(self, branch: BranchName, key: str) -> Commit | None:
+        """The commit that carried an idempotency key, if any, as of the last refresh."""
+        return self._reader(branch).index.commits.find_key(key)
+
+    def fragments(self, branch: BranchName) -> int:
+        """In how many pieces the manifest lies, as of the last refresh."""
+        return self._reader(branch).fragments
+
+    def _stands(self, info: BranchInfo) -> bool:
+        """Is the branch still the one that was read? If not, forget what was read."""
+        if info.name == MAIN or self.branch(info.name).incarnation == info.incarnation:
+            return True
+        self.forget(info.name)
+        return False
+
+    def _reader(self, branch: BranchName) -> _BranchReader:
+        with self._lock:
+            reader = self._readers.get(branch)
+        if reader is None:
+            info = self.branch(branch)
+            # Open handles may be of an earlier branch of this name.
+            self._tables.forget_fork(MANIFEST, branch)
+            fresh = _BranchReader(self._tables, info, self._ancestry(info))
+            with self._lock:
+                reader = self._readers.setdefault(branch, fresh)
+        return reader
+
+    def _ancestry(self, info: BranchInfo) -> tuple[BranchName, ...]:
+        chain = [info.name]
+        while info.parent is not None:
+            chain.append(info.parent)
+            info = self.branch(info.parent)
+        return tuple(chain)
+
+    # -- the past --------------------------------------------------------------------------------
+
+    def at_version(self, branch: BranchName, version: int) -> Snapshot:
+        """The state of a branch at an older manifest version.
+
+        What is older than the branch is answered by the branch that it was made from.
+        """
+        info = self.branch(branch)
+        while info.parent is not None and version <= info.parent_version:
+            info = self.branch(info.parent)
+        with self._lock:
+            known = self._past.get((info.incarnation, version))
+        if known is not None:
+            return known
+        reader = _BranchReader(self._tables, info, self._ancestry(info))
+        if info.name != MAIN:
+            # Open handles may be of an earlier branch of this name.
+            self._tables.forget_fork(MANIFEST, info.name)
+        try:
+            snapshot = reader.load(version)
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                raise self._missing(info, version) from failure
+            raise
+        if not self._stands(info):
+            text = f"branch '{info.name}' was deleted and made again meanwhile"
+            raise Conflict(Code.BRANCH_REPLACED, text, branch=info.name)
+        with self._lock:
+            self._past[info.incarnation, version] = snapshot
+            while len(self._past) > _PAST_MAX:
+                self._past.popitem(last=False)
+        return snapshot
+
+    def _missing(self, info: BranchInfo, version: int) -> Gone | NotFound:
+        newest = self.snapshot(info.name).manifest_version
+        if 0 < version <= newest:
+            text = f"manifest version {version} of branch '{info.name}' has been reclaimed"
+            return Gone(Code.GONE, text, branch=info.name, version=version)
+        text = f"branch '{info.name}' has no manifest version {version}, the newest is {newest}"
+        return NotFound(Code.NOT_FOUND, text, branch=info.name, version=version)
+
+    def at_commit(self, commit: CommitId, hint: BranchName = MAIN) -> Snapshot:
+        """The state that a commit published, looked for on `hint` first."""
+        branch = self.find(commit, hint)
+        version = None if branch is None else self.commits(branch).manifest_version(commit)
+        if branch is None or version is None:
+            raise NotFound(Code.NOT_FOUND, f"commit {commit} does not exist", commit=commit)
+        return self.at_version(branch, version)
+
+    def find(self, commit: CommitId, hint: BranchName = MAIN) -> BranchName | None:
+        """A branch whose history has a commit, `hint` first."""
+        if self._has(hint, commit):
+            return hint
+        for branch in self.names():
+            try:
+                if branch != hint and self._has(branch, commit):
+                    return branch
+            except NotFound:
+                telemetry.count("manifest.branch_gone")  # deleted since it was listed
+        return None
+
+    def _has(self, branch: BranchName, commit: CommitId) -> bool:
+        self.snapshot(branch)
+        return commit in self.commits(branch)
+
+
+class _BranchReader:
+    """The folded manifest of one incarnation of one branch."""
+
+    def __init__(self, tables: Tables, info: BranchInfo, ancestry: tuple[BranchName, ...]) -> None:
+        self._tables = tables
+        self.info = info
+        self._ancestry = ancestry
+        self._native = native(info.name)
+        self._lock = threading.Lock()
+        self._fragments: frozenset[int] = frozenset()
+        self._snapshot: Snapshot | None = None
+        self.index = ManifestIndex()
+
+    def refresh(self) -> Snapshot:
+        """Fold what is new since the last look."""
+        # Probing outside the lock lets readers look at once; whoever saw more, folds more.
+        last = self._snapshot
+        known = None if last is None else last.manifest_version
+        version = self._tables.head(MANIFEST, self._native, known=known)
+        with self._lock:
+            if self._snapshot is None or self._snapshot.manifest_version < version:
+                self._snapshot = self.load(version)
+            return self._snapshot
+
+    @property
+    def fragments(self) -> int:
+        """How many fragments have been folded."""
+        return len(self._fragments)
+
+    def load(self, version: int) -> Snapshot:
+        """Fold the fragments of a version that are not folded yet."""
+        table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self._native))
+        check_stamp(table)
+        fragments = frozenset(table.fragment_ids())
+        fresh = fragments - self._fragments
+        if fresh:
+            if self._fragments:
+                rows = table.scan_new_fragments(self._fragments, READ_COLUMNS, versions=True)
+            else:
+                # History is most of it, and whoever only reads the present never needs it.
+                self.index.commits.defer(partial(_history, table))
+                rows = table.read(READ_COLUMNS, filter=_PRESENT, versions=True)
+            telemetry.count("manifest.fragments_read", len(fresh))
+            telemetry.count("manifest.rows_read", rows.num_rows)
+            self.index.fold(rows)
+        self._fragments = fragments
+        return self.index.snapshot(self._ancestry, self.info.incarnation, version)
+
+
+def _history(table: Table) -> tuple[pa.Table, list[int]]:
+    rows = table.read(COMMIT_COLUMNS, filter=_HISTORY, versions=True)
+    telemetry.count("manifest.history_read", rows.num_rows)
+    return rows.select(COMMIT_COLUMNS), rows.column(CREATED_AT).to_pylist()
+
+
+def native(branch: BranchName) -> str | None:
+    """The name by which the store knows a branch of the manifest."""
+    return None if branch == MAIN else str(branch)
+
+
+def _info(name: BranchName, fork: ForkInfo) -> BranchInfo:
+    parent = MAIN if fork.parent_branch is None else BranchName(fork.parent_branch)
+    return BranchInfo(
+        name=name,
+        parent=parent,
+        parent_version=fork.parent_version,
+        incarnation=fork.identifier,
+    )
+
+
+def _valid(text: str) -> tuple[BranchName, ...]:
+    """The name, or nothing: what other tools forked from the manifest is no branch of ours."""
+    try:
+        return (BranchName(text),)
+    except InvalidInput:
+        telemetry.count("manifest.foreign_fork")
+        return ()
+
+
+def check_stamp(table: Table) -> None:
+    """Refuse a manifest of a format that this release does not read."""
+    raw = (table.schema.metadata or {}).get(STAMP.encode())
+    text = None if raw is None else raw.decode(errors="replace")
+    try:
+        stamp = int(text) if text is not None else 1
+    except ValueError as error:
+        raise Corrupt(Code.CORRUPT, f"the format stamp {text!r} is not a number") from error
+    if stamp > FORMAT_VERSION:
+        text = f"the graph has format {stamp}, newer than {FORMAT_VERSION}: upgrade omnigraph first"
+        raise Corrupt(Code.FORMAT_UNSUPPORTED, text, found=stamp, newest=FORMAT_VERSION)
+    if stamp < FORMAT_OLDEST:
+        text = f"the graph has format {stamp}, older than the oldest readable {FORMAT_OLDEST}"
+        raise Corrupt(Code.FORMAT_UNSUPPORTED, text, found=stamp, oldest=FORMAT_OLDEST)

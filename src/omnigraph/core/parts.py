@@ -1,0 +1,27 @@
+"""The parts that the write path and recovery of one graph share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.core.manifest import Manifest
+from omnigraph.core.publish import Publisher
+from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.recovery.live import Live
+from omnigraph.runtime.clock import Clock
+from omnigraph.runtime.ids import Ids
+from omnigraph.store.tables import Tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """One graph, taken apart."""
+
+    root: str
+    tables: Tables
+    manifest: Manifest
+    publisher: Publisher
+    intents: IntentLog
+    live: Live
+    clock: Clock
+    ids: Ids

@@ -1,0 +1,257 @@
+"""The rows of the manifest: five kinds of record in one table, and their form in Arrow.
+
+`object_id` is the key of the compare-and-swap: two writers that put the same one cannot both win.
+Everything else about a record is plain data; `metadata` is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pyarrow as pa
+
+from omnigraph.errors import Code, Corrupt, InvalidInput, JsonValue
+from omnigraph.types import BranchName, CommitId
+
+FORMAT_VERSION = 4
+STAMP = "omnigraph:internal_schema_version"
+KEY = "object_id"
+COMMIT_KIND = "graph_commit"
+VERSION_KIND = "table_version"
+COMMIT_PREFIX = "graph_commit:"
+HEAD_PREFIX = "graph_head:"
+
+ARROW_SCHEMA = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.string())),
+        pa.field("table_key", pa.string()),
+        pa.field("table_version", pa.int64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.int64()),
+    ]
+)
+# What decoding looks at; `base_objects` is for people who look at the table.
+READ_COLUMNS = tuple(name for name in ARROW_SCHEMA.names if name != "base_objects")
+COMMIT_COLUMNS = ("object_id", "object_type", "metadata")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRecord:
+    """A type has a table at this location."""
+
+    table_key: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRecord:
+    """A version of a table is published."""
+
+    table_key: str
+    location: str
+    version: int
+    table_branch: str | None
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TombstoneRecord:
+    """Every version of a table up to this one is no longer part of the graph."""
+
+    table_key: str
+    location: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One atomic, visible change."""
+
+    id: CommitId
+    parent_id: CommitId | None
+    merged_parent_id: CommitId | None = None
+    branch: BranchName
+    actor: str | None
+    created_at: int  # microseconds since the epoch
+    idempotency_key: str | None = None
+    kind: str = "mutation"
+    details: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadRecord:
+    """Where a branch stands, and the schema in force there."""
+
+    branch: BranchName
+    commit: CommitId
+    schema_digest: str
+
+
+Record = TableRecord | VersionRecord | TombstoneRecord | Commit | HeadRecord
+
+
+# -- to Arrow --------------------------------------------------------------------------------------
+
+
+def encode(records: Iterable[Record]) -> pa.Table:
+    """Records as rows of the manifest."""
+    rows = [_row(record) for record in records]
+    return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
+
+
+def _row(record: Record) -> dict[str, object]:
+    match record:
+        case TableRecord(table_key=key, location=location):
+            return {
+                "object_id": f"table:{location}",
+                "object_type": "table",
+                "table_key": key,
+                "location": location,
+            }
+        case VersionRecord():
+            branch = record.table_branch or "main"
+            return {
+                "object_id": f"version:{record.location}@{branch}@{record.version}",
+                "object_type": VERSION_KIND,
+                "table_key": record.table_key,
+                "location": record.location,
+                "table_version": record.version,
+                "table_branch": record.table_branch,
+                "row_count": record.row_count,
+            }
+        case TombstoneRecord():
+            return {
+                "object_id": f"tombstone:{record.location}@{record.version}",
+                "object_type": "table_tombstone",
+                "table_key": record.table_key,
+                "location": record.location,
+                "table_version": record.version,
+            }
+        case Commit():
+            return {
+                "object_id": f"{COMMIT_PREFIX}{record.id}",
+                "object_type": COMMIT_KIND,
+                "metadata": _json(_commit_metadata(record)),
+                "base_objects": [
+                    f"{COMMIT_PREFIX}{parent}"
+                    for parent in (record.parent_id, record.merged_parent_id)
+                    if parent is not None
+                ],
+            }
+        case HeadRecord():
+            metadata = {"graph_commit_id": record.commit, "schema_digest": record.schema_digest}
+            return {
+                "object_id": f"{HEAD_PREFIX}{record.branch}",
+                "object_type": "graph_head",
+                "metadata": _json(metadata),
+            }
+
+
+def _commit_metadata(commit: Commit) -> dict[str, JsonValue]:
+    return {
+        "graph_commit_id": commit.id,
+        "parent_commit_id": commit.parent_id,
+        "merged_parent_commit_id": commit.merged_parent_id,
+        "graph_branch": commit.branch,
+        "actor_id": commit.actor,
+        "created_at": commit.created_at,
+        "idempotency_key": commit.idempotency_key,
+        "kind": commit.kind,
+        "details": dict(commit.details),
+    }
+
+
+def _json(value: Mapping[str, JsonValue]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+# -- from Arrow ------------------------------------------------------------------------------------
+
+
+def decode(rows: pa.Table) -> Iterator[Record]:
+    """The records of rows that were read from a manifest; unknown kinds are refused."""
+    for row in rows.to_pylist():
+        try:
+            yield _record(row)
+        except (KeyError, TypeError, ValueError, InvalidInput) as error:
+            place = str(row.get("object_id"))
+            text = f"the manifest row {place!r} cannot be read: {error}"
+            raise Corrupt(Code.CORRUPT, text, object_id=place) from error
+
+
+def _record(row: Mapping[str, object]) -> Record:
+    kind = row["object_type"]
+    match kind:
+        case "table":
+            return TableRecord(table_key=_text(row, "table_key"), location=_text(row, "location"))
+        case "table_version":
+            branch = row["table_branch"]
+            return VersionRecord(
+                table_key=_text(row, "table_key"),
+                location=_text(row, "location"),
+                version=_number(row, "table_version"),
+                table_branch=None if branch is None else str(branch),
+                row_count=_number(row, "row_count"),
+            )
+        case "table_tombstone":
+            return TombstoneRecord(
+                table_key=_text(row, "table_key"),
+                location=_text(row, "location"),
+                version=_number(row, "table_version"),
+            )
+        case "graph_commit":
+            return _commit(_metadata(row))
+        case "graph_head":
+            metadata = _metadata(row)
+            branch_name = _text(row, "object_id").removeprefix(HEAD_PREFIX)
+            return HeadRecord(
+                branch=BranchName(branch_name),
+                commit=CommitId(_text(metadata, "graph_commit_id")),
+                schema_digest=_text(metadata, "schema_digest"),
+            )
+        case _:
+            raise ValueError(f"unknown kind {kind!r}")
+
+
+def _commit(metadata: Mapping[str, object]) -> Commit:
+    parent, merged = metadata["parent_commit_id"], metadata["merged_parent_commit_id"]
+    actor, key = metadata["actor_id"], metadata["idempotency_key"]
+    return Commit(
+        id=CommitId(_text(metadata, "graph_commit_id")),
+        parent_id=None if parent is None else CommitId(str(parent)),
+        merged_parent_id=None if merged is None else CommitId(str(merged)),
+        branch=BranchName(_text(metadata, "graph_branch")),
+        actor=None if actor is None else str(actor),
+        created_at=_number(metadata, "created_at"),
+        idempotency_key=None if key is None else str(key),
+        kind=str(metadata.get("kind", "mutation")),
+        details=cast("Mapping[str, JsonValue]", metadata.get("details") or {}),
+    )
+
+
+def _metadata(row: Mapping[str, object]) -> Mapping[str, object]:
+    value = json.loads(_text(row, "metadata"))
+    if not isinstance(value, dict):
+        raise TypeError("metadata is not an object")
+    return value
+
+
+def _text(row: Mapping[str, object], name: str) -> str:
+    value = row[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is not a text")
+    return value
+
+
+def _number(row: Mapping[str, object], name: str) -> int:
+    value = row[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is not a number")
+    return value

@@ -1,0 +1,1 @@
+"""Settling writes that stopped half-way."""

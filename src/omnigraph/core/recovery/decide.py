@@ -1,0 +1,163 @@
+"""What to do about an intent: a pure, total function of what is seen. `sweep` only obeys.
+
+All tables of an intent go the same way, forward or back. Forward is chosen only when every table
+has landed exactly what was planned; back only when whatever moved is provably the writer's own.
+Anything else stops, loudly, and says what was seen.
+
+Two who decide about the intent of a dead writer at the same time see the same facts and say the
+same. A restored table is such a fact: it carries the name of the roll-back in its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.core.recovery.intent import Intent, PlannedTable
+
+
+class TableState(StrEnum):
+    """Where a table stands, seen from an intent."""
+
+    NO_MOVEMENT = "no_movement"
+    ROLLED_PAST_EXPECTED = "rolled_past_expected"
+    RESTORED = "restored"
+    OVERTAKEN = "overtaken"  # another write took the place, so this one never landed and never will
+    UNEXPECTED_AT_P1 = "unexpected_at_p1"
+    UNEXPECTED_MULTISTEP = "unexpected_multistep"
+    INCOMPLETE_PHASE_B = "incomplete_phase_b"
+    INVARIANT_VIOLATION = "invariant_violation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tip:
+    """What is seen of a table: its head, the transactions since `expected`, its published pin."""
+
+    head: int
+    uuids: tuple[str | None, ...]  # of the versions expected + 1 to head
+    published: int | None  # None when the branch does not list the table, or another fork of it
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The outcome is published already: only the audit and the file are left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Nothing moved: the write never happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollForward:
+    """Everything landed: publish these versions."""
+
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RollBack:
+    """It cannot be published as a whole: restore these tables to what is published."""
+
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The evidence does not decide; nothing may be touched."""
+
+    states: Mapping[str, TableState]
+
+    @property
+    def reason(self) -> str:
+        """What was seen, in one line."""
+        return ", ".join(f"{key}: {state}" for key, state in sorted(self.states.items()))
+
+
+Verdict = Forget | Discard | RollForward | RollBack | Stop
+
+_FOREIGN = frozenset(
+    {
+        TableState.UNEXPECTED_AT_P1,
+        TableState.UNEXPECTED_MULTISTEP,
+        TableState.INVARIANT_VIOLATION,
+    }
+)
+
+
+def classify(planned: PlannedTable, tip: Tip | None, *, confirms: bool) -> TableState:
+    """Where one table stands. `confirms`: the writer notes the landed versions before it goes on.
+
+    Without a tip nothing is known about the table, which is as bad as a contradiction.
+    """
+    if tip is None or tip.head < planned.expected:
+        return TableState.INVARIANT_VIOLATION
+    if tip.published is not None and tip.published > planned.expected:
+        # Nobody publishes a table that an unpublished write has moved.
+        return TableState.OVERTAKEN if _overtaken(planned, tip) else TableState.INVARIANT_VIOLATION
+    landed = _own_commits(planned, tip)
+    if landed is None:
+        one = tip.head == planned.expected + 1
+        return TableState.UNEXPECTED_AT_P1 if one else TableState.UNEXPECTED_MULTISTEP
+    if landed < len(tip.uuids):
+        return TableState.RESTORED
+    if landed == 0:
+        return TableState.NO_MOVEMENT
+    complete = planned.confirmed == tip.head if confirms else tip.head == planned.planned
+    return TableState.ROLLED_PAST_EXPECTED if complete else TableState.INCOMPLETE_PHASE_B
+
+
+def _overtaken(planned: PlannedTable, tip: Tip) -> bool:
+    """Is the place where the first commit was to land taken by another one?"""
+    ours = (None, *planned.uuids, planned.restore_uuid)
+    return tip.head >= (tip.published or 0) and bool(tip.uuids) and tip.uuids[0] not in ours
+
+
+def _own_commits(planned: PlannedTable, tip: Tip) -> int | None:
+    """How many planned commits have landed; None when anything else is among them.
+
+    The history since `expected` must be the planned commits in their order, as far as they came,
+    and after them nothing or the one that restores the table.
+    """
+    if len(tip.uuids) != tip.head - planned.expected:
+        return None
+    seen = tip.uuids
+    if seen[1:] and seen[-1] == planned.restore_uuid:
+        seen = seen[:-1]
+    return len(seen) if seen == planned.uuids[: len(seen)] else None
+
+
+def decide(
+    intent: Intent,
+    tips: Mapping[str, Tip],
+    *,
+    settled: bool = False,
+    holds: bool = True,
+) -> Verdict:
+    """The verdict on an intent, given a tip for each of its tables.
+
+    Args:
+        intent: The write that stopped.
+        tips: What is seen of its tables; not looked at when `settled`.
+        settled: Whether the commit of the write, or the one that undid it, is visible.
+        holds: Whether everything that the write depends on is still as it was. Once it is not, it
+            never is again, so those who decide later cannot come to another verdict.
+    """
+    if settled:
+        return Forget()
+    states = {
+        item.table_key: classify(item, tips.get(item.table_key), confirms=intent.confirms)
+        for item in intent.tables
+    }
+    seen = set(states.values())
+    if seen & _FOREIGN:
+        return Stop(states)
+    if seen == {TableState.ROLLED_PAST_EXPECTED} and holds:
+        return RollForward({key: tips[key].head for key in states})
+    still = {TableState.NO_MOVEMENT, TableState.OVERTAKEN}
+    moved = tuple(sorted(key for key, state in states.items() if state not in still))
+    if not moved:
+        return Discard()
+    # A write that has moved something is overtaken by nobody who keeps to the rules.
+    return Stop(states) if TableState.OVERTAKEN in seen else RollBack(moved)

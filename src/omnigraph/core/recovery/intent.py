@@ -1,0 +1,291 @@
+"""Intents: what a write notes down before it moves anything, so that recovery can settle it.
+
+One JSON file per operation. The file is written before the first table moves and removed after
+the publish, so an intent that is found belongs to a writer that is at work or has died. It holds
+everything that publishing the write takes, and what the write depends on; and the name of the
+commit that would undo it, so that all who undo it make the same one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.core import records as rows
+from omnigraph.core.layout import INTENTS, intent_path
+from omnigraph.core.records import Record
+from omnigraph.core.recovery.owner import Owner
+from omnigraph.errors import Code, Corrupt, GraphError, JsonValue
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.objects import ObjectStore
+from omnigraph.types import BranchName, CommitId
+
+INTENT_FORMAT = 1
+
+
+class WriterKind(StrEnum):
+    """Who writes. Appended to, never renamed: the names are on disk."""
+
+    MUTATION = "mutation"
+    LOAD = "load"
+    SCHEMA_APPLY = "schema_apply"
+    BRANCH_MERGE = "branch_merge"
+    ENSURE_INDICES = "ensure_indices"
+    OPTIMIZE = "optimize"
+    REPAIR = "repair"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTable:
+    """One table that a write moves: from `expected`, by the transactions `uuids` in their order.
+
+    A writer that confirms fills in `confirmed` when all of them have landed.
+    """
+
+    table_key: str
+    path: str
+    table_branch: str | None
+    expected: int
+    uuids: tuple[str, ...]
+    row_count: int
+    confirmed: int | None = None
+
+    @property
+    def planned(self) -> int:
+        """The version that the table has when everything has landed."""
+        return self.expected + len(self.uuids)
+
+    @property
+    def restore_uuid(self) -> str:
+        """The name of the transaction that takes the table back to `expected`."""
+        return f"{self.uuids[0]}.restore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A write in flight."""
+
+    operation_id: str
+    kind: WriterKind
+    branch: BranchName
+    incarnation: str
+    commit_id: CommitId
+    rollback_commit_id: CommitId  # of the commit that undoes it, should it come to that
+    merged_parent_id: CommitId | None = None
+    actor: str | None = None
+    idempotency_key: str | None = None
+    schema_base: str  # the digest of the schema that the write was judged under
+    schema_digest: str | None = None  # the one that it puts in force; None: no other
+    head: CommitId | None = None  # the caller's condition on the branch
+    judged: Mapping[str, int] = field(default_factory=dict)
+    created_at: int
+    owner: Owner
+    tables: tuple[PlannedTable, ...]
+    records: tuple[Record, ...] = ()  # beyond the new versions of its tables
+    confirms: bool  # the writer confirms the landed versions before it publishes
+    details: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def touches(self, branch: BranchName, table_keys: Iterable[str]) -> bool:
+        """Does this write move one of these tables on this branch?"""
+        wanted = set(table_keys)
+        return self.branch == branch and any(item.table_key in wanted for item in self.tables)
+
+    def rivals(self, other: Intent) -> bool:
+        """Must this write and another one not be in flight together?"""
+        if self.operation_id == other.operation_id or self.branch != other.branch:
+            return False
+        key = self.idempotency_key
+        if key is not None and key == other.idempotency_key:
+            return True
+        return self.touches(other.branch, (item.table_key for item in other.tables))
+
+    def confirm(self, versions: Mapping[str, int]) -> Intent:
+        """The intent with the versions that its tables reached."""
+        tables = tuple(replace(item, confirmed=versions[item.table_key]) for item in self.tables)
+        return replace(self, tables=tables)
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+def encode(intent: Intent) -> bytes:
+    """The file of an intent."""
+    plain = {
+        "format": INTENT_FORMAT,
+        "operation_id": intent.operation_id,
+        "kind": intent.kind.value,
+        "branch": intent.branch,
+        "incarnation": intent.incarnation,
+        "commit_id": intent.commit_id,
+        "rollback_commit_id": intent.rollback_commit_id,
+        "merged_parent_id": intent.merged_parent_id,
+        "actor": intent.actor,
+        "idempotency_key": intent.idempotency_key,
+        "schema_base": intent.schema_base,
+        "schema_digest": intent.schema_digest,
+        "head": intent.head,
+        "judged": dict(intent.judged),
+        "created_at": intent.created_at,
+        "owner": intent.owner.to_json(),
+        "confirms": intent.confirms,
+        "details": dict(intent.details),
+        "records": rows.encode(intent.records).to_pylist(),
+        "tables": [
+            {
+                "table_key": item.table_key,
+                "path": item.path,
+                "table_branch": item.table_branch,
+                "expected_version": item.expected,
+                "post_commit_pin": item.planned,
+                "transaction_uuids": list(item.uuids),
+                "row_count": item.row_count,
+                "confirmed_version": item.confirmed,
+            }
+            for item in intent.tables
+        ],
+    }
+    return json.dumps(plain, indent=1, sort_keys=True).encode()
+
+
+def decode(data: bytes, place: str) -> Intent:
+    """Read an intent; what cannot be read is refused loudly and left where it is."""
+    try:
+        return _decoded(json.loads(data))
+    except (LookupError, TypeError, ValueError, AttributeError, GraphError, pa.ArrowException) as e:
+        text = (
+            f"the intent {place} cannot be read ({e}). Which tables it is about is not known, so "
+            "nothing is written to the graph until the file is gone; reading goes on. Inspect it, "
+            "use a release that can read it, or move it away and check the graph"
+        )
+        raise Corrupt(Code.INTENT_UNREADABLE, text, path=place) from e
+
+
+def _decoded(plain: Mapping[str, Any]) -> Intent:
+    if plain["format"] != INTENT_FORMAT:
+        raise ValueError(f"format {plain['format']!r} is not known to this release")
+    records = pa.Table.from_pylist(plain["records"], schema=rows.ARROW_SCHEMA)
+    return Intent(
+        operation_id=_text(plain["operation_id"]),
+        kind=WriterKind(plain["kind"]),
+        branch=BranchName(plain["branch"]),
+        incarnation=_text(plain["incarnation"]),
+        commit_id=CommitId(plain["commit_id"]),
+        rollback_commit_id=CommitId(plain["rollback_commit_id"]),
+        merged_parent_id=_commit_or_none(plain["merged_parent_id"]),
+        actor=_text_or_none(plain["actor"]),
+        idempotency_key=_text_or_none(plain["idempotency_key"]),
+        schema_base=_text(plain["schema_base"]),
+        schema_digest=_text_or_none(plain["schema_digest"]),
+        head=_commit_or_none(plain["head"]),
+        judged={_text(key): int(version) for key, version in plain["judged"].items()},
+        created_at=int(plain["created_at"]),
+        owner=Owner.from_json(plain["owner"]),
+        confirms=bool(plain["confirms"]),
+        details=dict(plain["details"]),
+        records=tuple(rows.decode(records)),
+        tables=tuple(_planned(item) for item in plain["tables"]),
+    )
+
+
+def _planned(plain: Mapping[str, Any]) -> PlannedTable:
+    confirmed = plain["confirmed_version"]
+    item = PlannedTable(
+        table_key=_text(plain["table_key"]),
+        path=_text(plain["path"]),
+        table_branch=_text_or_none(plain["table_branch"]),
+        expected=int(plain["expected_version"]),
+        uuids=tuple(_text(uuid) for uuid in plain["transaction_uuids"]),
+        row_count=int(plain["row_count"]),
+        confirmed=None if confirmed is None else int(confirmed),
+    )
+    if not item.uuids or item.planned != plain["post_commit_pin"]:
+        raise ValueError(f"the plan for {item.table_key} contradicts itself")
+    return item
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _commit_or_none(value: object) -> CommitId | None:
+    return None if value is None else CommitId(_text(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The intents that are there: those that can be read, oldest first, and the others."""
+
+    intents: tuple[Intent, ...]
+    unreadable: tuple[Corrupt, ...]
+
+    def require_readable(self) -> None:
+        """Refuse to go on when there is an intent that nobody knows the meaning of."""
+        for error in self.unreadable:
+            raise error
+
+
+class IntentLog:
+    """The intents of one graph."""
+
+    __slots__ = ("_objects",)
+
+    def __init__(self, objects: ObjectStore) -> None:
+        """Keep them in this store."""
+        self._objects = objects
+
+    def put(self, intent: Intent) -> None:
+        """Write a new intent; durable on return."""
+        self._objects.put_new(intent_path(intent.operation_id), encode(intent))
+
+    def replace(self, intent: Intent) -> None:
+        """Write an intent again, with more known."""
+        self._objects.put(intent_path(intent.operation_id), encode(intent))
+
+    def remove(self, operation_id: str) -> None:
+        """Forget an intent."""
+        self._objects.delete(intent_path(operation_id))
+
+    def get(self, operation_id: str) -> Intent | None:
+        """One intent, or None when it is gone."""
+        place = intent_path(operation_id)
+        try:
+            return decode(self._objects.get(place), place)
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                return None
+            raise
+
+    def scan(self, *, apart_from: str | None = None) -> Found:
+        """Look at all intents but one. One that vanishes while we look has been settled."""
+        found: list[Intent] = []
+        unreadable: list[Corrupt] = []
+        own = None if apart_from is None else intent_path(apart_from)
+        for info in self._objects.list(INTENTS):
+            if info.path == own or not info.path.endswith(".json"):
+                continue
+            try:
+                found.append(decode(self._objects.get(info.path), info.path))
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+            except Corrupt as error:
+                unreadable.append(error)
+        found.sort(key=lambda item: item.operation_id)
+        return Found(intents=tuple(found), unreadable=tuple(unreadable))
+
+    def pending(self, *, apart_from: str | None = None) -> tuple[Intent, ...]:
+        """All intents but one, oldest first; one that cannot be read is an error."""
+        found = self.scan(apart_from=apart_from)
+        found.require_readable()
+        return found.intents

@@ -1,0 +1,125 @@
+"""Who owns an intent, and whether that owner can still be at work.
+
+A process on this machine is asked for directly: it runs, or it does not. About a process on
+another machine nothing can be known but the time, so an intent carries a lease; while the lease
+runs, and a while longer, its owner is presumed alive. A writer prolongs its lease as it goes and
+moves nothing after it has run out. Whoever gives up without settling releases the lease, so that
+others need not wait for the end of the process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from omnigraph.errors import JsonValue
+
+LEASE_US = 60_000_000
+# Beyond the lease, for clocks that differ and for a call that was sent in time and takes long.
+GRACE_US = 60_000_000
+_RELEASED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A process, told apart from others of the same number by when it started."""
+
+    machine: str
+    process: int
+    started: str
+    lease_until: int  # microseconds since the epoch
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Plain values."""
+        return {
+            "machine": self.machine,
+            "process": self.process,
+            "started": self.started,
+            "lease_until": self.lease_until,
+        }
+
+    @staticmethod
+    def from_json(plain: Mapping[str, object]) -> Owner:
+        """Read plain values back."""
+        return Owner(
+            machine=str(plain["machine"]),
+            process=int(str(plain["process"])),
+            started=str(plain["started"]),
+            lease_until=int(str(plain["lease_until"])),
+        )
+
+    def is_alive(self, now_us: int) -> bool:
+        """Can the owner still be at work?"""
+        if self.lease_until == _RELEASED:
+            return False
+        if self.machine == _machine():
+            return _started(self.process) == self.started
+        return now_us < self.lease_until + GRACE_US
+
+    def may_act(self, now_us: int) -> bool:
+        """May the owner itself still move something?"""
+        return now_us < self.lease_until
+
+    def is_due(self, now_us: int) -> bool:
+        """Is it time to prolong the lease?"""
+        return now_us >= self.lease_until - LEASE_US // 2
+
+    def prolonged(self, now_us: int) -> Owner:
+        """The owner with a fresh lease."""
+        return replace(self, lease_until=now_us + LEASE_US)
+
+    def released(self) -> Owner:
+        """The owner after it has given up."""
+        return replace(self, lease_until=_RELEASED)
+
+    def is_us(self) -> bool:
+        """Is it this process?"""
+        return (self.machine, self.process) == (_machine(), os.getpid())
+
+
+def this_process(now_us: int) -> Owner:
+    """This process, with a fresh lease."""
+    process = os.getpid()
+    return Owner(
+        machine=_machine(),
+        process=process,
+        started=_started(process) or "",
+        lease_until=now_us + LEASE_US,
+    )
+
+
+@cache
+def _machine() -> str:
+    """This machine since it was booted, or this container; process numbers mean nothing beyond."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        numbering = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        boot = numbering = ""
+    return f"{socket.gethostname()}/{boot}/{numbering}"
+
+
+def _started(process: int) -> str | None:
+    """When a process started, in the kernel's own count; None when it does not run."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "?" if _runs(process) and not Path("/proc/self/stat").exists() else None
+    fields = stat.rpartition(")")[2].split()
+    state, started = fields[0], fields[19]
+    return None if state in ("Z", "X") else started
+
+
+def _runs(process: int) -> bool:
+    """Does a process run, on systems without /proc?"""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,393 @@
+"""Settling intents: look, ask `decide`, obey.
+
+`settle` takes one intent to its end. `heal` settles what can be rolled forward and leaves the rest;
+it runs with every write. `sweep` settles everything whose owner is gone; it runs when a graph is
+opened for writing.
+
+Any number of processes may settle the same intent at once, and none needs a lock for it: they see
+the same facts, so they come to the same verdict; the commits they publish have the same ids, so one
+of each is published; a table is restored strictly from the head that was judged, so it is restored
+once. Whoever loses a race looks again and finds the work done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.core import gates
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.layout import intent_path
+from omnigraph.core.parts import Parts
+from omnigraph.core.publish import Change, check
+from omnigraph.core.records import VersionRecord
+from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
+from omnigraph.core.recovery.decide import Discard, Forget, RollBack, RollForward, Stop, Tip, decide
+from omnigraph.core.recovery.intent import Intent, PlannedTable
+from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.errors import (
+    Busy,
+    Code,
+    Conflict,
+    GraphError,
+    NotFound,
+    PreconditionFailed,
+    RecoveryRequired,
+)
+from omnigraph.runtime import telemetry
+from omnigraph.runtime.failpoints import hit
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.tables import Pin
+from omnigraph.types import CommitId
+
+RECOVERY_ACTOR = "omnigraph:recovery"
+LOOKS_MAX = 8
+
+
+class Settled(StrEnum):
+    """What became of an intent."""
+
+    ROLLED_FORWARD = "rolled_forward"
+    ROLLED_BACK = "rolled_back"
+    GONE = "gone"  # somebody else settled it
+    LIVE = "live"  # its owner is at work
+    DEFERRED = "deferred"  # it needs a roll-back, which was not allowed here
+    STUCK = "stuck"  # the evidence does not decide
+
+
+class Authority(StrEnum):
+    """What whoever settles an intent may do."""
+
+    FORWARD = "forward"  # publish what has landed; a roll-back waits for somebody else
+    FULL = "full"
+    OWNER = "owner"  # like FULL, for a writer's own write: undoing nothing is not worth a record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One intent and what became of it."""
+
+    operation_id: str
+    commit_id: CommitId
+    settled: Settled
+    note: str = ""
+
+
+class Recovery:
+    """Settles the intents of one graph."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Work on the graph made of these parts."""
+        self._root = parts.root
+        self._tables = parts.tables
+        self._manifest = parts.manifest
+        self._publisher = parts.publisher
+        self._intents = parts.intents
+        self._live = parts.live
+        self._clock = parts.clock
+        self.audit = Audit(parts.tables)
+
+    def sweep(self) -> tuple[Outcome, ...]:
+        """Settle every intent whose owner is gone, rolling back where that is called for."""
+        return self._settle_all(Authority.FULL)
+
+    def heal(self) -> tuple[Outcome, ...]:
+        """Settle what can be rolled forward; leave what needs a roll-back."""
+        return self._settle_all(Authority.FORWARD)
+
+    def _settle_all(self, authority: Authority) -> tuple[Outcome, ...]:
+        """Settle all that can be settled; only then report what failed."""
+        with storage_errors():
+            found = self._intents.scan()
+            outcomes: list[Outcome] = []
+            failures: list[StorageFailure | GraphError] = []
+            for intent in found.intents:
+                try:
+                    outcomes.append(self.settle_left(intent, authority))
+                except (Busy, Conflict) as busy:
+                    # Others publish without pause; whoever needs its tables will try again.
+                    outcomes.append(_outcome(intent, Settled.DEFERRED, str(busy)))
+                except (StorageFailure, GraphError) as failure:
+                    failures.append(failure)
+            for first in failures:
+                raise first
+            found.require_readable()
+        return tuple(outcomes)
+
+    def settle_left(self, intent: Intent, authority: Authority) -> Outcome:
+        """Settle an intent unless its owner is at work, holding the gates a writer would hold."""
+        if self.is_live(intent):
+            return _outcome(intent, Settled.LIVE)
+        keys = [item.table_key for item in intent.tables]
+        with gates.writing(self._root, intent.branch, keys):
+            return self.settle(intent, authority)
+
+    def is_live(self, intent: Intent) -> bool:
+        """Can the writer of an intent still be at work?"""
+        if intent.owner.is_us():
+            return self._live.holds(intent.operation_id)
+        return intent.owner.is_alive(self._clock.now_us())
+
+    def is_visible(self, intent: Intent) -> bool:
+        """Is the outcome of a write published, so that its intent holds nothing back any more?"""
+        try:
+            self._manifest.snapshot(intent.branch)
+            commits = self._manifest.commits(intent.branch)
+        except NotFound:
+            return False
+        return intent.commit_id in commits or intent.rollback_commit_id in commits
+
+    # -- one intent ------------------------------------------------------------------------------
+
+    def settle(self, intent: Intent, authority: Authority) -> Outcome:
+        """Take the intent of a writer that is not at work to its end."""
+        with telemetry.span("recover", operation=intent.operation_id):
+            for _ in range(LOOKS_MAX):
+                # Whoever finished it has removed it, and must not be recorded as recovered.
+                current = self._intents.get(intent.operation_id)
+                if current is None:
+                    return _outcome(intent, Settled.GONE)
+                try:
+                    return self._settle(current, authority)
+                except StorageFailure as failure:
+                    if failure.kind is not FailureKind.CONFLICT:
+                        raise
+                except (Conflict, NotFound, PreconditionFailed) as refusal:
+                    if refusal.code is Code.HEAD_CONTENTION:
+                        raise
+                telemetry.count("recover.lost_race")
+        text = f"operation {intent.operation_id} is being settled by too many at once"
+        raise Busy(Code.BUSY, text, operation_id=intent.operation_id)
+
+    def _settle(self, intent: Intent, authority: Authority) -> Outcome:
+        """Look once, and obey. A conflict means that the facts have changed under us."""
+        try:
+            snapshot = self._manifest.snapshot(intent.branch)
+        except NotFound:
+            return self._without_branch(intent)
+        if snapshot.incarnation != intent.incarnation:
+            return self._without_branch(intent)
+        commits = self._manifest.commits(intent.branch)
+        undone = intent.rollback_commit_id in commits
+        settled = undone or intent.commit_id in commits
+        tips = {} if settled else self._tips(intent, snapshot)
+        match decide(intent, tips, settled=settled, holds=self._holds(intent, snapshot)):
+            case Forget():
+                kind = RecoveryKind.ROLLED_BACK if undone else RecoveryKind.ROLLED_FORWARD
+                return self._close(intent, kind)
+            case Discard():
+                if authority is Authority.OWNER:
+                    self._intents.remove(intent.operation_id)
+                    return _outcome(intent, Settled.ROLLED_BACK)
+                return self._close(intent, RecoveryKind.ROLLED_BACK)
+            case RollForward(versions):
+                self._publish_forward(intent, versions)
+                return self._close(intent, RecoveryKind.ROLLED_FORWARD)
+            case RollBack(moved):
+                if authority is Authority.FORWARD:
+                    note = "it stopped half-way and has to be rolled back"
+                    return _outcome(intent, Settled.DEFERRED, note)
+                self._roll_back(intent, {key: tips[key] for key in moved}, snapshot)
+                return self._close(intent, RecoveryKind.ROLLED_BACK)
+            case Stop() as stop:
+                return _outcome(intent, Settled.STUCK, stop.reason)
+
+    def _without_branch(self, intent: Intent) -> Outcome:
+        """Its branch is gone, and with it everything that the write could have changed."""
+        return self._close(intent, RecoveryKind.ROLLED_BACK)
+
+    def _holds(self, intent: Intent, snapshot: Snapshot) -> bool:
+        """Could the write be published now, as far as the rest of the graph is concerned?"""
+        key = intent.idempotency_key
+        if key is not None and self._manifest.find_key(intent.branch, key) is not None:
+            return False  # taken by another commit: ours is not visible
+        try:
+            check(forward_change(intent), snapshot)
+        except GraphError:
+            return False
+        return True
+
+    def _tips(self, intent: Intent, snapshot: Snapshot) -> dict[str, Tip]:
+        tips: dict[str, Tip] = {}
+        for item in intent.tables:
+            head = self._head(item)
+            # The plan and one commit that takes it back; whatever is beyond cannot be ours.
+            known = range(item.expected + 1, min(head, item.planned + 1) + 1)
+            uuids = [self._uuid(item, version) for version in known]
+            uuids.extend(None for _ in range(item.planned + 2, head + 1))
+            pin = snapshot.tables.get(item.table_key)
+            published = None
+            if pin is not None and (pin.path, pin.table_branch) == (item.path, item.table_branch):
+                published = pin.version
+            tips[item.table_key] = Tip(head=head, uuids=tuple(uuids), published=published)
+        return tips
+
+    def _head(self, item: PlannedTable) -> int:
+        try:
+            return self._tables.head(item.path, item.table_branch)
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND or item.table_branch is None:
+                raise
+            # The fork was dropped, and with it whatever had landed there.
+            return item.expected
+
+    def _uuid(self, item: PlannedTable, version: int) -> str | None:
+        """Whose commit a version is; None when it cannot be told, for instance any more."""
+        try:
+            return self._tables.transaction_uuid(
+                Pin(path=item.path, version=version, branch=item.table_branch)
+            )
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                return None
+            raise
+
+    def _publish_forward(self, intent: Intent, versions: Mapping[str, int]) -> None:
+        change = forward_change(intent, versions)
+        published = self._publisher.publish(change)
+        if published.commit.id != intent.commit_id:
+            text = f"the key of operation {intent.operation_id} was used by another write"
+            raise Conflict(Code.CONFLICT, text, commit_id=published.commit.id)
+        hit(Fp.RECOVER_PUBLISHED)
+
+    def _roll_back(self, intent: Intent, moved: Mapping[str, Tip], snapshot: Snapshot) -> None:
+        """Restore what moved and publish the restored heads, so that pins and heads agree."""
+        records: list[VersionRecord] = []
+        expected: dict[str, int] = {}
+        for item in intent.tables:
+            pin = snapshot.tables.get(item.table_key)
+            if item.table_key not in moved or not _stands_on_base(pin, item):
+                continue  # untouched, or not what the graph shows: there is nothing to take back
+            head = self._restore(item, moved[item.table_key])
+            expected[item.table_key] = item.expected
+            records.append(
+                VersionRecord(
+                    table_key=item.table_key,
+                    location=item.path,
+                    version=head,
+                    table_branch=item.table_branch,
+                    row_count=snapshot.pin(item.table_key).row_count,
+                )
+            )
+        self._publisher.publish(
+            Change(
+                branch=intent.branch,
+                incarnation=intent.incarnation,
+                commit_id=intent.rollback_commit_id,
+                kind="recovery",
+                actor=RECOVERY_ACTOR,
+                created_at=self._clock.now_us(),
+                expected=expected,
+                records=tuple(records),
+                details={"operation_id": intent.operation_id, "recovered": "rolled_back"},
+            )
+        )
+        hit(Fp.RECOVER_PUBLISHED)
+
+    def _restore(self, item: PlannedTable, tip: Tip) -> int:
+        """Take one table back, from exactly the head that was judged to be ours."""
+        if tip.uuids[-1] == item.restore_uuid:
+            return tip.head
+
+        def restore() -> int:
+            return self._tables.restore(
+                item.path,
+                item.table_branch,
+                to_version=item.expected,
+                expected_head=tip.head,
+                uuid=item.restore_uuid,
+            )
+
+        head = guarded(Fp.RECOVER_RESTORE, restore)
+        hit(Fp.RECOVER_RESTORED)
+        return head
+
+    def _close(self, intent: Intent, kind: RecoveryKind) -> Outcome:
+        """Record the recovery, then forget the intent."""
+        rolled_back = kind is RecoveryKind.ROLLED_BACK
+        outcomes = {
+            item.table_key: {
+                "from_version": item.expected,
+                "to_version": item.expected if rolled_back else item.planned,
+            }
+            for item in intent.tables
+        }
+        self.audit.record(
+            AuditRow(
+                operation_id=intent.operation_id,
+                recovery_kind=kind,
+                writer_kind=intent.kind.value,
+                graph_branch=intent.branch,
+                recovery_for_actor=intent.actor,
+                graph_commit_id=intent.rollback_commit_id if rolled_back else intent.commit_id,
+                table_outcomes=json.dumps(outcomes, sort_keys=True),
+                created_at=self._clock.now_us(),
+            )
+        )
+        hit(Fp.RECOVER_AUDITED)
+        guarded(Fp.RECOVER_FORGET, lambda: self._intents.remove(intent.operation_id))
+        return _outcome(intent, Settled.ROLLED_BACK if rolled_back else Settled.ROLLED_FORWARD)
+
+
+def _stands_on_base(pin: TablePin | None, item: PlannedTable) -> bool:
+    """Does the graph still show the table as the write found it, if need be on another fork?"""
+    return pin is not None and (pin.path, pin.version) == (item.path, item.expected)
+
+
+def forward_change(intent: Intent, versions: Mapping[str, int] | None = None) -> Change:
+    """The publish that an intent planned: its own commit id, actor and key, its own conditions."""
+    landed = versions or {item.table_key: item.planned for item in intent.tables}
+    return Change(
+        branch=intent.branch,
+        incarnation=intent.incarnation,
+        commit_id=intent.commit_id,
+        kind=intent.kind.value,
+        actor=intent.actor,
+        created_at=intent.created_at,
+        merged_parent_id=intent.merged_parent_id,
+        idempotency_key=intent.idempotency_key,
+        schema_base=intent.schema_base,
+        schema_digest=intent.schema_digest,
+        head=intent.head,
+        expected={item.table_key: item.expected for item in intent.tables},
+        judged=intent.judged,
+        records=(
+            *(
+                VersionRecord(
+                    table_key=item.table_key,
+                    location=item.path,
+                    version=landed[item.table_key],
+                    table_branch=item.table_branch,
+                    row_count=item.row_count,
+                )
+                for item in intent.tables
+            ),
+            *intent.records,
+        ),
+        details=intent.details,
+    )
+
+
+def unsettled(outcome: Outcome) -> RecoveryRequired:
+    """The error of a write that is blocked by an intent."""
+    text = f"operation {outcome.operation_id} is unsettled: {outcome.note}; "
+    if outcome.settled is Settled.STUCK:
+        text += (
+            "something else has moved these tables, so nothing was touched. Compare them with "
+            f"{intent_path(outcome.operation_id)}, remove that file once they are as they should "
+            "be, then run `omnigraph recover`"
+        )
+    else:
+        text += "open the graph for writing, or run `omnigraph recover`"
+    return RecoveryRequired(
+        Code.RECOVERY_REQUIRED, text, operation_id=outcome.operation_id, effect="none"
+    )
+
+
+def _outcome(intent: Intent, settled: Settled, note: str = "") -> Outcome:
+    return Outcome(
+        operation_id=intent.operation_id, commit_id=intent.commit_id, settled=settled, note=note
+    )

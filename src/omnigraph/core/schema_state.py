@@ -1,0 +1,89 @@
+"""The accepted schema of a graph: immutable files named by their digest, and readable copies.
+
+Which schema is in force is part of the branch's head, so it changes in the same write as the data.
+The catalog itself lies in a file named by its digest, written before it is referred to and never
+changed. `_schema.pg` and its companions are copies for people and older tools.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from omnigraph.core.layout import SCHEMA_IR, SCHEMA_STATE, SCHEMA_TEXT, schema_path
+from omnigraph.errors import Code, Corrupt
+from omnigraph.lang.catalog import canonical
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.objects import ObjectStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedSchema:
+    """A catalog, the text it was compiled from, and the digest that names it."""
+
+    catalog: Catalog
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """The digest of the canonical catalog."""
+        return canonical.digest(self.catalog)
+
+
+class SchemaFiles:
+    """The schema files of one graph."""
+
+    __slots__ = ("_cache", "_objects")
+
+    def __init__(self, objects: ObjectStore) -> None:
+        """Keep them in this store."""
+        self._objects = objects
+        self._cache: dict[str, AcceptedSchema] = {}
+
+    def keep(self, schema: AcceptedSchema) -> str:
+        """Store a schema under its digest; storing it again changes nothing."""
+        plain = {"catalog": canonical.dumps(schema.catalog), "text": schema.text}
+        data = json.dumps(plain, sort_keys=True).encode()
+        try:
+            self._objects.put_new(schema_path(schema.digest), data)
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.EXISTS:
+                raise
+        self._cache[schema.digest] = schema
+        return schema.digest
+
+    def load(self, digest: str) -> AcceptedSchema:
+        """The schema of a digest."""
+        known = self._cache.get(digest)
+        if known is not None:
+            return known
+        place = schema_path(digest)
+        try:
+            plain = json.loads(self._objects.get(place))
+            schema = AcceptedSchema(
+                catalog=canonical.loads(plain["catalog"]), text=str(plain["text"])
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Corrupt(Code.CORRUPT, f"the schema {place} cannot be read", path=place) from error
+        if schema.digest != digest:
+            text = f"the schema {place} is not the one that its name says"
+            raise Corrupt(Code.CORRUPT, text, path=place)
+        self._cache[digest] = schema
+        return schema
+
+    def write_copies(self, schema: AcceptedSchema) -> None:
+        """Bring the readable copies up to date."""
+        text = schema.text.encode()
+        ir = canonical.dumps(schema.catalog).encode()
+        state = {
+            "format": 1,
+            "digest": schema.digest,
+            "shape_digest": canonical.shape_digest(schema.catalog),
+            "source_sha256": hashlib.sha256(text).hexdigest(),
+            "ir_sha256": hashlib.sha256(ir).hexdigest(),
+        }
+        self._objects.put(SCHEMA_TEXT, text)
+        self._objects.put(SCHEMA_IR, ir)
+        self._objects.put(SCHEMA_STATE, json.dumps(state, indent=1, sort_keys=True).encode())

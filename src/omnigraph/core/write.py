@@ -1,0 +1,429 @@
+"""The one write path: Prepared, Armed, Landed, Published.
+
+Every writer makes a `Prepared` and leaves through `WritePath.commit`. Up to `arm` nothing has
+moved; `land` moves tables one by one, each strictly from the version that the write was made for;
+`publish` makes all of it visible at once. A write that is refused after `arm` is undone on the
+spot; any other failure is reported with the operation id by which recovery will settle it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from omnigraph.core import gates
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.parts import Parts
+from omnigraph.core.publish import Change, Published, check, version_mismatch
+from omnigraph.core.records import Record
+from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
+from omnigraph.core.recovery.owner import this_process
+from omnigraph.core.recovery.sweep import Authority, Recovery, Settled, forward_change, unsettled
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.storage_errors import public, storage_errors
+from omnigraph.errors import Busy, Code, Conflict, GraphError, JsonValue, RecoveryRequired
+from omnigraph.runtime import telemetry
+from omnigraph.runtime.failpoints import hit
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.tables import Staged
+from omnigraph.types import CommitId
+
+ARM_ATTEMPTS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWrite:
+    """Staged changes of one table, to be landed in this order. Usually there is one."""
+
+    table_key: str
+    staged: tuple[Staged, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Everything that a write needs. No table has moved."""
+
+    base: Snapshot
+    kind: WriterKind
+    tables: tuple[TableWrite, ...]
+    actor: str | None = None
+    idempotency_key: str | None = None
+    head: CommitId | None = None  # the caller's condition on the branch
+    judged: Mapping[str, int] = field(default_factory=dict)
+    merged_parent_id: CommitId | None = None
+    schema_digest: str | None = None
+    records: tuple[Record, ...] = ()
+    details: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def confirms(self) -> bool:
+        """A merge may land several commits per table, which look alike until confirmed."""
+        several = any(len(item.staged) > 1 for item in self.tables)
+        return several or self.kind is WriterKind.BRANCH_MERGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Armed:
+    """The intent is durable. From here on a crash is settled by recovery."""
+
+    prepared: Prepared
+    intent: Intent
+    bystanders: tuple[Intent, ...] = ()  # what others have in flight, or left behind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """Every table has moved, and nobody can see it yet."""
+
+    armed: Armed
+    versions: Mapping[str, int]
+
+
+class WritePath:
+    """The door through which every change of one graph leaves."""
+
+    def __init__(self, parts: Parts, recovery: Recovery) -> None:
+        """Work on the graph made of these parts."""
+        self._root = parts.root
+        self._tables = parts.tables
+        self._manifest = parts.manifest
+        self._publisher = parts.publisher
+        self._intents = parts.intents
+        self._live = parts.live
+        self._clock = parts.clock
+        self._ids = parts.ids
+        self._recovery = recovery
+
+    def commit(self, prepared: Prepared) -> Published:
+        """Take a prepared write through all phases."""
+        hit(Fp.STAGED)
+        operation_id = self._ids.new()
+        keys = [item.table_key for item in prepared.tables]
+        with telemetry.operation(operation_id), telemetry.span("commit", kind=prepared.kind.value):
+            with (
+                gates.writing(self._root, prepared.base.branch, keys),
+                self._live.working(operation_id),
+            ):
+                with storage_errors():
+                    armed = self._ready(prepared, operation_id)
+                published = armed if isinstance(armed, Published) else self._carry_out(armed)
+            if isinstance(armed, Armed):
+                # Without our gates: theirs could stand before ours in the order.
+                self._heal(armed.bystanders)
+            return published
+
+    def _ready(self, prepared: Prepared, operation_id: str) -> Armed | Published:
+        """Arm the write, unless it is done already or needs no arming."""
+        if not prepared.tables:
+            self._settle_same_key(prepared)
+            # A change that moves no table needs no intent: one write does it all.
+            return self._publisher.publish(self._bare_change(prepared))
+        if prepared.idempotency_key is not None:
+            done = self._replay(prepared, self._manifest.snapshot(prepared.base.branch))
+            if done is not None:
+                return done
+        return self.arm(prepared, operation_id)
+
+    def _carry_out(self, armed: Armed) -> Published:
+        """Land and publish. Whatever happens here, the intent tells recovery about it."""
+        intent = armed.intent
+        try:
+            hit(Fp.ARMED)
+            published = self.publish(self.land(armed))
+            if published.commit.id != intent.commit_id:
+                # Another write with the same key came first: take ours back.
+                return self._undo(intent) or published
+        except RecoveryRequired as error:
+            raise self._unknown(intent) from error
+        except GraphError:
+            # Refused for a reason, so certainly not published.
+            forward = self._undo(intent)
+            if forward is None:
+                raise
+            return forward
+        except Exception as error:
+            raise self._unknown(intent) from error
+        except BaseException:
+            self._release(intent)
+            raise
+        self._forget(intent)
+        return published
+
+    def _replay(self, prepared: Prepared, snapshot: Snapshot) -> Published | None:
+        """The commit of an earlier call with the same key."""
+        if prepared.idempotency_key is None:
+            return None
+        commits = self._manifest.commits(prepared.base.branch)
+        known = commits.find_key(prepared.idempotency_key)
+        if known is None:
+            return None
+        version = commits.manifest_version(known.id) or snapshot.manifest_version
+        return Published(commit=known, manifest_version=version, replayed=True)
+
+    def _settle_same_key(self, prepared: Prepared) -> None:
+        """An earlier call with the same key may have stopped half-way: its outcome counts."""
+        if prepared.idempotency_key is None:
+            return
+        for other in self._intents.pending():
+            same = other.idempotency_key == prepared.idempotency_key
+            if same and other.branch == prepared.base.branch:
+                self._make_way(other)
+
+    def _bare_change(self, prepared: Prepared) -> Change:
+        return Change(
+            branch=prepared.base.branch,
+            incarnation=prepared.base.incarnation,
+            commit_id=CommitId(self._ids.new()),
+            kind=prepared.kind.value,
+            actor=prepared.actor,
+            created_at=self._clock.now_us(),
+            merged_parent_id=prepared.merged_parent_id,
+            idempotency_key=prepared.idempotency_key,
+            schema_base=prepared.base.schema_digest,
+            schema_digest=prepared.schema_digest,
+            head=prepared.head,
+            judged=prepared.judged,
+            records=prepared.records,
+            details=prepared.details,
+        )
+
+    # -- arm -------------------------------------------------------------------------------------
+
+    def arm(self, prepared: Prepared, operation_id: str) -> Armed | Published:
+        """Write the intent, alone among the writers of its tables.
+
+        Returns the earlier commit when the write turns out to be done already.
+        """
+        intent = self._intent(prepared, operation_id)
+        for _ in range(ARM_ATTEMPTS_MAX):
+            # Looking after writing: of two writers that do both, at least one sees the other.
+            try:
+                self._put(intent)
+                bystanders, rivals = self._others(intent)
+                done = None if rivals else self._admit(prepared, intent)
+                if not rivals and done is None:
+                    return Armed(prepared=prepared, intent=intent, bystanders=bystanders)
+                self._intents.remove(operation_id)
+            except BaseException:
+                self._withdraw(intent)
+                raise
+            if done is not None:
+                return done
+            for rival in rivals:
+                self._make_way(rival)
+        text = "other writers hold the same tables"
+        tables = sorted(item.table_key for item in intent.tables)
+        raise Busy(Code.BUSY, text, tables=tables)
+
+    def _admit(self, prepared: Prepared, intent: Intent) -> Published | None:
+        """Check what the write depends on. Nobody else moves its tables now, so that stays."""
+        snapshot = self._manifest.snapshot(intent.branch)
+        done = self._replay(prepared, snapshot)
+        if done is None:
+            check(forward_change(intent), snapshot)
+        return done
+
+    def _put(self, intent: Intent) -> None:
+        try:
+            guarded(Fp.ARM, lambda: self._intents.put(intent))
+        except StorageFailure as failure:
+            unclear = failure.kind is FailureKind.UNKNOWN
+            if not unclear or self._intents.get(intent.operation_id) is None:
+                raise
+
+    def _withdraw(self, intent: Intent) -> None:
+        """Nothing has moved, so the intent may go; if it stays, recovery finds nothing to do."""
+        try:
+            self._intents.remove(intent.operation_id)
+        except StorageFailure:
+            telemetry.count("write.intent_left")
+            self._release(intent)
+
+    def _others(self, intent: Intent) -> tuple[tuple[Intent, ...], tuple[Intent, ...]]:
+        """The other intents: those that have nothing to do with this one, and its rivals."""
+        bystanders: list[Intent] = []
+        rivals: list[Intent] = []
+        for other in self._intents.pending(apart_from=intent.operation_id):
+            if not intent.rivals(other):
+                bystanders.append(other)
+            elif not (self._recovery.is_live(other) and self._recovery.is_visible(other)):
+                # A live writer that has published holds nothing any more: it only has to forget.
+                rivals.append(other)
+        return tuple(bystanders), tuple(rivals)
+
+    def _make_way(self, rival: Intent) -> None:
+        """Settle the intent of a dead writer; give way to a live one."""
+        if self._recovery.is_live(rival):
+            if self._intents.get(rival.operation_id) is None:
+                return  # it has just finished
+            text = f"operation {rival.operation_id} is writing the same tables"
+            raise Conflict(
+                Code.WRITER_ACTIVE,
+                text,
+                operation_id=rival.operation_id,
+                conflicts=[{"table_key": item.table_key} for item in rival.tables],
+            )
+        # Nobody but us can be at work on what we left ourselves.
+        authority = Authority.FULL if rival.owner.is_us() else Authority.FORWARD
+        outcome = self._recovery.settle(rival, authority)
+        if outcome.settled in (Settled.DEFERRED, Settled.STUCK):
+            raise unsettled(outcome)
+
+    def _heal(self, bystanders: Iterable[Intent]) -> None:
+        """Roll forward what others left behind; our write does not depend on it."""
+        for other in bystanders:
+            try:
+                self._recovery.settle_left(other, Authority.FORWARD)
+            except (StorageFailure, GraphError) as failure:
+                telemetry.count("write.heal_failed")
+                telemetry.logger.warning(
+                    "operation %s could not be settled: %s", other.operation_id, failure
+                )
+
+    def _intent(self, prepared: Prepared, operation_id: str) -> Intent:
+        now = self._clock.now_us()
+        base = prepared.base
+        return Intent(
+            operation_id=operation_id,
+            kind=prepared.kind,
+            branch=base.branch,
+            incarnation=base.incarnation,
+            commit_id=CommitId(self._ids.new()),
+            rollback_commit_id=CommitId(self._ids.new()),
+            merged_parent_id=prepared.merged_parent_id,
+            actor=prepared.actor,
+            idempotency_key=prepared.idempotency_key,
+            schema_base=base.schema_digest,
+            schema_digest=prepared.schema_digest,
+            head=prepared.head,
+            judged=prepared.judged,
+            created_at=now,
+            owner=this_process(now),
+            tables=tuple(_planned(item) for item in prepared.tables),
+            records=prepared.records,
+            confirms=prepared.confirms,
+            details=prepared.details,
+        )
+
+    # -- land ------------------------------------------------------------------------------------
+
+    def land(self, armed: Armed) -> Landed:
+        """Move every table, each strictly from the version that the write saw."""
+        versions: dict[str, int] = {}
+        for item in sorted(armed.prepared.tables, key=lambda each: each.table_key):
+            for staged in item.staged:
+                armed = self._keep_lease(armed)
+                versions[item.table_key] = self._land_one(item, staged)
+                hit(Fp.LANDED_ONE)
+        hit(Fp.LANDED)
+        if armed.intent.confirms:
+            armed = replace(armed, intent=armed.intent.confirm(versions))
+            guarded(Fp.CONFIRM, lambda: self._intents.replace(armed.intent))
+            hit(Fp.CONFIRMED)
+        return Landed(armed=armed, versions=versions)
+
+    def _land_one(self, item: TableWrite, staged: Staged) -> int:
+        try:
+            return guarded(Fp.LAND, lambda: self._tables.land(staged))
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.INVALID:
+                raise public(failure) from failure
+            if not failure.effect_free:
+                raise
+            actual = self._head_or_none(staged)
+            raise version_mismatch(item.table_key, staged.expected, actual) from failure
+
+    def _head_or_none(self, staged: Staged) -> int | None:
+        try:
+            return self._tables.head(staged.path, staged.branch)
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                return None
+            raise
+
+    def _keep_lease(self, armed: Armed) -> Armed:
+        """Prolong the lease in time; once it has run out, others may settle what we hold."""
+        now, owner = self._clock.now_us(), armed.intent.owner
+        if not owner.may_act(now):
+            text = f"the lease of operation {armed.intent.operation_id} has run out"
+            raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text)
+        if not owner.is_due(now):
+            return armed
+        armed = replace(armed, intent=replace(armed.intent, owner=owner.prolonged(now)))
+        self._intents.replace(armed.intent)
+        return armed
+
+    # -- publish ---------------------------------------------------------------------------------
+
+    def publish(self, landed: Landed) -> Published:
+        """Make everything visible at once."""
+        armed = self._keep_lease(landed.armed)
+        published = self._publisher.publish(forward_change(armed.intent, landed.versions))
+        hit(Fp.PUBLISHED)
+        return published
+
+    # -- when it goes wrong ----------------------------------------------------------------------
+
+    def _undo(self, intent: Intent) -> Published | None:
+        """Settle our own intent right away; None when the write is undone.
+
+        A write that landed as a whole and lost nothing but the race for the head goes forward.
+        """
+        try:
+            outcome = self._recovery.settle(intent, Authority.OWNER)
+            if outcome.settled is Settled.ROLLED_BACK:
+                return None
+            if outcome.settled is Settled.ROLLED_FORWARD:
+                return self._publisher.publish(forward_change(intent))  # finds it published
+        except (StorageFailure, GraphError) as error:
+            raise self._unknown(intent) from error
+        raise self._unknown(intent)
+
+    def _unknown(self, intent: Intent) -> RecoveryRequired:
+        self._release(intent)
+        text = (
+            f"the outcome of operation {intent.operation_id} is not known yet; it is settled by "
+            "the next write to the same tables or the next opening of the graph"
+        )
+        return RecoveryRequired(
+            Code.OUTCOME_UNKNOWN,
+            text,
+            operation_id=intent.operation_id,
+            commit_id=intent.commit_id,
+            idempotency_key=intent.idempotency_key,
+        )
+
+    def _release(self, intent: Intent) -> None:
+        """Let others settle the intent although this process lives on; it may not come to that."""
+        try:
+            # What is stored may know more than we do: a confirmation whose reply was lost.
+            stored = self._intents.get(intent.operation_id)
+            if stored is not None:
+                self._intents.replace(replace(stored, owner=stored.owner.released()))
+        except (StorageFailure, GraphError):
+            telemetry.count("write.lease_kept")
+
+    def _forget(self, intent: Intent) -> None:
+        """Remove the intent; if that fails the write is durable all the same."""
+        try:
+            guarded(Fp.FORGET, lambda: self._intents.remove(intent.operation_id))
+        except StorageFailure as failure:
+            telemetry.count("write.intent_left")
+            telemetry.logger.warning(
+                "the intent of the published operation %s could not be removed: %s",
+                intent.operation_id,
+                failure,
+            )
+            self._release(intent)
+
+
+def _planned(item: TableWrite) -> PlannedTable:
+    first, last = item.staged[0], item.staged[-1]
+    return PlannedTable(
+        table_key=item.table_key,
+        path=first.path,
+        table_branch=first.branch,
+        expected=first.expected,
+        uuids=tuple(staged.uuid for staged in item.staged),
+        row_count=last.rows_after,
+    )

@@ -1,0 +1,1 @@
+"""Storage: objects, and tables kept by Lance. Knows Arrow, not graphs."""

@@ -1,0 +1,175 @@
+"""The one failure that leaves this layer, and the doors through which foreign errors become it.
+
+Only here is an error of Lance or obstore inspected, by evidence: its type first, then its text.
+Without evidence the outcome is unknown, and the caller must treat it so. Guard tests pin the texts,
+because a new release may word them differently.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Final
+
+from omnigraph.runtime.failpoints import InjectedFault
+
+__all__ = ["FailureKind", "StorageFailure", "lance_errors", "object_errors"]
+
+
+class FailureKind(StrEnum):
+    """What is known about a failed storage call."""
+
+    NOT_FOUND = "not_found"
+    EXISTS = "exists"
+    CONFLICT = "conflict"
+    INVALID = "invalid"
+    UNAVAILABLE = "unavailable"
+    UNKNOWN = "unknown"
+
+
+# Arrow reports trouble of a stream that it reads as an invalid argument, with this in front.
+_EXTERNAL: Final = "External error"
+_EFFECT_FREE: Final = frozenset(
+    {FailureKind.NOT_FOUND, FailureKind.EXISTS, FailureKind.CONFLICT, FailureKind.INVALID}
+)
+
+
+class StorageFailure(Exception):
+    """A storage call that failed. Internal: ``core`` turns it into a public error.
+
+    Attributes:
+        kind: What is known about the failure.
+        verb: The call, such as ``table.commit``.
+        place: The path it was about, relative to the root.
+    """
+
+    def __init__(self, kind: FailureKind, verb: str, place: str, text: str) -> None:
+        # All four travel as positional arguments, so the exception pickles as it is.
+        super().__init__(kind, verb, place, text)
+        self.kind = kind
+        self.verb = verb
+        self.place = place
+        self.text = text
+
+    @property
+    def effect_free(self) -> bool:
+        """Whether there is evidence that nothing moved."""
+        return self.kind in _EFFECT_FREE
+
+    def __str__(self) -> str:
+        return f"{self.verb} of {self.place!r}: {self.kind.value}: {self.text}"
+
+
+# Text of an error, in lower case, and what it proves. The first match counts, so the narrow
+# phrases stand before the wide ones.
+_TEXTS: Final[tuple[tuple[str, FailureKind], ...]] = (
+    ("too many concurrent writers", FailureKind.CONFLICT),
+    ("commit conflict", FailureKind.CONFLICT),
+    ("incompatible transaction", FailureKind.CONFLICT),
+    ("ref conflict", FailureKind.CONFLICT),
+    # A fork whose folder somebody else has begun to fill; Lance says it in this odd way.
+    ("clone operation should not enter", FailureKind.CONFLICT),
+    ("dataset already exists", FailureKind.EXISTS),
+    ("branch already exists", FailureKind.EXISTS),
+    ("commit result", FailureKind.UNKNOWN),
+    # Before the phrases about the network: this text names a path, and a path may say anything.
+    ("was not found", FailureKind.NOT_FOUND),
+    ("error sending request", FailureKind.UNAVAILABLE),
+    ("connection refused", FailureKind.UNAVAILABLE),
+    ("timed out", FailureKind.UNAVAILABLE),
+    ("service unavailable", FailureKind.UNAVAILABLE),
+    ("slowdown", FailureKind.UNAVAILABLE),
+    ("no space left on device", FailureKind.UNAVAILABLE),
+    ("too many open files", FailureKind.UNAVAILABLE),
+    ("not found", FailureKind.NOT_FOUND),
+    ("ref not found", FailureKind.NOT_FOUND),
+    ("no such file", FailureKind.NOT_FOUND),
+    ("nosuchkey", FailureKind.NOT_FOUND),
+    ("invalid user input", FailureKind.INVALID),
+    ("append with different schema", FailureKind.INVALID),
+    ("schema mismatch", FailureKind.INVALID),
+    ("schema error", FailureKind.INVALID),
+    ("schema contains", FailureKind.INVALID),
+    ("ambiguous merge", FailureKind.INVALID),
+    ("found matching row", FailureKind.CONFLICT),
+)
+
+
+@contextmanager
+def lance_errors(verb: str, place: str) -> Iterator[None]:
+    """Translate what Lance raises."""
+    try:
+        yield
+    except (StorageFailure, GeneratorExit, KeyboardInterrupt, SystemExit):
+        raise
+    except Exception as error:
+        raise StorageFailure(_lance_kind(error), verb, place, _text(error)) from error
+
+
+def _lance_kind(error: Exception) -> FailureKind:
+    if isinstance(error, InjectedFault):
+        return FailureKind.UNAVAILABLE
+    if type(error).__name__ == "CommitConflictError":
+        return FailureKind.CONFLICT
+    if isinstance(error, FileNotFoundError):
+        return FailureKind.NOT_FOUND
+    if isinstance(error, OSError | ValueError | RuntimeError):
+        found = _by_text(error)
+        if found is None and isinstance(error, ValueError) and _EXTERNAL not in str(error):
+            # Covers pyarrow's ArrowInvalid too: the arguments were refused, nothing was sent.
+            return FailureKind.INVALID
+        return found or FailureKind.UNKNOWN
+    if isinstance(error, TypeError | KeyError | NotImplementedError):
+        return FailureKind.INVALID
+    return FailureKind.UNKNOWN
+
+
+@contextmanager
+def object_errors(verb: str, place: str) -> Iterator[None]:
+    """Translate what obstore and the operating system raise."""
+    try:
+        yield
+    except StorageFailure:
+        raise
+    except Exception as error:
+        raise StorageFailure(_object_kind(error), verb, place, _text(error)) from error
+
+
+# By name: importing obstore is left to the module that talks to it.
+_OBJECT_KINDS: Final = {
+    "FileNotFoundError": FailureKind.NOT_FOUND,
+    "NotFoundError": FailureKind.NOT_FOUND,
+    "AlreadyExistsError": FailureKind.EXISTS,
+    "FileExistsError": FailureKind.EXISTS,
+    "PreconditionError": FailureKind.CONFLICT,
+    "InvalidPathError": FailureKind.INVALID,
+    "NotSupportedError": FailureKind.INVALID,
+    "UnknownConfigurationKeyError": FailureKind.INVALID,
+    "NotADirectoryError": FailureKind.INVALID,
+    "IsADirectoryError": FailureKind.INVALID,
+    "ValueError": FailureKind.INVALID,
+    # Refused before anything is done, and the same request may pass later.
+    "PermissionDeniedError": FailureKind.UNAVAILABLE,
+    "PermissionError": FailureKind.UNAVAILABLE,
+    "UnauthenticatedError": FailureKind.UNAVAILABLE,
+}
+
+
+def _object_kind(error: Exception) -> FailureKind:
+    if isinstance(error, InjectedFault):
+        return FailureKind.UNAVAILABLE
+    if found := _OBJECT_KINDS.get(type(error).__name__):
+        return found
+    found = _by_text(error)
+    # A text that mentions a missing thing is no proof here: obstore has a type for that.
+    return found if found is FailureKind.UNAVAILABLE else FailureKind.UNKNOWN
+
+
+def _by_text(error: Exception) -> FailureKind | None:
+    text = str(error).lower()
+    return next((kind for phrase, kind in _TEXTS if phrase in text), None)
+
+
+def _text(error: Exception) -> str:
+    # Lance appends the place in its own source; the first line says what happened.
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

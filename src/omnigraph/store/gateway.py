@@ -1,0 +1,162 @@
+"""The door to Lance: opening, writing and committing, with the settings that keep it honest.
+
+Every commit here has ``max_retries=0`` and no ``commit_lock``; nothing else in the package commits.
+Lance's objects are ``Any`` on purpose: its types are partial, and they never leave the layer.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import lance
+import pyarrow as pa
+from lance import debug as lance_debug
+from lance.fragment import write_fragments
+from lance.lance import _Session
+
+from omnigraph.store.blobs import marked, stored
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.root import Root
+from omnigraph.store.strict import ExactVersion
+
+__all__ = [
+    "Commit",
+    "Dataset",
+    "Fragment",
+    "Gateway",
+    "Transaction",
+    "read_commit",
+    "transaction",
+    "transaction_uuid",
+    "tree_path",
+]
+
+Dataset: TypeAlias = Any
+Fragment: TypeAlias = Any
+Transaction: TypeAlias = Any
+
+STORAGE_VERSION: Final = "2.2"
+_COMMIT: Final = re.compile(r'read_version: (\d+),\s*uuid: "([^"]*)"')
+
+
+def tree_path(path: str, branch: str | None) -> str:
+    """Return the folder that holds a fork of a table; the table's own folder for its trunk."""
+    return path if branch is None else f"{path}/tree/{branch}"
+
+
+class Gateway:
+    """Lance below one root, with one shared session. Thread-safe: handles are never mutated."""
+
+    def __init__(self, root: Root, *, index_cache_bytes: int, metadata_cache_bytes: int) -> None:
+        self._root = root
+        self._options: dict[str, str] | None = dict(root.storage_options) or None
+        self._session = _Session(
+            index_cache_size_bytes=index_cache_bytes,
+            metadata_cache_size_bytes=metadata_cache_bytes,
+        )
+        self._anchor: Dataset | None = None
+
+    def open(self, path: str, version: int | None, branch: str | None = None) -> Dataset:
+        """Open a version, or the newest one. A fork is opened as the table in its own folder."""
+        place = tree_path(path, branch)
+        dataset = lance.dataset(
+            self._root.join(place),
+            version=version,
+            storage_options=self._options,
+            session=self._session,
+        )
+        # The session forgets its connections with the last handle; making them anew takes longer
+        # than any call. So one handle, of whatever table, is always kept.
+        self._anchor = dataset
+        return dataset
+
+    def write_new(self, path: str, rows: pa.Table) -> Transaction:
+        """Write the first rows of a table that is to be created."""
+        return write_fragments(
+            stored(rows, marked(rows.schema)),
+            self._root.join(path),
+            mode="create",
+            return_transaction=True,
+            enable_stable_row_ids=True,
+            data_storage_version=STORAGE_VERSION,
+            storage_options=self._options,
+        )
+
+    def write_rows(self, dataset: Dataset, rows: Any) -> list[Fragment]:
+        """Write rows into new fragments of a table. Nothing refers to them yet."""
+        return list(write_fragments(stored(rows, marked(dataset.schema)), dataset, mode="append"))
+
+    def write_replacement(self, dataset: Dataset, rows: Any) -> Transaction:
+        """Write rows that are to replace everything, with a schema of their own."""
+        return write_fragments(
+            stored(rows, marked(rows.schema)),
+            dataset,
+            mode="overwrite",
+            return_transaction=True,
+            enable_stable_row_ids=True,
+            data_storage_version=STORAGE_VERSION,
+        )
+
+    def create(self, path: str, transaction: Transaction) -> Dataset:
+        """Commit the first version; with retries a stale create would overwrite the winner."""
+        return lance.LanceDataset.commit(
+            self._root.join(path),
+            transaction,
+            max_retries=0,
+            enable_stable_row_ids=True,
+            storage_options=self._options,
+        )
+
+    def commit(self, base: Dataset, transaction: Transaction, exact: ExactVersion) -> Dataset:
+        """Commit on top of a handle, as exactly the version that was announced."""
+        commit: Any = lance.LanceDataset.commit
+        return commit(
+            base,
+            transaction,
+            max_retries=0,
+            namespace_client=exact,
+            table_id=["table"],
+            namespace_client_managed_versioning=True,
+        )
+
+
+def transaction(
+    *, expected: int, operation: Any, uuid: str, properties: Mapping[str, str] | None = None
+) -> Transaction:
+    """Name an operation, so that it can be found again in the history."""
+    return lance.Transaction(
+        read_version=expected,
+        operation=operation,
+        uuid=uuid,
+        transaction_properties=dict(properties or {}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The part of a committed transaction that names it."""
+
+    uuid: str
+    read_version: int
+
+
+def read_commit(dataset: Dataset, place: str) -> Commit | None:
+    """Return who made the version of this handle."""
+
+    def read() -> Commit | None:
+        try:
+            found = dataset.read_transaction(dataset.version)
+        except TypeError:
+            # pylance cannot rebuild the compaction of an indexed table; its text can be read.
+            match = _COMMIT.search("".join(map(str, lance_debug.list_transactions(dataset, 1))))
+            return Commit(match[2], int(match[1])) if match else None
+        return None if found is None else Commit(str(found.uuid), int(found.read_version))
+
+    return storage_call(StorageCall.TABLE_TRANSACTION, place, read)
+
+
+def transaction_uuid(dataset: Dataset, place: str) -> str | None:
+    """Return the identity of the commit that made the version of this handle."""
+    commit = read_commit(dataset, place)
+    return None if commit is None else commit.uuid

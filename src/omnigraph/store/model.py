@@ -1,0 +1,163 @@
+"""The values that go in and out of the table gateway. Frozen, plain, picklable."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+__all__ = [
+    "Btree",
+    "Compaction",
+    "ForkInfo",
+    "FragmentReceipt",
+    "Fts",
+    "IndexInfo",
+    "IndexKind",
+    "IndexWish",
+    "Metric",
+    "Pin",
+    "Staged",
+    "StagedKind",
+    "Vector",
+    "VersionInfo",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One readable version of a table. ``branch`` is a fork of the table, None its trunk."""
+
+    path: str
+    version: int
+    branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionInfo:
+    """A committed version and when it was committed, in microseconds since the epoch."""
+
+    version: int
+    timestamp_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForkInfo:
+    """Where a fork left its parent. ``identifier`` differs between two forks of one name."""
+
+    parent_branch: str | None
+    parent_version: int
+    identifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction did. ``version`` is the head that it made."""
+
+    version: int
+    fragments_removed: int
+    fragments_added: int
+
+
+class StagedKind(StrEnum):
+    """How a staged change replaces what is there."""
+
+    UPDATE = "update"
+    OVERWRITE = "overwrite"
+    INDEX = "index"
+    REWRITE = "rewrite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """A change that is written and invisible until it lands.
+
+    Attributes:
+        path: The table.
+        branch: The fork, or None.
+        expected: The version that it was made for; it lands as the next one or not at all.
+        uuid: Its identity in the history of the table.
+        kind: How it changes the table.
+        rows_after: The rows of the table when it has landed.
+        rows_inserted: How many rows are new.
+        rows_updated: How many rows change.
+        rows_deleted: How many rows go.
+        files: The files it wrote, as absolute local paths; empty on object storage.
+        base_uuid: The commit that made ``expected``. Tells a fork from a later one of its name.
+        transaction: What Lance commits. Opaque.
+    """
+
+    path: str
+    branch: str | None
+    expected: int
+    uuid: str
+    kind: StagedKind
+    rows_after: int
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    files: tuple[str, ...] = ()
+    base_uuid: str | None = None
+    transaction: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentReceipt:
+    """Rows that a worker wrote into a table's folder: text that travels, and what to sync.
+
+    ``row_ids`` says that the rows replace rows of these identities, in order; None: new rows.
+    """
+
+    fragment: str
+    rows: int
+    row_ids: tuple[int, ...] | None = None
+    files: tuple[str, ...] = ()
+
+
+class Metric(StrEnum):
+    """How the distance of two vectors is measured."""
+
+    L2 = "l2"
+    COSINE = "cosine"
+    DOT = "dot"
+
+
+@dataclass(frozen=True, slots=True)
+class Btree:
+    """An ordered index on a scalar column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fts:
+    """A word index on a text column. Positions are kept, so phrases can be searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A nearest-neighbour index on a column of vectors. Exact when every partition is probed."""
+
+    metric: Metric
+    dim: int
+
+
+IndexKind: TypeAlias = Btree | Fts | Vector
+
+
+@dataclass(frozen=True, slots=True)
+class IndexWish:
+    """An index to build: on which column, of which kind, under which name."""
+
+    column: str
+    kind: IndexKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """An index as a version of a table has it.
+
+    ``fragments`` are the fragments it covers; rows elsewhere are found by scanning.
+    """
+
+    name: str
+    type: str
+    columns: tuple[str, ...]
+    fragments: frozenset[int]

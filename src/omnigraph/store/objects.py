@@ -1,0 +1,246 @@
+"""Small objects next to the tables: intents, the accepted schema, state records.
+
+Six verbs, the same on every backend, with create-only as the single compare-and-swap, because that
+is what all of them have. Paths are relative to the root and made of plain segments. Whole objects
+only: what is kept here fits in memory.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.root import Root
+
+__all__ = [
+    "Backend",
+    "ObjectInfo",
+    "ObjectStore",
+    "checked_path",
+    "open_backend",
+    "open_objects",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """An object as a listing shows it."""
+
+    path: str
+    size: int
+    modified_us: int
+
+
+class ObjectStore(Protocol):
+    """Where objects are kept. Failures are ``StorageFailure``."""
+
+    def put_new(self, path: str, data: bytes) -> None:
+        """Create an object; EXISTS if it is there. Of racing callers exactly one wins.
+
+        The content should be unlike that of any other writer (carry an identifier): when the
+        reply is lost, it is what tells the winner.
+        """
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object; readers see the old or the new content, never a part."""
+        ...
+
+    def get(self, path: str) -> bytes:
+        """Return the content; NOT_FOUND."""
+        ...
+
+    def list(self, prefix: str) -> "list[ObjectInfo]":
+        """List everything below a prefix (a whole path, not a part of a name), by path."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove an object; a missing one is fine."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Tell whether an object is there."""
+        ...
+
+
+class Backend(Protocol):
+    """What one kind of storage must do. Foreign errors are fine; ``_Objects`` translates."""
+
+    def put_new(self, path: str, data: bytes) -> None:
+        """Create, or fail if it is there."""
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace."""
+        ...
+
+    def get(self, path: str) -> bytes:
+        """Read everything."""
+        ...
+
+    def list(self, prefix: str) -> "list[ObjectInfo]":
+        """List below a prefix, in any order."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Look for it."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove, or fail if it is missing."""
+        ...
+
+
+def open_objects(root: Root, durable: bool = True) -> ObjectStore:
+    """Open the object store of a root.
+
+    Args:
+        root: The place.
+        durable: On local disk, sync before returning from a write. Elsewhere it has no meaning:
+            an object store that acknowledged has stored.
+    """
+    return _Objects(open_backend(root, durable=durable))
+
+
+def open_backend(root: Root, *, durable: bool = True) -> "Backend":
+    """Open the bare storage of a root: nothing counted, nothing translated."""
+    if root.is_local:
+        from omnigraph.store.local_objects import LocalBackend  # noqa: PLC0415
+
+        return LocalBackend(root.local_path, durable=durable)
+    return _memory(root) if root.is_memory else _s3(root)
+
+
+def checked_path(verb: str, path: str, *, empty: bool = False) -> str:
+    """Return the path if it is made of plain segments, else fail with INVALID."""
+    segments = path.split("/") if path else []
+    bad = (not segments and not empty) or any(
+        not segment or segment in {".", ".."} or "\\" in segment or "\0" in segment
+        for segment in segments
+    )
+    if bad:
+        text = "a path is made of non-empty segments between slashes"
+        raise StorageFailure(FailureKind.INVALID, verb, path, text)
+    return path
+
+
+class _Objects:
+    """The six verbs over a backend: paths checked, calls instrumented, lost replies settled."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def put_new(self, path: str, data: bytes) -> None:
+        try:
+            self._call(StorageCall.OBJECT_PUT_NEW, path, lambda: self._backend.put_new(path, data))
+        except StorageFailure as failure:
+            # The reply may be lost and the object in place. If it holds what we sent, we won.
+            if failure.effect_free or not self._holds(path, data):
+                raise
+
+    def put(self, path: str, data: bytes) -> None:
+        self._call(StorageCall.OBJECT_PUT, path, lambda: self._backend.put(path, data))
+
+    def get(self, path: str) -> bytes:
+        return self._call(StorageCall.OBJECT_GET, path, lambda: self._backend.get(path))
+
+    def list(self, prefix: str) -> list[ObjectInfo]:
+        place = checked_path(StorageCall.OBJECT_LIST.value, prefix.rstrip("/"), empty=True)
+        found = storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place))
+        return sorted(found, key=lambda info: info.path)
+
+    def delete(self, path: str) -> None:
+        try:
+            self._call(StorageCall.OBJECT_DELETE, path, lambda: self._backend.delete(path))
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+
+    def exists(self, path: str) -> bool:
+        return self._call(StorageCall.OBJECT_EXISTS, path, lambda: self._backend.exists(path))
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        try:
+            return self.get(path) == data
+        except StorageFailure:
+            return False
+
+    @staticmethod
+    def _call(call: StorageCall, path: str, action: Callable[[], T]) -> T:
+        return storage_call(call, checked_path(call.value, path), action)
+
+
+class _ObstoreBackend:
+    """S3 and memory, by way of obstore.
+
+    ``once`` is the same store without retries, for creating: a retry after a lost reply would meet
+    our own object and report a defeat that was a victory.
+    """
+
+    def __init__(self, store: Any, once: Any) -> None:
+        self._store = store
+        self._once = once
+
+    def put_new(self, path: str, data: bytes) -> None:
+        self._once.put(path, data, mode="create", use_multipart=False)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._store.put(path, data, use_multipart=False)
+
+    def get(self, path: str) -> bytes:
+        return bytes(self._store.get(path).bytes())
+
+    def list(self, prefix: str) -> list[ObjectInfo]:
+        return [
+            ObjectInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1e6))
+            for chunk in self._store.list(prefix or None)
+            for meta in chunk
+        ]
+
+    def exists(self, path: str) -> bool:
+        try:
+            self._store.head(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete(self, path: str) -> None:
+        self._store.delete(path)
+
+
+_RETRIES: Final = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
+_NO_RETRIES: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=30)}
+_memory_lock: Final = threading.Lock()
+_memories: Final[dict[str, Any]] = {}
+
+
+def _s3(root: Root) -> Backend:
+    from obstore.store import S3Store  # noqa: PLC0415 - reached only by graphs that live there
+
+    # Its types spell out every option; ours come from the user, and it checks them itself.
+    construct: Any = S3Store
+
+    def make(retries: Mapping[str, Any]) -> Any:
+        return construct(
+            root.bucket,
+            prefix=root.prefix or None,
+            config=root.s3_config(),
+            client_options=root.client_options(),
+            retry_config=dict(retries),
+        )
+
+    return _ObstoreBackend(make(_RETRIES), make(_NO_RETRIES))
+
+
+def _memory(root: Root) -> Backend:
+    """Every opening of one name in one process sees the same memory."""
+    from obstore.store import MemoryStore  # noqa: PLC0415
+
+    with _memory_lock:
+        store = _memories.setdefault(root.uri, MemoryStore())
+    return _ObstoreBackend(store, store)

@@ -1,0 +1,295 @@
+"""Staging: writing a change so that landing it is one commit.
+
+Inserts, updates and deletes of one table become a single hand-built ``Update``. Updated rows are
+written anew and keep their identity; their old copies and the deleted rows go into deletion files.
+Every ``Update`` carries the lowest fragment of its base, changed or not. That is the fence: two
+changes made for one version then always touch a common fragment, and Lance refuses the second. An
+empty table has no such fragment; there the change is an ``Overwrite``, which Lance holds strict.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import FragmentMetadata, LanceOperation
+from lance.fragment import RowIdSequence
+
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.files import Files
+from omnigraph.store.fold import fold_candidates, rows_to_fold
+from omnigraph.store.gateway import Gateway, transaction, transaction_uuid, tree_path
+from omnigraph.store.model import FragmentReceipt, Staged, StagedKind
+from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
+
+__all__ = ["Stager"]
+
+_UUID: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_FRAGMENT_BITS: Final = 32
+_OFFSET_MASK: Final = (1 << _FRAGMENT_BITS) - 1
+_STAGE: Final = "table.stage"
+
+
+class Stager:
+    """Writes changes of tables. No head moves."""
+
+    def __init__(self, gateway: Gateway, files: Files) -> None:
+        self._gateway = gateway
+        self._files = files
+
+    def write(
+        self, table: Table, rows: Any, row_ids: Sequence[int] | None = None
+    ) -> tuple[FragmentReceipt, ...]:
+        """Write rows into new fragments, durable on return. What a worker does."""
+        place = _place(table)
+        wrote = storage_call(
+            StorageCall.TABLE_WRITE, place, lambda: self._gateway.write_rows(table.dataset, rows)
+        )
+        receipts = []
+        start = 0
+        for fragment in wrote:
+            size = fragment.physical_rows
+            ids = None if row_ids is None else tuple(row_ids[start : start + size])
+            files = self._files.of_fragments(place, [fragment])
+            receipts.append(FragmentReceipt(json.dumps(fragment.to_json()), size, ids, files))
+            start += size
+        self._files.sync(place, [file for receipt in receipts for file in receipt.files])
+        return tuple(receipts)
+
+    def stage(
+        self,
+        table: Table,
+        *,
+        inserts: Any,
+        updates: pa.Table | None,
+        deletes: pa.Table | None,
+        uuid: str,
+        properties: Mapping[str, str],
+    ) -> Staged | None:
+        """Write rows and compose the change."""
+        new = self.write(table, inserts) if inserts is not None else ()
+        rewritten: tuple[FragmentReceipt, ...] = ()
+        dead = [] if deletes is None else [deletes.column(ROW_ADDRESS)]
+        if updates is not None and updates.num_rows:
+            rows = updates.drop_columns([ROW_ID, ROW_ADDRESS])
+            rewritten = self.write(table, rows, updates.column(ROW_ID).to_pylist())
+            dead.append(updates.column(ROW_ADDRESS))
+        return self.stage_fragments(
+            table, inserts=new, updates=rewritten, dead=dead, uuid=uuid, properties=properties
+        )
+
+    def stage_fragments(
+        self,
+        table: Table,
+        *,
+        inserts: Sequence[FragmentReceipt],
+        updates: Sequence[FragmentReceipt],
+        dead: Iterable[pa.Array | pa.ChunkedArray],
+        uuid: str,
+        properties: Mapping[str, str],
+    ) -> Staged | None:
+        """Compose a change from fragments that were written before.
+
+        Args:
+            table: The base.
+            inserts: Fragments of new rows.
+            updates: Fragments of rewritten rows, each naming the identities it carries on.
+            dead: Addresses of the rows that go, the old copies of updated rows included.
+            uuid: The identity of the commit.
+            properties: Recorded with the commit.
+        """
+        checked_uuid(uuid, table.pin.path)
+        addresses = _addresses(dead, table)
+        if not inserts and not updates and not len(addresses):
+            return None
+        place = _place(table)
+        new = [*map(_fragment, inserts), *map(_rewritten, updates)]
+        current = sorted(
+            (fragment.metadata for fragment in table.dataset.get_fragments()), key=lambda f: f.id
+        )
+        folded, receipts = self._fold(table, current, addresses)
+        new.extend(map(_rewritten, receipts))
+        elsewhere = addresses[~np.isin(addresses >> _FRAGMENT_BITS, folded)]
+        changed, removed = self._erase(table, elsewhere)
+        removed.extend(folded)
+        inserted = sum(receipt.rows for receipt in inserts)
+        updated = sum(receipt.rows for receipt in updates)
+        gone = _gone(current, changed, removed) - sum(receipt.rows for receipt in receipts)
+        if gone < updated:
+            raise _invalid(table, "updated rows must name the addresses of their old copies")
+        deletions = self._files.of_deletions(place, changed)
+        self._files.sync(place, deletions)
+        written = [file for receipt in (*inserts, *updates, *receipts) for file in receipt.files]
+        return Staged(
+            path=table.pin.path,
+            branch=table.pin.branch,
+            expected=table.pin.version,
+            uuid=uuid,
+            kind=StagedKind.UPDATE if current else StagedKind.OVERWRITE,
+            rows_after=table.row_count + inserted + updated - gone,
+            rows_inserted=inserted,
+            rows_updated=updated,
+            rows_deleted=gone - updated,
+            files=(*written, *deletions),
+            base_uuid=self._base_uuid(table),
+            transaction=transaction(
+                expected=table.pin.version,
+                operation=_operation(table, current, changed, removed, new),
+                uuid=uuid,
+                properties=properties,
+            ),
+        )
+
+    def stage_overwrite(
+        self, table: Table, rows: Any, *, uuid: str, schema: pa.Schema | None
+    ) -> Staged:
+        """Write rows that replace everything, under the table's schema or a new one."""
+        checked_uuid(uuid, table.pin.path)
+        place = _place(table)
+        wanted = table.schema if schema is None else schema
+        source = _conformed(rows, wanted)
+        written = storage_call(
+            StorageCall.TABLE_WRITE,
+            place,
+            lambda: self._gateway.write_replacement(table.dataset, source),
+        )
+        fragments = list(written.operation.fragments)
+        files = self._files.of_fragments(place, fragments)
+        self._files.sync(place, files)
+        count = sum(fragment.physical_rows for fragment in fragments)
+        return Staged(
+            path=table.pin.path,
+            branch=table.pin.branch,
+            expected=table.pin.version,
+            uuid=uuid,
+            kind=StagedKind.OVERWRITE,
+            rows_after=count,
+            rows_inserted=count,
+            rows_deleted=table.row_count,
+            files=files,
+            base_uuid=self._base_uuid(table),
+            transaction=transaction(
+                expected=table.pin.version, operation=written.operation, uuid=uuid
+            ),
+        )
+
+    def _fold(
+        self, table: Table, current: list[Any], addresses: Any
+    ) -> tuple[tuple[int, ...], tuple[FragmentReceipt, ...]]:
+        """Rewrite many small fragments into one; return their ids and what replaces them."""
+        chosen = fold_candidates(table, current)
+        if not chosen:
+            return (), ()
+        rows = rows_to_fold(table, chosen, addresses)
+        if not rows.num_rows:
+            return chosen, ()
+        content = rows.drop_columns([ROW_ID, ROW_ADDRESS])
+        return chosen, self.write(table, content, rows.column(ROW_ID).to_pylist())
+
+    def _erase(self, table: Table, addresses: Any) -> tuple[list[Any], list[int]]:
+        """Write deletion files; return the changed fragments and those with no row left."""
+        changed: list[Any] = []
+        removed: list[int] = []
+        owners = addresses >> _FRAGMENT_BITS
+        for owner in np.unique(owners).tolist():
+            offsets = (addresses[owners == owner] & _OFFSET_MASK).tolist()
+            fragment = table.dataset.get_fragment(owner)
+            if fragment is None:
+                raise _invalid(table, f"there is no fragment {owner}")
+            erase = partial(fragment.delete_rows, offsets)
+            left = storage_call(StorageCall.TABLE_ERASE, _place(table), erase)
+            if left is None:
+                removed.append(owner)
+            else:
+                changed.append(left)
+        return changed, removed
+
+    def _base_uuid(self, table: Table) -> str | None:
+        # Only forks can be dropped and made again under one name, see `Lander`.
+        if table.pin.branch is None:
+            return None
+        return transaction_uuid(table.dataset, _place(table))
+
+
+def _operation(
+    table: Table, current: list[Any], changed: list[Any], removed: list[int], new: list[Any]
+) -> Any:
+    if not current:
+        return LanceOperation.Overwrite(table.dataset.lance_schema, new)
+    fence = current[0]
+    if fence.id not in removed and all(fragment.id != fence.id for fragment in changed):
+        changed = [fence, *changed]
+    fields = _field_ids(table.dataset.lance_schema.fields())
+    return LanceOperation.Update(removed, changed, new, [], fields, "rewrite_rows")
+
+
+def _field_ids(fields: Iterable[Any]) -> list[int]:
+    found: list[int] = []
+    for field in fields:
+        found.append(field.id())
+        found.extend(_field_ids(field.children()))
+    return found
+
+
+def _gone(current: list[Any], changed: list[Any], removed: list[int]) -> int:
+    before: dict[int, int] = {fragment.id: fragment.num_rows for fragment in current}
+    return sum(before[fragment] for fragment in removed) + sum(
+        before[fragment.id] - int(fragment.num_rows) for fragment in changed
+    )
+
+
+def _fragment(receipt: FragmentReceipt) -> Any:
+    return FragmentMetadata.from_json(receipt.fragment)
+
+
+def _rewritten(receipt: FragmentReceipt) -> Any:
+    fragment = _fragment(receipt)
+    ids = RowIdSequence(list(receipt.row_ids or ()))
+    return dataclasses.replace(fragment, row_id_meta=ids.to_inline_metadata())
+
+
+def _addresses(dead: Iterable[pa.Array | pa.ChunkedArray], table: Table) -> Any:
+    parts = [np.asarray(part.cast(pa.uint64())) for part in dead if len(part)]
+    if not parts:
+        return np.empty(0, np.uint64)
+    addresses = np.concatenate(parts)
+    if len(np.unique(addresses)) != len(addresses):
+        raise _invalid(table, "a row is changed or deleted twice")
+    return addresses
+
+
+def _conformed(rows: Any, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Give a stream the full schema: field annotations and table metadata come from there."""
+    reader = rows.to_reader() if isinstance(rows, pa.Table) else rows
+    batches = (
+        pa.RecordBatch.from_arrays([_column(batch, field) for field in schema], schema=schema)
+        for batch in reader
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    column = batch.column(field.name)
+    return column if column.type == field.type else pc.cast(column, field.type)
+
+
+def checked_uuid(uuid: str, place: str) -> str:
+    """Return the identity if it can be part of a file name."""
+    if not _UUID.fullmatch(uuid):
+        text = f"{uuid!r} cannot identify a commit"
+        raise StorageFailure(FailureKind.INVALID, _STAGE, place, text)
+    return uuid
+
+
+def _place(table: Table) -> str:
+    return tree_path(table.pin.path, table.pin.branch)
+
+
+def _invalid(table: Table, text: str) -> StorageFailure:
+    return StorageFailure(FailureKind.INVALID, _STAGE, table.pin.path, text)

@@ -1,0 +1,93 @@
+"""Making local writes survive a power cut: sync what a write created, and nothing else.
+
+Lance writes atomically but never syncs. A file is durable when its content is synced and its name
+is in a synced directory; a new directory likewise needs its own name in a synced parent. This
+module keeps the directories whose names are known to be durable, so that a warm write syncs only
+its files and the directories they are in. Every sync is counted: ``disk.files``, ``disk.dirs``.
+"""
+
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from omnigraph.runtime import telemetry
+
+__all__ = ["Disk"]
+
+
+class Disk:
+    """Syncs below one directory. Thread-safe."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._durable_names: set[Path] = set()
+
+    def sync(self, files: Iterable[Path]) -> None:
+        """Make files and their names durable. A file that is gone is skipped.
+
+        Gone means that somebody removed it on purpose, such as a clean-up; what removed it is
+        responsible for that.
+        """
+        self.sync_names(self.sync_contents(files))
+
+    def sync_contents(self, files: Iterable[Path]) -> list[Path]:
+        """Make the content of files durable; return those that are there."""
+        return [path for path in files if _sync_file(path)]
+
+    def sync_names(self, files: Iterable[Path]) -> None:
+        """Make the names of files durable, once per directory."""
+        for parent in dict.fromkeys(path.parent for path in files):
+            _sync_directory(parent)
+            self._sync_name(parent)
+
+    def sync_directories(self, directories: Iterable[Path]) -> None:
+        """Make the names in directories durable, after something was removed from them."""
+        for directory in directories:
+            _sync_directory(directory)
+
+    def _sync_name(self, directory: Path) -> None:
+        """Sync the parents of a directory, as far up as its name is new to us."""
+        while directory not in (self._root.parent, directory.parent):
+            with self._lock:
+                if directory in self._durable_names:
+                    return
+            _sync_directory(directory.parent)
+            with self._lock:
+                self._durable_names.add(directory)
+            directory = directory.parent
+
+    def forget(self, directory: Path) -> None:
+        """Forget what is known about a directory and everything below, because it was removed."""
+        with self._lock:
+            self._durable_names = {
+                known
+                for known in self._durable_names
+                if known != directory and directory not in known.parents
+            }
+
+
+def _sync_file(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    telemetry.count("disk.files")
+    return True
+
+
+def _sync_directory(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    telemetry.count("disk.dirs")

@@ -1,0 +1,225 @@
+"""Reading one pinned version of a table."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.store.blobs import logical, marked
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
+from omnigraph.store.model import IndexInfo, Pin
+
+__all__ = ["CREATED_AT", "ROW_ADDRESS", "ROW_ID", "UPDATED_AT", "Table"]
+
+T = TypeVar("T")
+
+ROW_ID: Final = "_rowid"
+ROW_ADDRESS: Final = "_rowaddr"
+CREATED_AT: Final = "_row_created_at_version"
+UPDATED_AT: Final = "_row_last_updated_at_version"
+
+_BATCH_ROWS: Final = 8_192
+# Keys in one IN list: planning a filter costs more than linearly in its length.
+_IN_KEYS: Final = 500
+# Below this share of the table, chunks of IN beat reading every key.
+_SCAN_SHARE: Final = 50
+
+
+class Table:
+    """A pinned version: immutable, safe to share between threads."""
+
+    def __init__(self, pin: Pin, dataset: Any) -> None:
+        self.pin = pin
+        self._dataset = dataset
+
+    @property
+    def dataset(self) -> Any:
+        """Lance's handle, for this layer only. Never call what mutates it."""
+        return self._dataset
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return logical(self._dataset.schema)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows are alive."""
+        return int(self._dataset.count_rows())
+
+    def fragment_ids(self) -> tuple[int, ...]:
+        """Name the fragments, ascending."""
+        return tuple(sorted(fragment.fragment_id for fragment in self._dataset.get_fragments()))
+
+    def indexes(self) -> tuple[IndexInfo, ...]:
+        """Describe the indexes, by name."""
+        found = self._call(StorageCall.TABLE_INDEX, self._dataset.describe_indices)
+        infos = [
+            IndexInfo(
+                index.name,
+                index.index_type,
+                tuple(index.field_names),
+                frozenset(f for segment in index.segments for f in segment.fragment_ids),
+            )
+            for index in found
+        ]
+        return tuple(sorted(infos, key=lambda info: info.name))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        filter: str | None = None,
+        row_id: bool = False,
+        row_address: bool = False,
+        versions: bool = False,
+        batch_rows: int = _BATCH_ROWS,
+    ) -> pa.RecordBatchReader:
+        """Stream rows in storage order.
+
+        Args:
+            columns: Which columns; None for all.
+            filter: A condition in Lance's SQL.
+            row_id: Add the stable identity of each row.
+            row_address: Add the place of each row, which deletes and updates name.
+            versions: Add the versions in which each row was created and last changed.
+            batch_rows: The most rows in one batch.
+        """
+        return self._stream(
+            self._columns(columns, versions=versions),
+            filter=filter,
+            with_row_id=row_id,
+            with_row_address=row_address,
+            batch_size=batch_rows,
+        )
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        filter: str | None = None,
+        row_id: bool = False,
+        row_address: bool = False,
+        versions: bool = False,
+    ) -> pa.Table:
+        """Return what ``scan`` streams, at once."""
+        return self._collect(
+            self._columns(columns, versions=versions),
+            filter=filter,
+            with_row_id=row_id,
+            with_row_address=row_address,
+        )
+
+    def scan_new_fragments(
+        self,
+        known: Collection[int],
+        columns: Sequence[str] | None = None,
+        *,
+        versions: bool = False,
+    ) -> pa.Table:
+        """Return the rows of the fragments that are not known, with identity and address."""
+        seen = frozenset(known)
+        fresh = [f for f in self._dataset.get_fragments() if f.fragment_id not in seen]
+        return self._collect(
+            self._columns(columns, versions=versions),
+            fragments=fresh,
+            with_row_id=True,
+            with_row_address=True,
+        )
+
+    def locate(self, ids: Sequence[str] | pa.Array, column: str = "id") -> pa.Table:
+        """Find rows by key: columns ``column``, ``_rowid``, ``_rowaddr``, in storage order.
+
+        Keys that are not there are left out; a key that is asked for twice is answered once.
+        """
+        given = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids, pa.string())
+        keys = pc.unique(given.drop_null())
+        if len(keys) > max(_IN_KEYS, self.row_count // _SCAN_SHARE):
+            return self._locate_by_scan(keys, column)
+        parts = [
+            self._collect(
+                [column],
+                filter=f"{quoted(column)} IN ({', '.join(map(literal, chunk.to_pylist()))})",
+                with_row_id=True,
+                with_row_address=True,
+            )
+            for start in range(0, len(keys), _IN_KEYS)
+            if (chunk := keys.slice(start, _IN_KEYS)) is not None
+        ]
+        return pa.concat_tables(parts) if parts else self._nothing(column)
+
+    def take(self, row_ids: Sequence[int] | pa.Array, columns: Sequence[str]) -> pa.Table:
+        """Return rows by identity, in the order asked for.
+
+        Raises:
+            StorageFailure: NOT_FOUND when one is missing, since a gap would shift the others.
+        """
+        wanted = row_ids.to_pylist() if hasattr(row_ids, "to_pylist") else list(row_ids)
+        if not wanted:
+            return pa.schema([self.schema.field(name) for name in columns]).empty_table()
+        found = self._call(
+            StorageCall.TABLE_TAKE,
+            lambda: self._dataset._take_rows(wanted, columns=list(columns)),
+        )
+        if found.num_rows != len(wanted):
+            text = f"{len(wanted) - found.num_rows} of {len(wanted)} rows are gone"
+            raise StorageFailure(
+                FailureKind.NOT_FOUND, StorageCall.TABLE_TAKE.value, self.pin.path, text
+            )
+        return found
+
+    def _columns(self, columns: Sequence[str] | None, *, versions: bool) -> list[str]:
+        names = list(self.schema.names if columns is None else columns)
+        return [*names, CREATED_AT, UPDATED_AT] if versions else names
+
+    def _locate_by_scan(self, keys: pa.Array, column: str) -> pa.Table:
+        reader = self._stream([column], with_row_id=True, with_row_address=True, batch_size=65_536)
+        batches = [
+            batch.filter(pc.is_in(batch.column(0), value_set=keys.cast(batch.schema.types[0])))
+            for batch in reader
+        ]
+        return pa.Table.from_batches(batches, reader.schema)
+
+    def _nothing(self, column: str) -> pa.Table:
+        field = self.schema.field(column)
+        ids = [pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64())]
+        return pa.schema([field, *ids]).empty_table()
+
+    def _collect(self, columns: list[str], **options: Any) -> pa.Table:
+        def read() -> pa.Table:
+            return self._scanner(columns, options).to_table()
+
+        return self._call(StorageCall.TABLE_SCAN, read)
+
+    def _stream(self, columns: list[str], **options: Any) -> pa.RecordBatchReader:
+        def start() -> pa.RecordBatchReader:
+            return self._scanner(columns, {"scan_in_order": True, **options}).to_reader()
+
+        reader = self._call(StorageCall.TABLE_SCAN, start)
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+
+    def _scanner(self, columns: list[str], options: dict[str, Any]) -> Any:
+        # Whoever names a column of blobs wants the values; by default come descriptions of them.
+        if marked(self._dataset.schema).intersection(columns):
+            options = {**options, "blob_handling": "all_binary"}
+        return self._dataset.scanner(columns=columns, **options)
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        # Reading goes on after `scan` has returned; its errors use the same door.
+        with lance_errors(StorageCall.TABLE_SCAN.value, self.pin.path):
+            yield from reader
+
+    def _call(self, call: StorageCall, action: Callable[[], T]) -> T:
+        return storage_call(call, self.pin.path, action)
+
+
+def literal(text: str) -> str:
+    """Spell a text as a literal of Lance's SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(column: str) -> str:
+    """Spell a column name so that letters and keywords mean nothing special."""
+    return "`" + column.replace("`", "``") + "`"

@@ -1,0 +1,505 @@
+"""Tables of a graph: pinned reading, staging, strict landing, forks.
+
+``Tables`` is the whole gateway in one object; the modules beside it do the work. Readers pin
+explicit versions. Staging writes files that nothing refers to; only ``create``, ``land``,
+``restore``, ``merge_rows``, ``compact`` and ``update_schema_metadata`` move a head, and all of
+them are durable on return.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.store.blobs import blob_field
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.compact import compact
+from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
+from omnigraph.store.files import Files, manifest_name
+from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
+from omnigraph.store.index import stage_indexes
+from omnigraph.store.land import Lander
+from omnigraph.store.model import (
+    Btree,
+    Compaction,
+    ForkInfo,
+    FragmentReceipt,
+    Fts,
+    IndexInfo,
+    IndexKind,
+    IndexWish,
+    Metric,
+    Pin,
+    Staged,
+    StagedKind,
+    Vector,
+    VersionInfo,
+)
+from omnigraph.store.objects import Backend, checked_path, open_backend
+from omnigraph.store.refs import References, fork_info
+from omnigraph.store.rewrite import stage_compaction
+from omnigraph.store.root import Root
+from omnigraph.store.stage import Stager
+from omnigraph.store.strict import Placer, open_placer
+from omnigraph.store.table import Table
+
+__all__ = [
+    "Btree",
+    "Compaction",
+    "ForkInfo",
+    "FragmentReceipt",
+    "Fts",
+    "IndexInfo",
+    "IndexKind",
+    "IndexWish",
+    "Metric",
+    "Pin",
+    "Staged",
+    "StagedKind",
+    "Table",
+    "Tables",
+    "Vector",
+    "VersionInfo",
+    "blob_field",
+    "open_tables",
+]
+
+_PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
+_HANDLES_MAX: Final = 512
+# How far from a known version the newest is looked for before all of them are listed.
+_NEAR: Final = 6
+_NS_PER_US: Final = 1_000
+
+
+def open_tables(
+    root: Root,
+    *,
+    durable: bool = True,
+    index_cache_bytes: int = 256 << 20,
+    metadata_cache_bytes: int = 128 << 20,
+) -> "Tables":
+    """Open the tables below a root.
+
+    Args:
+        root: The place: local or S3.
+        durable: On local disk, sync what a write created before returning from it.
+        index_cache_bytes: How much of indexes is kept in memory.
+        metadata_cache_bytes: How much of manifests and file metadata is kept in memory.
+    """
+    if root.is_memory:
+        raise InvalidInput(Code.INPUT_INVALID, "tables cannot live in memory", uri=root.uri)
+    gateway = Gateway(
+        root, index_cache_bytes=index_cache_bytes, metadata_cache_bytes=metadata_cache_bytes
+    )
+    files = Files(root, durable=durable)
+    return Tables(gateway, files, open_placer(root, files), open_backend(root, durable=durable))
+
+
+class Tables:
+    """The tables of one root. Thread-safe."""
+
+    def __init__(self, gateway: Gateway, files: Files, placer: Placer, backend: Backend) -> None:
+        self._gateway = gateway
+        self._files = files
+        self._backend = backend
+        self._references = References(backend)
+        self._stager = Stager(gateway, files)
+        self._lander = Lander(gateway, files, placer, self.open)
+        self._lock = threading.Lock()
+        self._handles: OrderedDict[Pin, Table] = OrderedDict()
+
+    # ------------------------------------------------------------ versions
+
+    def create(
+        self,
+        path: str,
+        schema: pa.Schema,
+        *,
+        primary_key: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        rows: pa.Table | None = None,
+    ) -> int:
+        """Create a table; EXISTS if there is one. Of racing callers exactly one wins.
+
+        Args:
+            path: Where.
+            schema: Its columns.
+            primary_key: The column by which ``merge_rows`` tells rows apart.
+            metadata: Kept with the schema.
+            rows: Its first content, in the same version.
+        """
+        place = checked_path(StorageCall.TABLE_CREATE.value, path)
+        full = _annotated(schema, primary_key, metadata)
+        content = full.empty_table() if rows is None else rows.select(full.names).cast(full)
+        if self.exists(place):
+            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_CREATE, place, "it is there")
+        first = storage_call(
+            StorageCall.TABLE_WRITE, place, lambda: self._gateway.write_new(place, content)
+        )
+        data = self._files.of_fragments(place, first.operation.fragments)
+        self._files.sync(place, data)
+        try:
+            storage_call(
+                StorageCall.TABLE_CREATE, place, lambda: self._gateway.create(place, first)
+            )
+        except StorageFailure as failure:
+            self._settle_create(failure, place, str(first.uuid))
+        commit = self._files.of_commit(place, version=1, read_version=0, uuid=str(first.uuid))
+        self._files.sync(place, commit)
+        return 1
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a table is there."""
+        try:
+            self.head(path)
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+            return False
+        return True
+
+    def open(self, pin: Pin) -> Table:
+        """Return the reader of a pinned version; the newest few hundred are kept."""
+        with self._lock:
+            if found := self._handles.get(pin):
+                self._handles.move_to_end(pin)
+                return found
+        checked_path(StorageCall.TABLE_OPEN.value, pin.path)
+        dataset = storage_call(
+            StorageCall.TABLE_OPEN,
+            pin.path,
+            lambda: self._gateway.open(pin.path, pin.version, pin.branch),
+        )
+        table = Table(pin, dataset)
+        self._keep(pin, table)
+        return table
+
+    def head(self, path: str, branch: str | None = None, *, known: int | None = None) -> int:
+        """Return the newest committed version; NOT_FOUND. Opening that version is free then.
+
+        Lance finds it by listing all versions. Whoever knows one that is or was the newest says
+        so, and then only the few that follow are looked for.
+        """
+        if known is not None:
+            near = self._near_head(path, branch, known)
+            if near is not None:
+                return near
+        latest = self._latest(path, branch)
+        version = int(latest.version)
+        pin = Pin(path, version, branch)
+        # Replaces what was kept: a fork made anew under its old name has the same versions.
+        self._keep(pin, Table(pin, latest))
+        return version
+
+    def versions(self, path: str, branch: str | None = None) -> list[VersionInfo]:
+        """List the committed versions, oldest first. Reads every one of them."""
+        latest = self._latest(path, branch)
+        found = storage_call(
+            StorageCall.TABLE_VERSIONS,
+            path,
+            # The public method turns the time into a naive local one and loses precision.
+            latest._ds.versions,
+        )
+        return [VersionInfo(v["version"], v["timestamp"] // _NS_PER_US) for v in found]
+
+    def transaction_uuid(self, pin: Pin) -> str | None:
+        """Return the identity of the commit that made a version."""
+        return transaction_uuid(self.open(pin).dataset, pin.path)
+
+    # ------------------------------------------------------------ forks
+
+    def fork(self, path: str, branch: str, at: Pin) -> None:
+        """Create a fork of a table from a pinned version; EXISTS."""
+        if self.fork_info(path, branch) is not None:
+            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_FORK, path, branch)
+        self._forget(path, branch)
+        base = self._private(at).dataset
+        try:
+            made = storage_call(
+                StorageCall.TABLE_FORK,
+                path,
+                lambda: base.create_branch(branch, (at.branch, at.version)),
+            )
+        except StorageFailure as failure:
+            # What Lance says about a name that is taken depends on who took it when.
+            if self.fork_info(path, branch) is None:
+                raise
+            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_FORK, path, branch) from failure
+        self._lander.sync_head(tree_path(path, branch), made)
+        self._files.sync(path, self._files.of_fork(path, branch))
+
+    def drop_fork(self, path: str, branch: str) -> None:
+        """Remove a fork with everything that was written on it; a missing one is fine."""
+        latest = self._latest(path, None)
+        try:
+            storage_call(StorageCall.TABLE_DROP_FORK, path, lambda: latest.branches.delete(branch))
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+        finally:
+            self._forget(path, branch)
+        self._files.sync_removed(f"{path}/_refs/branches")
+
+    def forks(self, path: str) -> dict[str, ForkInfo]:
+        """List the forks of a table, by name."""
+        latest = self._latest(path, None)
+        found = storage_call(StorageCall.TABLE_FORKS, path, latest.branches.list)
+        return {
+            name: fork_info(
+                info["parent_branch"], info["parent_version"], info["branch_identifier"]
+            )
+            for name, info in sorted(found.items())
+        }
+
+    def fork_info(self, path: str, branch: str) -> ForkInfo | None:
+        """Look one fork up; None when there is none. One read, however many forks there are."""
+        return self._references.find(checked_path(StorageCall.TABLE_FORKS.value, path), branch)
+
+    def fork_names(self, path: str) -> tuple[str, ...]:
+        """List the names of all forks, sorted, without reading what is known of them."""
+        return self._references.names(checked_path(StorageCall.TABLE_FORKS.value, path))
+
+    def forget_fork(self, path: str, branch: str) -> None:
+        """Close the readers of a fork that somebody else dropped or made anew."""
+        self._forget(path, branch)
+
+    def clear_fork(self, path: str, branch: str) -> int:
+        """Remove files that a fork left behind which is not there (any more); count them.
+
+        A fork is made and dropped in two steps. When a process dies between them, its files stay
+        and no fork of that name can be made. The caller sees to it that nobody is making one.
+        """
+        if self.fork_info(path, branch) is not None:
+            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_DROP_FORK, path, branch)
+        place = tree_path(path, branch)
+        left = storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place))
+        for info in left:
+            self._erase_object(info.path)
+        if left:
+            self._forget(path, branch)
+        return len(left)
+
+    # ------------------------------------------------------------ staging
+
+    def stage(
+        self,
+        table: Table,
+        *,
+        inserts: pa.Table | pa.RecordBatchReader | None = None,
+        updates: pa.Table | None = None,
+        deletes: pa.Table | None = None,
+        uuid: str,
+        properties: Mapping[str, str] | None = None,
+    ) -> Staged | None:
+        """Write a change of rows for landing on the version of ``table``.
+
+        Args:
+            table: The base.
+            inserts: New rows.
+            updates: Full rows with ``_rowid`` and ``_rowaddr``; they keep their identity.
+            deletes: The ``_rowaddr`` of rows that go.
+            uuid: The identity of the commit, findable with ``transaction_uuid``.
+            properties: Recorded with the commit.
+
+        Returns:
+            The staged change, or None when there is nothing to change.
+        """
+        return self._stager.stage(
+            table,
+            inserts=inserts,
+            updates=updates,
+            deletes=deletes,
+            uuid=uuid,
+            properties=properties or {},
+        )
+
+    def write(
+        self,
+        table: Table,
+        rows: pa.Table | pa.RecordBatchReader,
+        *,
+        row_ids: Sequence[int] | None = None,
+    ) -> tuple[FragmentReceipt, ...]:
+        """Write rows into fragments and return the receipts, for ``stage_fragments`` elsewhere."""
+        return self._stager.write(table, rows, row_ids)
+
+    def stage_fragments(
+        self,
+        table: Table,
+        fragments: Sequence[FragmentReceipt],
+        *,
+        deletes: pa.Table | None = None,
+        uuid: str,
+        properties: Mapping[str, str] | None = None,
+    ) -> Staged | None:
+        """Stage what workers wrote. ``deletes`` names the old copies of updated rows, too."""
+        return self._stager.stage_fragments(
+            table,
+            inserts=[receipt for receipt in fragments if receipt.row_ids is None],
+            updates=[receipt for receipt in fragments if receipt.row_ids is not None],
+            dead=[] if deletes is None else [deletes.column("_rowaddr")],
+            uuid=uuid,
+            properties=properties or {},
+        )
+
+    def stage_overwrite(
+        self,
+        table: Table,
+        rows: pa.Table | pa.RecordBatchReader,
+        *,
+        uuid: str,
+        schema: pa.Schema | None = None,
+    ) -> Staged:
+        """Write rows that replace the whole content, perhaps under a new schema."""
+        return self._stager.stage_overwrite(table, rows, uuid=uuid, schema=schema)
+
+    def stage_indexes(
+        self, table: Table, wishes: Sequence[IndexWish], *, uuid: str
+    ) -> Staged | None:
+        """Build indexes, all taken into use by one commit. None for a table without rows."""
+        private = self._private(table.pin)
+        return stage_indexes(self._files, private, wishes=wishes, uuid=uuid)
+
+    def stage_index(
+        self, table: Table, column: str, kind: IndexKind, *, name: str, uuid: str
+    ) -> Staged | None:
+        """Build one index; it replaces one of the same name."""
+        return self.stage_indexes(table, [IndexWish(column, kind, name)], uuid=uuid)
+
+    def stage_compaction(self, table: Table, *, target_rows: int, uuid: str) -> Staged | None:
+        """Rewrite small fragments into larger ones. None when there is nothing to gain."""
+        return stage_compaction(self._files, table, target_rows=target_rows, uuid=uuid)
+
+    # ------------------------------------------------------------ moving heads
+
+    def land(self, staged: Staged) -> int:
+        """Commit a staged change as version ``staged.expected + 1``, or raise CONFLICT."""
+        return self._lander.land(staged)
+
+    def restore(
+        self, path: str, branch: str | None, *, to_version: int, expected_head: int, uuid: str
+    ) -> int:
+        """Make an old version the new head, as version ``expected_head + 1``, or CONFLICT."""
+        return self._lander.restore(
+            path, branch, to_version=to_version, expected_head=expected_head, uuid=uuid
+        )
+
+    def merge_rows(self, path: str, branch: str | None, base: Pin, key: str, rows: pa.Table) -> int:
+        """Insert or replace rows by primary key, judged at ``base``; the row-level CAS.
+
+        CONFLICT when another writer landed one of the keys since, or Lance cannot tell. Commits
+        that touch other keys do not matter, so the new version may be later than the next.
+        """
+        if (path, branch) != (base.path, base.branch):
+            text = f"the base is of {base.path!r}"
+            raise _failure(FailureKind.INVALID, StorageCall.TABLE_MERGE, path, text)
+        if not rows.num_rows:
+            raise _failure(FailureKind.INVALID, StorageCall.TABLE_MERGE, path, "no rows")
+        return self._lander.merge_rows(base, key, rows)
+
+    def compact(
+        self,
+        path: str,
+        branch: str | None = None,
+        *,
+        target_rows: int,
+        expected: int | None = None,
+    ) -> Compaction | None:
+        """Merge small fragments of the head; None when there is nothing to do."""
+        return compact(
+            self._gateway,
+            self._files,
+            path=path,
+            branch=branch,
+            target_rows=target_rows,
+            expected=expected,
+        )
+
+    def read_schema_metadata(self, pin: Pin) -> dict[str, str]:
+        """Return what is kept with the schema."""
+        found = self.open(pin).schema.metadata or {}
+        return {key.decode(): value.decode() for key, value in found.items()}
+
+    def update_schema_metadata(
+        self, path: str, branch: str | None, values: Mapping[str, str]
+    ) -> int:
+        """Add to what is kept with the schema; return the version that this makes."""
+        return self._lander.stamp(path, branch, dict(values))
+
+    # ------------------------------------------------------------ inside
+
+    def _private(self, pin: Pin) -> Table:
+        """Open a version for one caller: forking and indexing lock the handle against readers."""
+        dataset = storage_call(
+            StorageCall.TABLE_OPEN,
+            pin.path,
+            lambda: self._gateway.open(pin.path, pin.version, pin.branch),
+        )
+        return Table(pin, dataset)
+
+    def _near_head(self, path: str, branch: str | None, known: int) -> int | None:
+        """The newest version if it is `known` or one of the next few. Versions have no gaps."""
+        folder = f"{tree_path(path, branch)}/_versions"
+
+        def look() -> int | None:
+            with object_errors(StorageCall.TABLE_HEAD.value, path):
+                for version in range(known, known + _NEAR):
+                    if not self._backend.exists(f"{folder}/{manifest_name(version + 1)}"):
+                        return version
+            return None
+
+        return storage_call(StorageCall.TABLE_HEAD, path, look)
+
+    def _keep(self, pin: Pin, table: Table) -> None:
+        with self._lock:
+            self._handles[pin] = table
+            self._handles.move_to_end(pin)
+            while len(self._handles) > _HANDLES_MAX:
+                self._handles.popitem(last=False)
+
+    def _erase_object(self, path: str) -> None:
+        storage_call(StorageCall.OBJECT_DELETE, path, lambda: self._backend.delete(path))
+
+    def _latest(self, path: str, branch: str | None) -> Any:
+        checked_path(StorageCall.TABLE_HEAD.value, path)
+        return storage_call(
+            StorageCall.TABLE_HEAD, path, lambda: self._gateway.open(path, None, branch)
+        )
+
+    def _forget(self, path: str, branch: str) -> None:
+        """Drop the readers of a fork whose name is about to mean something else."""
+        with self._lock:
+            for pin in [p for p in self._handles if p.path == path and p.branch == branch]:
+                del self._handles[pin]
+        self._files.forget(tree_path(path, branch))
+
+    def _settle_create(self, failure: StorageFailure, place: str, uuid: str) -> None:
+        try:
+            found = self.transaction_uuid(Pin(place, 1))
+        except StorageFailure as lookup:
+            if lookup.kind is not FailureKind.NOT_FOUND:
+                raise failure from lookup
+            raise failure from None
+        if found != uuid:
+            text = f"it was created by commit {found}"
+            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_CREATE, place, text) from failure
+
+
+def _annotated(
+    schema: pa.Schema, primary_key: str | None, metadata: Mapping[str, str] | None
+) -> pa.Schema:
+    if metadata is not None:
+        schema = schema.with_metadata(dict(metadata))
+    if primary_key is None:
+        return schema
+    position = schema.get_field_index(primary_key)
+    field = schema.field(position)
+    annotated = field.with_nullable(False).with_metadata({**(field.metadata or {}), **_PRIMARY_KEY})
+    return schema.set(position, annotated)
+
+
+def _failure(kind: FailureKind, call: StorageCall, place: str, text: str) -> StorageFailure:
+    return StorageFailure(kind, call.value, place, text)

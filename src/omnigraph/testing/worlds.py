@@ -1,0 +1,412 @@
+"""Small graphs on local disk, every kind of write to them, and what must hold afterwards.
+
+A fault test takes a world, lets one write fail in one way, opens the graph again and asks whether
+it is in order. Everything here is plain functions on a folder, so that a test can do the write in
+another process and let that process die.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.compaction import compact_tables
+from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.indices import ensure_indices
+from omnigraph.core.layout import INTENTS, table_path
+from omnigraph.core.publish import Published
+from omnigraph.core.records import TableRecord, VersionRecord
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.errors import Code, Conflict, GraphError
+from omnigraph.lang import compile_schema
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.runtime import failpoints
+from omnigraph.runtime.failpoints import Plan
+from omnigraph.store.root import Root
+from omnigraph.types import MAIN, BranchName
+
+__all__ = [
+    "ACTIONS",
+    "COMPANY",
+    "DEV",
+    "KNOWS",
+    "PERSON",
+    "Action",
+    "State",
+    "add",
+    "assert_in_order",
+    "attach",
+    "begin",
+    "insertion",
+    "intents_left",
+    "make",
+    "open_world",
+    "perform",
+    "perform_begin",
+    "perform_next",
+    "rows_of",
+    "state",
+    "trace",
+    "write_next",
+]
+
+PERSON: Final = "node:Person"
+COMPANY: Final = "node:Company"
+KNOWS: Final = "edge:Knows"
+CITY: Final = "node:City"
+DEV: Final = BranchName("dev")
+
+_SCHEMA: Final = """
+node Person { name: String @key  age: I32? }
+node Company { name: String @key }
+edge Knows: Person -> Person
+"""
+_NEXT_SCHEMA: Final = """
+node Person { name: String @key  age: I32?  city: String? }
+node Company { name: String @key }
+node City { name: String @key }
+edge Knows: Person -> Person
+"""
+
+
+def _accepted(text: str) -> AcceptedSchema:
+    return AcceptedSchema(catalog=compile_schema(text), text=text)
+
+
+# -- making and opening ----------------------------------------------------------------------------
+
+
+def begin(path: Path, *, durable: bool = False) -> Engine:
+    """Make an empty graph in a folder."""
+    root = Root.parse(str(path))
+    return Engine.init(root, _accepted(_SCHEMA), components(root, durable=durable))
+
+
+def make(path: Path) -> None:
+    """Make a graph with a few rows in every table."""
+    engine = begin(path)
+    rows = {PERSON: ("p0", "p1"), COMPANY: ("c0",), KNOWS: ("k0",)}
+    engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.LOAD))
+
+
+def open_world(
+    path: Path, mode: OpenMode = OpenMode.READ_WRITE, *, durable: bool = False
+) -> Engine:
+    """Open the graph of a folder with parts of its own, as a new process would."""
+    root = Root.parse(str(path))
+    return Engine.open(root, components(root, durable=durable), mode)
+
+
+def attach(path: Path, *, durable: bool = False) -> Engine:
+    """A handle that settles nothing when it is made, like one that was open all the time."""
+    root = Root.parse(str(path))
+    return Engine(root, components(root, durable=durable), OpenMode.READ_WRITE)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def _row(key: str, name: str) -> dict[str, object]:
+    if key == KNOWS:
+        return {"id": name, "src": "p0", "dst": "p1"}
+    return {"id": name, "name": name}
+
+
+def insertion(
+    engine: Engine,
+    branch: BranchName,
+    rows: Mapping[str, tuple[str, ...]],
+    *,
+    kind: WriterKind,
+    key: str | None = None,
+) -> Prepared:
+    """A write that inserts the named rows into their tables."""
+    base = engine.snapshot(branch)
+    writes: list[TableWrite] = []
+    for table, names in rows.items():
+        target = engine.writable_table(base, table)
+        fresh = pa.Table.from_pylist([_row(table, name) for name in names], schema=target.schema)
+        staged = engine.tables.stage(target, inserts=fresh, uuid=engine.ids.new())
+        if staged is None:
+            raise AssertionError("there are rows, so something is staged")
+        writes.append(TableWrite(table_key=table, staged=(staged,)))
+    return Prepared(base=base, kind=kind, tables=tuple(writes), actor="tester", idempotency_key=key)
+
+
+def add(
+    engine: Engine,
+    rows: Mapping[str, tuple[str, ...]],
+    *,
+    branch: BranchName = MAIN,
+    key: str | None = None,
+) -> Published:
+    """Insert named rows in one commit."""
+    return engine.commit(insertion(engine, branch, rows, kind=WriterKind.MUTATION, key=key))
+
+
+_KEY: Final = "the-one-write"
+
+
+def _mutation(engine: Engine) -> Published:
+    return add(engine, {PERSON: ("new",)}, key=_KEY)
+
+
+def _load(engine: Engine) -> Published:
+    rows = {PERSON: ("l0", "l1"), COMPANY: ("l0",), KNOWS: ("l0",)}
+    return engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.LOAD, key=_KEY))
+
+
+def _mutation_on_branch(engine: Engine) -> Published:
+    return add(engine, {PERSON: ("new",), KNOWS: ("new",)}, branch=DEV, key=_KEY)
+
+
+def _schema_apply(engine: Engine) -> Published:
+    """Rewrite one table, add another one, and put the new schema in force, all at once."""
+    base = engine.snapshot()
+    schema = _accepted(_NEXT_SCHEMA)
+    digest = engine.schemas.keep(schema)
+    if base.schema_digest == digest:
+        base_commit = next(iter(engine.commits()))
+        return Published(commit=base_commit, manifest_version=base.manifest_version, replayed=True)
+    entities = {item.name: item for item in schema.catalog.nodes}
+    place = _unlisted_table(engine, entities["City"])
+    target = engine.writable_table(base, PERSON)
+    wider = table_schema(entities["Person"])
+    rows = pa.Table.from_pylist(target.read(target.schema.names).to_pylist(), schema=wider)
+    staged = engine.tables.stage_overwrite(target, rows, uuid=engine.ids.new(), schema=wider)
+    return engine.commit(
+        Prepared(
+            base=base,
+            kind=WriterKind.SCHEMA_APPLY,
+            tables=(TableWrite(table_key=PERSON, staged=(staged,)),),
+            actor="tester",
+            idempotency_key=_KEY,
+            schema_digest=digest,
+            records=(
+                TableRecord(table_key=CITY, location=place),
+                VersionRecord(
+                    table_key=CITY, location=place, version=1, table_branch=None, row_count=0
+                ),
+            ),
+        )
+    )
+
+
+def _unlisted_table(engine: Engine, entity: EntityType) -> str:
+    """An empty table that no manifest names; an attempt that died may have left it."""
+    place = table_path(entity.kind, entity.id)
+    if not engine.tables.exists(place):
+        engine.tables.create(place, table_schema(entity))
+    return place
+
+
+def _branch_merge(engine: Engine) -> Published:
+    """Take the rows of the other branch over, with its head as second parent."""
+    theirs = engine.snapshot(DEV)
+    prepared = insertion(
+        engine, MAIN, {PERSON: ("m",), COMPANY: ("m",)}, kind=WriterKind.BRANCH_MERGE, key=_KEY
+    )
+    return engine.commit(
+        Prepared(
+            base=prepared.base,
+            kind=prepared.kind,
+            tables=prepared.tables,
+            actor=prepared.actor,
+            idempotency_key=prepared.idempotency_key,
+            merged_parent_id=theirs.head,
+        )
+    )
+
+
+def _ensure_indices(engine: Engine) -> Published | None:
+    return ensure_indices(engine, actor="tester").published
+
+
+def _optimize(engine: Engine) -> Published | None:
+    return compact_tables(engine, actor="tester")
+
+
+def _scatter(engine: Engine) -> None:
+    """Leave every table in several fragments, so that there is something to compact."""
+    for name in ("s1", "s2"):
+        rows = {PERSON: (name,), COMPANY: (name,)}
+        engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.MUTATION))
+
+
+def _branch_create(engine: Engine) -> None:
+    with suppress(_Exists):
+        try:
+            engine.branches.create(DEV)
+        except Conflict as conflict:
+            if conflict.code is Code.BRANCH_EXISTS:
+                raise _Exists from conflict
+            raise
+
+
+class _Exists(Exception):
+    """An earlier attempt has done it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One kind of write. Doing it again after it succeeded changes nothing."""
+
+    run: Callable[[Engine], Published | None]
+    needs_branch: bool = False
+    prepare: Callable[[Engine], None] | None = None
+
+    @property
+    def has_set_up(self) -> bool:
+        """Does it need more than a copied world?"""
+        return self.needs_branch or self.prepare is not None
+
+    def set_up(self, engine: Engine) -> None:
+        """Bring a copied world into the state that the action starts from."""
+        if self.needs_branch:
+            # Forks name their parent by its absolute path, so they cannot be copied.
+            engine.branches.create(DEV)
+        if self.prepare is not None:
+            self.prepare(engine)
+
+
+ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
+    {
+        "mutation": Action(run=_mutation),
+        "load": Action(run=_load),
+        "branch_mutation": Action(run=_mutation_on_branch, needs_branch=True),
+        "schema_apply": Action(run=_schema_apply),
+        "branch_merge": Action(run=_branch_merge, needs_branch=True),
+        "ensure_indices": Action(run=_ensure_indices),
+        "optimize": Action(run=_optimize, prepare=_scatter),
+        "branch_create": Action(run=_branch_create),
+    }
+)
+
+
+def perform(path: Path, name: str, plan: Plan | None, *, while_opening: bool = False) -> None:
+    """Open a world and act, with faults. What a child process runs; it may not return.
+
+    An unknown action is none: the child only opens the graph.
+    """
+    if plan is not None and while_opening:
+        failpoints.arm(plan)
+    engine = open_world(path, durable=True)
+    if plan is not None and not while_opening:
+        failpoints.arm(plan)
+    if name in ACTIONS:
+        with suppress(GraphError):
+            ACTIONS[name].run(engine)
+
+
+def perform_begin(path: Path, plan: Plan) -> None:
+    """Make a graph, with faults. What a child process runs; it may not return."""
+    failpoints.arm(plan)
+    with suppress(GraphError):
+        begin(path, durable=True)
+
+
+def perform_next(path: Path, plan: Plan) -> None:
+    """Write to every table through a handle that has settled nothing, with faults."""
+    engine = attach(path, durable=True)
+    failpoints.arm(plan)
+    with suppress(GraphError):
+        write_next(engine)
+
+
+def write_next(engine: Engine) -> Published:
+    """A write that meets whatever was left in any table of the main branch."""
+    return add(engine, {PERSON: ("next",), COMPANY: ("next",), KNOWS: ("next",)}, key="next")
+
+
+# -- what must hold --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that a reader can see, in a form that compares and prints."""
+
+    branches: Mapping[str, Mapping[str, object]]
+
+
+def state(engine: Engine) -> State:
+    """What a reader of a graph sees, on every branch."""
+    return State({name: _branch_state(engine, name) for name in engine.branches.list()})
+
+
+def _branch_state(engine: Engine, branch: BranchName) -> Mapping[str, object]:
+    snapshot = engine.snapshot(branch)
+    seen: dict[str, object] = {"schema": engine.schema(snapshot).text}
+    for key in sorted(snapshot.tables):
+        pin = snapshot.pin(key)
+        table = engine.table(pin)
+        rows = sorted(table.read(table.schema.names).to_pylist(), key=lambda row: str(row["id"]))
+        indexes = sorted(index.name for index in table.indexes())
+        if pin.row_count != len(rows):
+            raise AssertionError(
+                f"{key} on {branch}: {pin.row_count} rows noted, {len(rows)} there"
+            )
+        seen[key] = (rows, indexes)
+    return seen
+
+
+def rows_of(engine: Engine, key: str, branch: BranchName = MAIN) -> set[str]:
+    """The names of the rows of a table."""
+    return set(engine.read(engine.snapshot(branch), key).column("id").to_pylist())
+
+
+def assert_in_order(engine: Engine) -> None:
+    """Nothing is pending, the published tables are the newest, and history is one line."""
+    if left := engine.intents.pending():
+        raise AssertionError(f"intents are left: {[item.operation_id for item in left]}")
+    operations = [row.operation_id for row in engine.recovery.audit.rows()]
+    if len(operations) != len(set(operations)):
+        raise AssertionError(f"an operation was recorded twice: {operations}")
+    newest: dict[tuple[str, str | None], int] = {}
+    for branch in engine.branches.list():
+        for pin in engine.snapshot(branch).tables.values():
+            place = (pin.path, pin.table_branch)
+            # A branch may still stand on an older version of the table that it was made from.
+            newest[place] = max(pin.version, newest.get(place, 0))
+        _assert_chain(engine, branch)
+    for (path, fork), version in newest.items():
+        head = engine.tables.head(path, fork)
+        if head != version:
+            raise AssertionError(f"{path} on {fork}: published {version}, head {head}")
+
+
+def _assert_chain(engine: Engine, branch: BranchName) -> None:
+    chain = list(engine.commits(branch))
+    if chain[-1].parent_id is not None or chain[-1].kind != "init":
+        raise AssertionError(f"the history of {branch} ends at {chain[-1]}")
+    if len({commit.id for commit in chain}) != len(chain):
+        raise AssertionError(f"a commit of {branch} is its own ancestor")
+    keys = [commit.idempotency_key for commit in chain if commit.idempotency_key is not None]
+    if len(keys) != len(set(keys)):
+        raise AssertionError(f"an idempotency key was used twice on {branch}: {keys}")
+
+
+def intents_left(path: Path) -> set[str]:
+    """The operations that a folder holds intents of, seen without the engine."""
+    folder = path / INTENTS
+    return {item.stem for item in folder.glob("*.json")} if folder.is_dir() else set()
+
+
+def trace(path: Path) -> frozenset[tuple[str, int, int]]:
+    """Every file of a folder with its size and time: equal if and only if nobody wrote."""
+    found = []
+    for folder, _, names in os.walk(path):
+        for name in names:
+            stat = os.stat(os.path.join(folder, name))
+            place = os.path.relpath(os.path.join(folder, name), path)
+            found.append((place, stat.st_size, stat.st_mtime_ns))
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""Many writers at once, in threads and in processes."""

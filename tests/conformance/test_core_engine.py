@@ -1,0 +1,166 @@
+"""The commit core on every kind of storage: one suite, the same answers."""
+
+import pytest
+
+from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.failpoints import Fp
+from omnigraph.errors import Code, Conflict, NotFound, RecoveryRequired
+from omnigraph.runtime import failpoints
+from omnigraph.runtime.failpoints import LostReply, Refuse
+from omnigraph.store.root import Root
+from omnigraph.types import MAIN, BranchName
+from tests.graphs import (
+    COMPANY,
+    KNOWS,
+    PERSON,
+    Delta,
+    acquaintances,
+    audit,
+    chain,
+    companies,
+    ids,
+    make,
+    people,
+    prepare,
+    reopen,
+    rows,
+    write,
+)
+
+DEV, CHILD = BranchName("agent/dev"), BranchName("child")
+
+
+@pytest.fixture
+def graph(root: Root) -> Engine:
+    return make(root, durable=True)
+
+
+def test_making_a_graph_once(root: Root) -> None:
+    with pytest.raises(NotFound):
+        reopen(root)
+    engine = make(root)
+    with pytest.raises(Conflict) as caught:
+        make(root, "node Other { name: String @key }")
+    assert caught.value.code is Code.GRAPH_EXISTS
+    assert reopen(root, OpenMode.READ_ONLY).snapshot() == engine.snapshot()
+    audit(engine)
+
+
+def test_commits_of_one_and_of_three_tables(graph: Engine, root: Root) -> None:
+    first = write(graph, {PERSON: people("a", "b", age=1)}, actor="ada")
+    delta = Delta(update={"a": {"age": 2}}, delete=["b"], insert=[{"id": "c", "name": "c"}])
+    deltas = {PERSON: delta, COMPANY: companies("x"), KNOWS: acquaintances(("a", "c"))}
+    second = write(graph, deltas)
+    assert second.commit.parent_id == first.commit.id
+    for engine in (graph, reopen(root)):
+        found = rows(engine, PERSON)
+        assert {key: row["age"] for key, row in found.items()} == {"a": 2, "c": None}
+        assert ids(engine, COMPANY) == {"x"}
+        assert ids(engine, KNOWS) == {"a-c"}
+        assert [each.actor for each in engine.commits()] == [None, "ada", None]
+        audit(engine)
+
+
+def test_branches_come_and_go(graph: Engine, root: Root) -> None:
+    write(graph, {PERSON: people("a")})
+    graph.create_branch(DEV)
+    write(graph, {PERSON: people("dev")}, branch=DEV)
+    graph.create_branch(CHILD, source=DEV)
+    write(graph, {PERSON: people("child"), COMPANY: companies("x")}, branch=CHILD)
+    write(graph, {PERSON: people("main")})
+    for engine in (graph, reopen(root)):
+        assert engine.branches.list() == (DEV, CHILD, MAIN)
+        assert ids(engine, PERSON, CHILD) == {"a", "dev", "child"}
+        assert ids(engine, PERSON, DEV) == {"a", "dev"}
+        assert ids(engine, PERSON) == {"a", "main"}
+        assert engine.merge_base(CHILD, MAIN) == chain(engine)[1]
+        audit(engine)
+    with pytest.raises(Conflict) as caught:
+        graph.delete_branch(DEV)
+    assert caught.value.code is Code.BRANCH_IN_USE
+    with pytest.raises(Conflict):
+        graph.create_branch(BranchName("agent"))
+    old = graph.snapshot(CHILD)
+    graph.delete_branch(CHILD)
+    other = reopen(root)
+    other.create_branch(CHILD)
+    assert graph.snapshot(CHILD).incarnation != old.incarnation
+    assert ids(graph, PERSON, CHILD) == {"a", "main"}
+    with pytest.raises(Conflict) as caught:
+        write(graph, {COMPANY: companies("late")}, base=old)
+    assert caught.value.code in (Code.BRANCH_REPLACED, Code.EXPECTED_VERSION_MISMATCH)
+    audit(graph)
+
+
+def test_the_past_can_be_read(graph: Engine, root: Root) -> None:
+    done = [write(graph, {PERSON: people(f"p{n}")}) for n in range(3)]
+    graph.create_branch(DEV, commit=done[1].commit.id)
+    write(graph, {PERSON: people("dev")}, branch=DEV)
+    for engine in (graph, reopen(root, OpenMode.READ_ONLY)):
+        for count, each in enumerate(done, start=1):
+            snapshot = engine.snapshot_at(each.commit.id)
+            assert engine.read(snapshot, PERSON).num_rows == count
+            assert engine.snapshot_at_version(MAIN, each.manifest_version) == snapshot
+        assert ids(engine, PERSON, DEV) == {"p0", "p1", "dev"}
+
+
+def test_a_key_is_used_once(graph: Engine, root: Root) -> None:
+    first = write(graph, {PERSON: people("a")}, idempotency_key="k")
+    again = write(reopen(root), {PERSON: people("b")}, idempotency_key="k")
+    assert again.replayed
+    assert again.commit == first.commit
+    assert ids(graph, PERSON) == {"a"}
+
+
+def test_of_two_writes_one_wins(graph: Engine, root: Root) -> None:
+    base = graph.snapshot()
+    other = reopen(root)
+    winner = prepare(graph, {PERSON: people("a")}, base=base)
+    loser = prepare(other, {PERSON: people("b"), COMPANY: companies("b")}, base=base)
+    graph.commit(winner)
+    with pytest.raises(Conflict) as caught:
+        other.commit(loser)
+    assert caught.value.conflicts == [{"table_key": PERSON, "expected": 1, "actual": 2}]
+    assert ids(other, PERSON) == {"a"}
+    assert ids(other, COMPANY) == set()
+    audit(other)
+
+
+@pytest.mark.parametrize("branch", [MAIN, DEV])
+def test_what_landed_and_was_not_published_goes_forward(
+    graph: Engine, root: Root, branch: BranchName
+) -> None:
+    if branch != MAIN:
+        graph.create_branch(branch)
+    deltas = {PERSON: people("a"), COMPANY: companies("x")}
+    prepared = prepare(graph, deltas, base=graph.snapshot(branch), actor="ada", idempotency_key="k")
+    with failpoints.armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired) as caught:
+        graph.commit(prepared)
+    assert caught.value.code is Code.OUTCOME_UNKNOWN
+    healed = reopen(root)
+    commit = healed.commit_info(healed.snapshot(branch).head)
+    assert commit.id == caught.value.details["commit_id"]
+    assert (commit.actor, commit.idempotency_key) == ("ada", "k")
+    assert ids(healed, PERSON, branch) == {"a"}
+    assert ids(healed, COMPANY, branch) == {"x"}
+    assert write(healed, deltas, branch=branch, idempotency_key="k").replayed
+    audit(healed)
+
+
+def test_what_landed_in_part_goes_back(graph: Engine, root: Root) -> None:
+    deltas = {PERSON: people("a"), COMPANY: companies("x")}
+    prepared = prepare(graph, deltas, base=graph.snapshot())
+    with failpoints.armed({Fp.LAND: Refuse()}, nth=2), pytest.raises(RecoveryRequired):
+        graph.commit(prepared)
+    healed = reopen(root)
+    assert ids(healed, PERSON) == ids(healed, COMPANY) == set()
+    audit(healed)
+    write(healed, deltas)
+    assert ids(graph, PERSON) == {"a"}
+
+
+def test_a_lost_reply_is_found_out(graph: Engine) -> None:
+    with failpoints.armed({Fp.PUBLISH: LostReply()}):
+        done = write(graph, {PERSON: people("a")})
+    assert graph.snapshot().head == done.commit.id
+    audit(graph)

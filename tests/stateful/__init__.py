@@ -1,0 +1,1 @@
+"""State machines that drive the real thing beside a model."""

@@ -1,0 +1,220 @@
+"""Making a graph: once, whole or not at all, whatever was there before."""
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.core.claims import Claims
+from omnigraph.core.engine import Engine
+from omnigraph.core.failpoints import Fp
+from omnigraph.core.layout import INIT_CLAIM, SCHEMA_IR, SCHEMA_STATE, SCHEMA_TEXT
+from omnigraph.core.recovery.live import PROCESS
+from omnigraph.errors import Code, Conflict, GraphError, NotFound, Unavailable
+from omnigraph.runtime import failpoints
+from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, LostReply, Plan, Refuse
+from omnigraph.store.calls import StorageCall
+from omnigraph.store.root import Root
+from omnigraph.types import BranchName
+from tests.graphs import (
+    PERSON,
+    SCHEMA,
+    Delta,
+    accepted,
+    audit,
+    fresh_parts,
+    ids,
+    make,
+    people,
+    reopen,
+    write,
+)
+
+OTHER_SCHEMA = "node Thing { name: String @key  weight: F64? }\nnode Person { label: String @key }"
+RACERS = 6
+INIT = [point for point in Fp if point.value.startswith("init.")]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root.parse(str(tmp_path / "graph"))
+
+
+def test_a_new_graph_is_whole(root: Root) -> None:
+    engine = make(root)
+    snapshot = engine.snapshot()
+    assert set(snapshot.tables) == {"node:Person", "node:Company", "edge:Knows"}
+    assert engine.schema(snapshot).text == SCHEMA
+    assert engine.schema(snapshot).digest == snapshot.schema_digest
+    assert [commit.kind for commit in engine.commits()] == ["init"]
+    for name in (SCHEMA_TEXT, SCHEMA_IR, SCHEMA_STATE):
+        assert (root.local_path / name).is_file()
+    # Nothing of the making is left.
+    assert not list(root.local_path.glob("__claims/**/*.claim"))
+    audit(engine)
+
+
+def test_a_schema_without_types_is_a_schema(root: Root) -> None:
+    engine = make(root, "")
+    assert dict(engine.snapshot().tables) == {}
+    write(engine, {})
+    assert len(list(reopen(root).commits())) == 2
+    engine.create_branch(BranchName("dev"))
+    assert engine.snapshot(BranchName("dev")).head == engine.snapshot().head
+
+
+def test_an_existing_graph_is_refused_and_untouched(root: Root) -> None:
+    engine = make(root)
+    write(engine, {PERSON: people("a")})
+    for text in (SCHEMA, OTHER_SCHEMA):
+        with pytest.raises(Conflict) as caught:
+            make(root, text)
+        assert caught.value.code is Code.GRAPH_EXISTS
+    assert ids(engine, PERSON) == {"a"}
+    assert (root.local_path / SCHEMA_TEXT).read_text() == SCHEMA
+
+
+# -- races -----------------------------------------------------------------------------------------
+
+
+def attempt(root: Root, number: int) -> str:
+    """Make a graph; contenders want different schemas, so a mixture would show."""
+    text = SCHEMA if number % 2 else OTHER_SCHEMA
+    try:
+        Engine.init(root, accepted(text), fresh_parts(root))
+    except GraphError as error:
+        return error.code.value
+    return f"made {number}"
+
+
+def attempt_elsewhere(root: Root, number: int, starter: Any, queue: Any) -> None:
+    starter.wait()
+    queue.put(attempt(root, number))
+
+
+def judge(root: Root, outcomes: list[str]) -> None:
+    winners = [outcome for outcome in outcomes if outcome.startswith("made")]
+    assert len(winners) == 1, outcomes
+    assert set(outcomes) - set(winners) <= {Code.GRAPH_EXISTS, Code.INIT_IN_PROGRESS}
+    engine = reopen(root)
+    text = SCHEMA if int(winners[0].split()[1]) % 2 else OTHER_SCHEMA
+    assert engine.schema(engine.snapshot()).text == text
+    column = "name" if text == SCHEMA else "label"
+    assert column in engine.read(engine.snapshot(), PERSON).column_names
+    write(engine, {PERSON: people("a") if text == SCHEMA else labelled("a")})
+    audit(engine)
+
+
+def labelled(name: str) -> Delta:
+    return Delta(insert=[{"id": name, "label": name}])
+
+
+def test_threads_race_for_one_graph(root: Root) -> None:
+    with ThreadPoolExecutor(RACERS) as pool:
+        judge(root, list(pool.map(lambda number: attempt(root, number), range(RACERS))))
+
+
+def test_processes_race_for_one_graph(root: Root) -> None:
+    context = multiprocessing.get_context("spawn")
+    starter, queue = context.Barrier(4), context.Queue()
+    racers = [
+        context.Process(target=attempt_elsewhere, args=(root, number, starter, queue))
+        for number in range(4)
+    ]
+    for racer in racers:
+        racer.start()
+    outcomes = [queue.get(timeout=120) for _ in racers]
+    for racer in racers:
+        racer.join()
+        racer.close()
+    queue.close()
+    queue.join_thread()
+    judge(root, outcomes)
+
+
+def test_a_late_maker_does_not_take_a_finished_graph_for_leftovers(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked before the graph was there and got the claim after it was finished."""
+    late = fresh_parts(root)
+    answers = iter([False])
+    exists = late.tables.exists
+    monkeypatch.setattr(late.tables, "exists", lambda path: next(answers, None) or exists(path))
+    # The first look says no; everything after it sees the truth.
+    write(make(root), {PERSON: people("a")})
+    with pytest.raises(Conflict) as caught:
+        Engine.init(root, accepted(OTHER_SCHEMA), late)
+    assert caught.value.code is Code.GRAPH_EXISTS
+    assert ids(reopen(root), PERSON) == {"a"}
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+def dying(root: Root, plan: Plan) -> None:
+    failpoints.arm(plan)
+    make(root)
+
+
+def die(root: Root, plan: Plan) -> int | None:
+    context = multiprocessing.get_context("spawn")
+    child = context.Process(target=dying, args=(root, plan))
+    child.start()
+    child.join()
+    status = child.exitcode
+    child.close()
+    return status
+
+
+def settle(root: Root) -> None:
+    """After any failure there is either nothing, and the next attempt works, or a graph."""
+    try:
+        engine = reopen(root)
+    except NotFound:
+        engine = make(root, OTHER_SCHEMA)
+        write(engine, {PERSON: labelled("a")})
+    else:
+        with pytest.raises(Conflict):
+            make(root, OTHER_SCHEMA)
+        write(engine, {PERSON: people("a")})
+    assert ids(engine, PERSON) == {"a"}
+    audit(engine)
+
+
+@pytest.mark.parametrize("point", INIT)
+def test_a_maker_that_dies_leaves_nothing_or_a_graph(root: Root, point: Fp) -> None:
+    assert die(root, Plan(faults=((point, Crash()),))) == CRASH_STATUS
+    settle(root)
+
+
+@pytest.mark.parametrize("fault", [Refuse(), LostReply()], ids=lambda each: type(each).__name__)
+def test_any_storage_call_of_making_may_fail(tmp_path: Path, fault: Fault) -> None:
+    calls = dict.fromkeys(StorageCall, fault)
+    for number in range(1, 500):
+        root = Root.parse(str(tmp_path / f"{number}"))
+        with failpoints.armed(calls, nth=number) as state, suppress(Unavailable, Conflict):
+            make(root)
+        settle(root)
+        if not state.fired:
+            return
+    raise AssertionError("the faults never end")
+
+
+def test_a_failed_attempt_does_not_block_the_next_one_of_this_process(root: Root) -> None:
+    with failpoints.armed({Fp.INIT_PUBLISH: Refuse()}), pytest.raises(Unavailable):
+        make(root)
+    make(root)
+
+
+def test_a_maker_at_work_is_respected(root: Root) -> None:
+    """Its claim is there, and it runs: in this process, under a token that is at work."""
+    parts = fresh_parts(root)
+    claims = Claims(objects=parts.objects, clock=parts.clock, ids=parts.ids, live=PROCESS)
+    with claims.holding(INIT_CLAIM):
+        with pytest.raises(Conflict) as caught:
+            make(root)
+        assert caught.value.code is Code.INIT_IN_PROGRESS
+    make(root)

@@ -1,0 +1,141 @@
+"""How many storage calls each operation makes, as reviewed numbers.
+
+`OMNIGRAPH_REGENERATE=1 pytest tests/unit/core/test_store_calls.py` writes them anew; read the diff.
+Cost must follow the change: the same operation costs the same after 1 and after 200 commits, and
+making a branch the same with 5 and with 100 types.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.runtime import telemetry
+from omnigraph.store.root import Root
+from omnigraph.types import BranchName
+from tests.graphs import (
+    COMPANY,
+    KNOWS,
+    PERSON,
+    acquaintances,
+    companies,
+    fresh_parts,
+    make,
+    many_types,
+    people,
+    prepare,
+    reopen,
+    write,
+)
+
+GOLDEN = Path(__file__).parent / "golden" / "store_calls.json"
+REGENERATE = bool(os.environ.get("OMNIGRAPH_REGENERATE"))
+DEV = BranchName("dev")
+# The same distance from the last compaction.
+SHORT, LONG = 1, 1 + 16 * 13
+
+
+def counted(action: Callable[[], object]) -> dict[str, int]:
+    with telemetry.counting() as counts:
+        action()
+    return {name: number for name, number in counts.snapshot().items() if "." in name}
+
+
+def measure(root: Root, commits: int) -> dict[str, dict[str, int]]:
+    """Every operation, on a graph with so much history."""
+    engine = make(root)
+    for number in range(commits):
+        write(engine, {PERSON: people(f"p{number}")})
+    for name, pair in (("q", ("q", "q")), ("r", ("r", "q"))):
+        write(engine, {PERSON: people(name), COMPANY: companies(name), KNOWS: acquaintances(pair)})
+    other = reopen(root)
+    found: dict[str, dict[str, int]] = {}
+    found["open to read"] = counted(
+        lambda: Engine.open(root, fresh_parts(root), OpenMode.READ_ONLY)
+    )
+    found["open to write"] = counted(lambda: reopen(root))
+    engine.snapshot()
+    found["snapshot, nothing new"] = counted(engine.snapshot)
+    write(other, {COMPANY: companies("s")})
+    found["snapshot, one new commit"] = counted(engine.snapshot)
+    one = prepare(engine, {PERSON: people("one")}, base=engine.snapshot())
+    found["commit of 1 table"] = counted(lambda: engine.commit(one))
+    three = prepare(
+        engine,
+        {PERSON: people("x"), COMPANY: companies("x"), KNOWS: acquaintances(("x", "x"))},
+        base=engine.snapshot(),
+    )
+    found["commit of 3 tables"] = counted(lambda: engine.commit(three))
+    keyed = prepare(engine, {PERSON: people("k")}, base=engine.snapshot(), idempotency_key="k")
+    found["commit of 1 table, keyed"] = counted(lambda: engine.commit(keyed))
+    found["replay"] = counted(lambda: engine.commit(keyed))
+    found["create branch"] = counted(lambda: engine.create_branch(DEV))
+    base = engine.snapshot(DEV)
+    found["snapshot of a branch, nothing new"] = counted(lambda: engine.snapshot(DEV))
+    found["fork of a table"] = counted(lambda: engine.writable_table(base, PERSON))
+    first = prepare(engine, {PERSON: people("b")}, base=base)
+    found["first commit on a branch"] = counted(lambda: engine.commit(first))
+    again = prepare(engine, {PERSON: people("c")}, base=engine.snapshot(DEV))
+    found["later commit on a branch"] = counted(lambda: engine.commit(again))
+    found["delete branch"] = counted(lambda: engine.delete_branch(DEV))
+    return found
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
+    folder = tmp_path_factory.mktemp("calls")
+    return measure(Root.parse(str(folder / "graph")), SHORT)
+
+
+def test_the_counts_are_the_reviewed_ones(short: dict[str, dict[str, int]]) -> None:
+    if REGENERATE:
+        GOLDEN.write_text(json.dumps(short, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    assert short == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_history_costs_nothing(tmp_path: Path, short: dict[str, dict[str, int]]) -> None:
+    long = measure(Root.parse(str(tmp_path / "graph")), LONG)
+    # Opening reads all pins, and the first write of a handle reads the history: in as many calls,
+    # though not in as many rows.
+    reading = {"manifest.rows_read", "manifest.fragments_read", "manifest.history_read"}
+    for operation, calls in short.items():
+        plain = {name: n for name, n in calls.items() if name not in reading}
+        assert {n: c for n, c in long[operation].items() if n not in reading} == plain, operation
+        if not operation.startswith("open"):
+            same = reading & set(calls) - {"manifest.history_read"}
+            assert {n: long[operation].get(n) for n in same} == {n: calls[n] for n in same}
+
+
+def test_types_cost_nothing(tmp_path: Path) -> None:
+    """Making a branch, looking at it, and its first write."""
+    found = []
+    for types in (5, 100):
+        engine = make(Root.parse(str(tmp_path / str(types))), many_types(types))
+        write(engine, {"node:T0": companies("a")})
+        engine.snapshot()
+        counts = [counted(partial(engine.create_branch, DEV))]
+        engine.snapshot(DEV)
+        counts.append(counted(partial(engine.snapshot, DEV)))
+        delta = {"node:T1": companies("b")}
+        counts.append(counted(partial(write, engine, delta, branch=DEV)))
+        found.append(counts)
+    assert found[0] == found[1]
+
+
+def test_other_branches_cost_nothing(tmp_path: Path) -> None:
+    engine = make(Root.parse(str(tmp_path / "graph")))
+    write(engine, {PERSON: people("a")})
+    engine.create_branch(BranchName("b0"))
+    found = []
+    for number in (1, 20):
+        for each in range(len(engine.branches.list()), number + 1):
+            engine.create_branch(BranchName(f"b{each}"))
+        name = BranchName(f"x{number}")
+        calls = counted(partial(engine.create_branch, name))
+        engine.snapshot(name)
+        found.append((calls, counted(partial(engine.snapshot, name))))
+    assert found[0] == found[1]
