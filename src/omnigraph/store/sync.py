@@ -22,7 +22,7 @@ class Disk:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._lock = threading.Lock()
-        self._durable_names: set[Path] = set()
+        self._durable_names: set[str] = set()
 
     def sync(self, files: Iterable[Path]) -> None:
         """Make files and their names durable. A file that is gone is skipped.
@@ -50,21 +50,23 @@ class Disk:
     def _sync_name(self, directory: Path) -> None:
         """Sync the parents of a directory, as far up as its name is new to us."""
         while directory not in (self._root.parent, directory.parent):
+            name = str(directory)
             with self._lock:
-                if directory in self._durable_names:
+                if name in self._durable_names:
                     return
             _sync_directory(directory.parent)
             with self._lock:
-                self._durable_names.add(directory)
+                self._durable_names.add(name)
             directory = directory.parent
 
     def forget(self, directory: Path) -> None:
         """Forget what is known about a directory and everything below, because it was removed."""
+        gone, below = str(directory), f"{directory}{os.sep}"
         with self._lock:
             self._durable_names = {
                 known
                 for known in self._durable_names
-                if known != directory and directory not in known.parents
+                if known != gone and not known.startswith(below)
             }
 
 
