@@ -119,7 +119,7 @@ def _not_yet(table: Table, wish: IndexWish) -> str | None:
     if table.row_count == 0:
         return "the table is empty"
     if isinstance(wish.kind, Vector):
-        filter_text = f"`{wish.column}` is not null"
-        if table.read(["id"], filter=filter_text, row_id=False).num_rows == 0:
+        found = table.scan(["id"], filter=f"`{wish.column}` is not null")
+        if not any(batch.num_rows for batch in found):
             return "no entity has a vector"
     return None

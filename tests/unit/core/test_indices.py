@@ -1,0 +1,115 @@
+"""Indexes by type of property, and compaction: writes that change no row."""
+
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.compaction import compact_tables
+from omnigraph.core.indices import ensure_indices, wanted_indexes
+from omnigraph.lang import compile_schema
+from omnigraph.store.root import Root
+from omnigraph.store.tables import Btree, Fts, Metric, Vector
+from omnigraph.types import MAIN, BranchName
+from tests.graphs import Delta, make, write
+
+SCHEMA = """
+node Doc {
+  slug: String @key
+  title: String? @index
+  kind: enum(note, book)? @index
+  year: I32? @index
+  seen: DateTime? @index
+  plain: I64?
+  tags: [String]?
+  vector: Vector(4)? @index @metric(l2)
+  @index(title, year)
+}
+edge Cites: Doc -> Doc { weight: F64? @index }
+"""
+DOC, CITES = "node:Doc", "edge:Cites"
+
+
+def test_the_index_follows_the_type_of_the_property() -> None:
+    catalog = compile_schema(SCHEMA)
+    wishes = {(wish.column, wish.kind) for wish in wanted_indexes(catalog.node_by_name["Doc"])}
+    assert wishes == {
+        ("id", Btree()),
+        ("slug", Btree()),
+        ("slug", Fts()),
+        ("title", Btree()),
+        ("title", Fts()),
+        ("kind", Btree()),
+        ("year", Btree()),
+        ("seen", Btree()),
+        ("vector", Vector(Metric.L2, 4)),
+    }
+    ends = {(wish.column, wish.kind) for wish in wanted_indexes(catalog.edge_by_name["Cites"])}
+    assert ends == {(name, Btree()) for name in ("id", "src", "dst", "weight")}
+
+
+def rows(*names: str, vector: list[float] | None = None) -> Delta:
+    return Delta(
+        insert=[
+            {"id": name, "slug": name, "title": f"about {name}", "year": 2000, "vector": vector}
+            for name in names
+        ]
+    )
+
+
+def test_missing_indexes_are_built_in_one_commit(tmp_path: Path) -> None:
+    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    write(engine, {DOC: rows("a", "b", vector=[1.0, 0.0, 0.0, 0.0])})
+    before = engine.read(engine.snapshot(), DOC)
+    report = ensure_indices(engine, actor="indexer")
+    assert report.published is not None
+    assert (report.published.commit.kind, report.published.commit.actor) == (
+        "ensure_indices",
+        "indexer",
+    )
+    names = {index.name for index in engine.table(engine.snapshot().pin(DOC)).indexes()}
+    assert names == {name for key, name in report.built if key == DOC}
+    assert {item.table_key for item in report.pending} == {CITES}
+    assert {item.reason for item in report.pending} == {"the table is empty"}
+    assert engine.read(engine.snapshot(), DOC).equals(before)
+    assert ensure_indices(engine).published is None
+
+
+def test_a_column_without_vectors_waits(tmp_path: Path) -> None:
+    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    write(engine, {DOC: rows("a")})
+    report = ensure_indices(engine)
+    waiting = [item.column for item in report.pending if item.table_key == DOC]
+    assert waiting == ["vector"]
+
+
+def test_writes_build_nothing_and_find_what_is_not_covered(tmp_path: Path) -> None:
+    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    write(engine, {DOC: rows("a")})
+    ensure_indices(engine)
+    write(engine, {DOC: rows("b")})
+    table = engine.table(engine.snapshot().pin(DOC))
+    covered = next(index.fragments for index in table.indexes() if index.name == "id_ordered")
+    assert covered < set(table.fragment_ids())
+    assert sorted(table.locate(["a", "b", "c"])["id"].to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("branch", [MAIN, BranchName("dev")])
+def test_compaction_moves_no_row(tmp_path: Path, branch: BranchName) -> None:
+    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    write(engine, {DOC: rows("a")})
+    if branch != MAIN:
+        engine.create_branch(branch)
+    for name in ("b", "c", "d"):
+        write(engine, {DOC: rows(name)}, branch=branch)
+
+    def identities() -> dict[str, int]:
+        read = engine.table(engine.snapshot(branch).pin(DOC)).read(["id"], row_id=True)
+        return dict(zip(read["id"].to_pylist(), read["_rowid"].to_pylist(), strict=True))
+
+    before = identities()
+    published = compact_tables(engine, branch, actor="tidy")
+    assert published is not None
+    assert published.commit.kind == "optimize"
+    assert len(engine.table(engine.snapshot(branch).pin(DOC)).fragment_ids()) == 1
+    assert identities() == before
+    assert compact_tables(engine, branch) is None
