@@ -141,6 +141,7 @@ class Publisher:
         try:
             snapshot = self._manifest.snapshot(change.branch)
             if change.commit_id in self._manifest.commits(change.branch):
+                self.make_durable(change.branch)
                 return snapshot.manifest_version
         except StorageFailure:
             telemetry.count("publish.unclear")
@@ -148,6 +149,10 @@ class Publisher:
         raise RecoveryRequired(
             Code.OUTCOME_UNKNOWN, text, commit_id=change.commit_id, branch=change.branch
         ) from failure
+
+    def make_durable(self, branch: BranchName) -> None:
+        """Sync a manifest that shows a commit whose own sync nobody has seen to succeed."""
+        self._tables.sync(MANIFEST, native(branch))
 
     def _tidy(self, branch: BranchName, version: int) -> None:
         """Keep the manifest in few fragments; whoever loses this race loses nothing."""

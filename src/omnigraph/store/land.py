@@ -104,6 +104,10 @@ class Lander:
                 uuid=commit.uuid,
             )
 
+    def sync_whole(self, path: str, branch: str | None) -> None:
+        """Make everything durable that the head of a table consists of."""
+        self._sync_merge(tree_path(path, branch), self._open(path, None, branch), {})
+
     def _commit(
         self, base: Dataset, change: Transaction, *, path: str, branch: str | None, expected: int
     ) -> int:

@@ -400,6 +400,10 @@ class Tables:
             raise _failure(FailureKind.INVALID, StorageCall.TABLE_MERGE, path, "no rows")
         return self._lander.merge_rows(base, key, rows)
 
+    def sync(self, path: str, branch: str | None = None) -> None:
+        """Make a whole table durable as its head has it, whoever wrote it. For small tables."""
+        self._lander.sync_whole(path, branch)
+
     def compact(
         self,
         path: str,

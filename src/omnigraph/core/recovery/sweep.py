@@ -176,6 +176,8 @@ class Recovery:
         tips = {} if settled else self._tips(intent, snapshot)
         match decide(intent, tips, settled=settled, holds=self._holds(intent, snapshot)):
             case Forget():
+                # Its writer may have died between publishing and syncing.
+                self._publisher.make_durable(intent.branch)
                 kind = RecoveryKind.ROLLED_BACK if undone else RecoveryKind.ROLLED_FORWARD
                 return self._close(intent, kind)
             case Discard():
