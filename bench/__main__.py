@@ -7,13 +7,34 @@ from pathlib import Path
 
 from bench import commit, compile, report
 from bench.measure import Case, measure
+from bench.query import group as query
+from bench.query.engines import ENGINES
+from bench.query.questions import QUESTIONS
 from omnigraph.errors import JsonValue
 
-# A group answers its cases, and remarks to print below the table.
-GROUPS: Mapping[str, Callable[[], tuple[list[Case], list[str]]]] = {
-    "compile": compile.cases,
-    "commit": commit.cases,
+# A group measures, tells, and answers its figures.
+GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
+    "compile": lambda _: _measured("compile", compile.cases),
+    "commit": lambda _: _measured("commit", commit.cases),
+    "query": lambda chosen: query.run(_query_choice(chosen)),
 }
+
+
+def _measured(name: str, cases: Callable[[], tuple[list[Case], list[str]]]) -> JsonValue:
+    """A group of cases in this process. They come with remarks to print below the table."""
+    found, remarks = cases()
+    outcomes = measure(found)
+    report.show(name, outcomes, remarks)
+    return report.to_json(outcomes)
+
+
+def _query_choice(chosen: argparse.Namespace) -> query.Choice:
+    return query.Choice(
+        scale=chosen.scale,
+        engines=tuple(chosen.engine),
+        questions=tuple(chosen.question),
+        cold=not chosen.warm_only,
+    )
 
 
 def main() -> None:
@@ -21,15 +42,25 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     arguments.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}")
     arguments.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    only = arguments.add_argument_group("only for `query`")
+    only.add_argument(
+        "--scale", type=float, default=1.0, help="how much of the graph; less than 1 is quick"
+    )
+    only.add_argument(
+        "--engine", action="append", default=[], choices=tuple(ENGINES), help="only this one"
+    )
+    only.add_argument(
+        "--question",
+        action="append",
+        default=[],
+        choices=tuple(item.name for item in QUESTIONS),
+        help="only this one",
+    )
+    only.add_argument("--warm-only", action="store_true", help="no new processes")
     chosen = arguments.parse_args()
     if unknown := set(chosen.groups) - set(GROUPS):
         arguments.error(f"no such group: {', '.join(sorted(unknown))}")
-    figures: dict[str, JsonValue] = {}
-    for name in chosen.groups or GROUPS:
-        cases, remarks = GROUPS[name]()
-        outcomes = measure(cases)
-        report.show(name, outcomes, remarks)
-        figures[name] = report.to_json(outcomes)
+    figures = {name: GROUPS[name](chosen) for name in chosen.groups or GROUPS}
     if chosen.json is not None:
         text = json.dumps({"facts": report.facts(), "groups": figures}, indent=2)
         chosen.json.write_text(f"{text}\n", encoding="utf-8")

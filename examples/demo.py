@@ -1,4 +1,4 @@
-"""A walk through the two languages and the store. Run it with `make demo`.
+"""A walk through the two languages, a graph and the store. Run it with `make demo`.
 
 Every output below comes from the library or from the `omnigraph` command, as it runs.
 """
@@ -44,10 +44,11 @@ def main() -> None:
     say("The way back would take a value from an enum, among other things, and is refused:")
     run("schema", "plan", "--schema", "people.pg", "--against", "people_v2.pg", expect=1)
 
-    title("6. Below the languages: a commit, a crash and a recovery")
-    sys.stdout.flush()
-    subprocess.run([sys.executable, Path(__file__).with_name("storage.py")], check=True)
-    console.print()
+    title("6. A graph: change it, ask it, search it, branch it")
+    run_example("graph.py")
+
+    title("7. Below the languages: a commit, a crash and a recovery")
+    run_example("storage.py")
 
     say("The files are in examples/people. Change them and try again.")
 
@@ -78,6 +79,12 @@ def ask_the_library() -> None:
     plan = compiler.compile(text, "introductions")
     again = compiler.compile(text, "introductions")
     say(f"Compiled a second time it is remembered: {plan is again}.\n")
+
+
+def run_example(name: str) -> None:
+    sys.stdout.flush()
+    subprocess.run([sys.executable, Path(__file__).with_name(name)], check=True)
+    console.print()
 
 
 def title(text: str) -> None:

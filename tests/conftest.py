@@ -1,6 +1,14 @@
 """Settings that every test shares. Fixtures live beside the tests that use them."""
 
+import os
+import tempfile
+
 from hypothesis import HealthCheck, settings
+
+# Nobody's own cache is read or written, nor anybody's model asked.
+os.environ["OMNIGRAPH_HOME"] = tempfile.mkdtemp(prefix="omnigraph-tests-")
+for _name in [name for name in os.environ if name.startswith("OMNIGRAPH_EMBED_")]:
+    del os.environ[_name]
 
 # Reproducible: the same examples on every run, so a red test is about the change and not the day.
 # No deadline: tests never judge speed.

@@ -1,11 +1,62 @@
 """OmniGraph: a typed property-graph database with a schema and a query language of its own.
 
+    import omnigraph as og
+
+    graph = og.init("people.omni", schema="people.pg")
+    graph.mutate('query add() { insert Person { name: "Ada" } }')
+    graph.query("query all() { match { $p: Person } return { $p.name as name } }").to_pylist()
+
 This module is the public surface. Names listed in ``__all__`` are API; every other module of the
 package is internal, however its name is spelled.
 """
 
 from omnigraph import errors
 
-__all__ = ["__version__", "errors"]
+__all__ = [
+    "Branch",
+    "Commit",
+    "Graph",
+    "IndexResult",
+    "MutationResult",
+    "Profile",
+    "Rows",
+    "Settings",
+    "Snapshot",
+    "__version__",
+    "errors",
+    "init",
+    "open",
+]
 
 __version__ = "0.1.0"
+
+# Loaded on first use: a one-shot command that only compiles must not wait for the storage engine.
+_HOMES = {
+    "Branch": "omnigraph.graph.values",
+    "Commit": "omnigraph.graph.values",
+    "Graph": "omnigraph.graph.facade",
+    "IndexResult": "omnigraph.graph.values",
+    "MutationResult": "omnigraph.graph.values",
+    "Profile": "omnigraph.exec.read.profile",
+    "Rows": "omnigraph.exec.read.rows",
+    "Settings": "omnigraph.runtime.settings",
+    "Snapshot": "omnigraph.graph.snapshot",
+    "init": "omnigraph.graph.opening",
+    "open": "omnigraph.graph.opening",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Find a public name where it lives, once."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    module = __import__(home, fromlist=[name])
+    value: object = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

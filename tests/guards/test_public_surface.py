@@ -1,6 +1,7 @@
 """What ``import omnigraph`` offers, and what it costs."""
 
 import ast
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -11,7 +12,21 @@ from types import ModuleType
 import omnigraph
 
 ROOT = Path(__file__).parents[2]
-SURFACE = {"__version__", "errors"}
+SURFACE = {
+    "Branch",
+    "Commit",
+    "Graph",
+    "IndexResult",
+    "MutationResult",
+    "Profile",
+    "Rows",
+    "Settings",
+    "Snapshot",
+    "__version__",
+    "errors",
+    "init",
+    "open",
+}
 
 
 def test_the_surface_is_exactly_this() -> None:
@@ -25,6 +40,23 @@ def test_the_surface_is_exactly_this() -> None:
     }
     assert reachable <= SURFACE
     assert all(hasattr(omnigraph, name) for name in SURFACE)
+    assert set(dir(omnigraph)) == SURFACE
+
+
+def test_the_stub_says_what_the_module_has() -> None:
+    """The module loads its names on first use; type checkers read the stub instead."""
+    stub = ast.parse(Path(omnigraph.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {*homes, "__version__"} == SURFACE
+    for name, (module, original) in homes.items():
+        assert module is not None
+        found = importlib.import_module(module)
+        assert getattr(omnigraph, name) is getattr(found, original), name
 
 
 def test_the_package_root_binds_nothing_by_accident() -> None:

@@ -26,7 +26,7 @@ from omnigraph.core.recovery.live import PROCESS
 from omnigraph.core.recovery.sweep import Outcome, Recovery
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.snapshot import Snapshot, TablePin
-from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Forbidden, Gone, NotFound
 from omnigraph.runtime.clock import Clock, SystemClock
@@ -125,8 +125,10 @@ class Engine:
 
     def snapshot(self, branch: BranchName = MAIN) -> Snapshot:
         """The newest state of a branch."""
-        with storage_errors():
+        try:
             return self.manifest.snapshot(branch)
+        except StorageFailure as failure:
+            raise public(failure) from failure
 
     def snapshot_at(self, commit: CommitId, hint: BranchName = MAIN) -> Snapshot:
         """The state that a commit published; `hint` is the branch where to look first."""
@@ -183,7 +185,7 @@ class Engine:
 
     def writable_table(self, snapshot: Snapshot, table_key: str) -> Table:
         """A table to stage changes for; on a branch its first write forks it."""
-        self._require_writable()
+        self.require_writable()
         with storage_errors():
             return self.branches.writable(snapshot, table_key)
 
@@ -191,13 +193,13 @@ class Engine:
         self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
     ) -> BranchInfo:
         """Make a branch from another one, as it is or as of one of its commits."""
-        self._require_writable()
+        self.require_writable()
         with storage_errors():
             return self.branches.create(name, source=source, commit=commit)
 
     def delete_branch(self, name: BranchName) -> None:
         """Delete a branch that nothing descends from and nobody writes to."""
-        self._require_writable()
+        self.require_writable()
         with storage_errors():
             self.branches.delete(name)
 
@@ -211,7 +213,7 @@ class Engine:
 
     def commit(self, prepared: Prepared) -> Published:
         """Make a prepared write visible."""
-        self._require_writable()
+        self.require_writable()
         return self._writes.commit(prepared)
 
     def refresh(self) -> tuple[Outcome, ...]:
@@ -222,10 +224,11 @@ class Engine:
 
     def recover(self) -> tuple[Outcome, ...]:
         """Settle now whatever dead writers left behind, rolling back where that is called for."""
-        self._require_writable()
+        self.require_writable()
         return self.recovery.sweep()
 
-    def _require_writable(self) -> None:
+    def require_writable(self) -> None:
+        """Refuse to go on with a handle that may not write."""
         if self.mode is OpenMode.READ_ONLY:
             raise Forbidden(Code.READ_ONLY, "the graph is open for reading only")
 

@@ -64,3 +64,10 @@ def branching(root: str) -> Iterator[None]:
     """Hold the gate of making and deleting branches."""
     with _through(root, "branches"):
         yield
+
+
+@contextmanager
+def again(root: str, branch: str) -> Iterator[None]:
+    """Hold the gate of those who start over on a branch. Stands before all others."""
+    with _through(root, "again", branch):
+        yield

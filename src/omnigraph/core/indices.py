@@ -73,6 +73,7 @@ def ensure_indices(
     engine: Engine, branch: BranchName = MAIN, *, actor: str | None = None
 ) -> IndexReport:
     """Build every missing index of a branch; one commit, or none if nothing was missing."""
+    engine.require_writable()
     snapshot = engine.snapshot(branch)
     catalog = engine.schema(snapshot).catalog
     writes: list[TableWrite] = []

@@ -32,10 +32,15 @@ class Settings:
             most.
         diagnostics_max: How many findings a printed report lists, over all of its files. The
             count of the rest is still told.
+        cache_bytes_max: How much memory an open graph keeps for columns, adjacency and word
+            indexes between queries. What is in use by a running query counts only afterwards.
+        frame_rows_max: How many rows a query may hold at once while it matches its pattern.
     """
 
     source_bytes_max: int = _bounded(4 << 20, 1, 16 << 20)
     diagnostics_max: int = _bounded(100, 1, 100_000)
+    cache_bytes_max: int = _bounded(4 << 30, 0, 1 << 50)
+    frame_rows_max: int = _bounded(100_000_000, 1, 2_000_000_000)
 
     def __post_init__(self) -> None:
         problems = [

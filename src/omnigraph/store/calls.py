@@ -52,6 +52,10 @@ class StorageCall(StrEnum):
 def storage_call(call: StorageCall, place: str, action: Callable[[], T]) -> T:
     """Perform one storage call: counted, breakable, its errors translated."""
     telemetry.count(call.value)
-    door = object_errors if call.value.startswith(_OBJECT) else lance_errors
-    with door(call.value, place):
+    try:
         return failpoints.call(call, action)
+    except Exception:
+        # The door is entered only with an error in hand: looking for news must stay cheap.
+        door = object_errors if call.value.startswith(_OBJECT) else lance_errors
+        with door(call.value, place):
+            raise

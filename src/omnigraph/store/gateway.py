@@ -146,7 +146,8 @@ def read_commit(dataset: Dataset, place: str) -> Commit | None:
 
     def read() -> Commit | None:
         try:
-            found = dataset.read_transaction(dataset.version)
+            # On a handle of its own: this call locks the handle against everybody who reads it.
+            found = dataset.checkout_version(dataset.version).read_transaction(dataset.version)
         except TypeError:
             # pylance cannot rebuild the compaction of an indexed table; its text can be read.
             match = _COMMIT.search("".join(map(str, lance_debug.list_transactions(dataset, 1))))

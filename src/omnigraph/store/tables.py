@@ -449,10 +449,13 @@ class Tables:
         folder = f"{tree_path(path, branch)}/_versions"
 
         def look() -> int | None:
-            with object_errors(StorageCall.TABLE_HEAD.value, path):
+            try:
                 for version in range(known, known + _NEAR):
                     if not self._backend.exists(f"{folder}/{manifest_name(version + 1)}"):
                         return version
+            except Exception:
+                with object_errors(StorageCall.TABLE_HEAD.value, path):
+                    raise
             return None
 
         return storage_call(StorageCall.TABLE_HEAD, path, look)

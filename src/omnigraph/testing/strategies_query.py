@@ -229,12 +229,15 @@ query_files = st.lists(_queries(), max_size=3).map(lambda items: ast.QueryFile(t
 # -- queries that compile --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TypedQuery:
     """A reading query named `q` for some catalog, and values for its parameters."""
 
     query: ast.Query
     params: Mapping[str, object]
+
+    def __repr__(self) -> str:
+        return f"{self.text.strip()} with {dict(self.params)}"
 
     @property
     def text(self) -> str:

@@ -1,8 +1,9 @@
-"""Which regular expressions a `@check` may use.
+r"""Which regular expressions a `@check` may use.
 
 The writers evaluate patterns with a linear-time engine, the compiler only has Python's `re`. So
 a pattern must compile there and stay inside what both understand alike: no look-around, no
-back-references, no set operations in a class, no possessive or atomic forms.
+back-references, no set operations in a class, no possessive or atomic forms, no large repetitions.
+Classes such as `\w` mean ASCII characters.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from math import comb
 
 PATTERN_CHARS_MAX = 1000
 _NESTING_MAX = 50
-_GROUP = re.compile(r"\(\?(?:P<[A-Za-z_]\w*>|[imsx]*(?:-[imsx]+)?[:)])")
+_GROUP = re.compile(r"\(\?(?:P<[A-Za-z_]\w*>|[ims]*(?:-[ims]+)?[:)])")
 _COUNTED = re.compile(r"\{([0-9]*),?([0-9]*)\}")
+# What the linear-time engine unrolls at most, repetitions within repetitions multiplied.
+_COPIES_MAX = 1_000
 _WORK_MAX = 1_000_000
 _POSSESSIVE = re.compile(r"(?:[*+?]|\{[0-9]*,?[0-9]*\})\+")
 
@@ -31,6 +34,8 @@ def pattern_fault(pattern: str) -> str | None:
         return str(error)
     except OverflowError:
         return "a repetition is too large"
+    if _copies(pattern) > _COPIES_MAX:
+        return f"something is repeated more than {_COPIES_MAX} times"
     return None
 
 
@@ -42,7 +47,7 @@ def rejects(pattern: str, text: str) -> bool:
     """
     if _work(pattern, len(text)) > _WORK_MAX:
         return False
-    return re.search(pattern, text) is None
+    return re.search(pattern, text, re.ASCII) is None
 
 
 def _work(pattern: str, length: int) -> int:
@@ -103,11 +108,9 @@ def _foreign_syntax(pattern: str) -> str | None:
         if depth > _NESTING_MAX:
             return f"groups are nested deeper than {_NESTING_MAX} levels"
         if char == "\\":
-            follow = pattern[at + 1 : at + 2]
-            if follow.isdigit() and follow != "0":
-                return "back-references are not supported"
-            if follow == "Z":
-                return "`\\Z` is not supported, write `$`"
+            fault = _foreign_escape(pattern[at + 1 : at + 2])
+            if fault is not None:
+                return fault
             at += 2
         elif char == "[":
             at, fault = _skip_class(pattern, at)
@@ -117,9 +120,47 @@ def _foreign_syntax(pattern: str) -> str | None:
             return f"groups that start with `{pattern[at : at + 3]}` are not supported"
         elif _POSSESSIVE.match(pattern, at):
             return "a quantifier cannot be followed by `+`"
+        elif pattern.startswith("{,", at) and _COUNTED.match(pattern, at):
+            return "a repetition needs its lower bound, write `{0,`"
         else:
             at += 1
     return None
+
+
+def _foreign_escape(follow: str) -> str | None:
+    if follow.isdigit() and follow != "0":
+        return "back-references are not supported"
+    if follow == "Z":
+        return "`\\Z` is not supported, write `$`"
+    if follow and follow in "uUN":
+        return f"`\\{follow}` is not supported, write the character itself"
+    return None
+
+
+def _copies(pattern: str) -> int:
+    """How often the most repeated part stands in the pattern once it is written out."""
+    most = [1]  # per open group: the most copies of something in it
+    last = 1  # the same for what a quantifier here would repeat
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        counted = _COUNTED.match(pattern, at)
+        if char == "[":
+            at, _ = _skip_class(pattern, at)
+            last = 1
+            continue
+        if char == "(":
+            most.append(1)
+        elif char == ")" and len(most) > 1:
+            last = most.pop()
+        elif counted is not None and any(counted.groups()):
+            last *= max(1, *(int(number or 0) for number in counted.groups()))
+            at = counted.end() - 1
+        elif char not in "*+?":
+            last = 1
+        most[-1] = max(most[-1], last)
+        at += 2 if char == "\\" else 1
+    return max(most)
 
 
 def _skip_class(pattern: str, at: int) -> tuple[int, str | None]:
@@ -131,6 +172,12 @@ def _skip_class(pattern: str, at: int) -> tuple[int, str | None]:
         at += 1
     while at < len(pattern) and pattern[at] != "]":
         if pattern[at] == "\\":
+            follow = pattern[at + 1 : at + 2]
+            if follow == "b":
+                return at, "`\\b` inside a class is not supported"
+            fault = _foreign_escape(follow)
+            if fault is not None:
+                return at, fault
             at += 2
             continue
         if pattern[at] == "[" or pattern[at : at + 2] in ("&&", "--", "~~", "||"):

@@ -1,0 +1,1 @@
+"""Running compiled queries: reading, searching and changing a graph."""

@@ -1,0 +1,1 @@
+"""The dense world: whole columns and adjacency of pinned types, in memory and bounded."""

@@ -1,0 +1,149 @@
+"""Structures on disk, for the next process: files that are mapped, not read.
+
+A file holds the arrays of one structure and is named by what it was made from, so it is never out
+of date. It is written under another name and gets its own when it is complete and on disk. Files
+are safe to lose; one that cannot be used is taken for missing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.runtime import telemetry
+from omnigraph.runtime.ids import Ids, UlidIds
+
+T = TypeVar("T")
+Arrays: TypeAlias = Mapping[str, pa.Array]
+
+_FORMAT: Final = {b"omnigraph:dense": b"1"}
+_SUFFIX: Final = ".arrow"
+_PART: Final = ".part-"
+_BYTES_MAX: Final = 32 << 30
+
+
+class Archive:
+    """A folder of structures. Thread-safe; several processes may share it."""
+
+    def __init__(
+        self, folder: Path, *, bytes_max: int = _BYTES_MAX, ids: Ids | None = None
+    ) -> None:
+        """Use a folder, made when the first structure is saved."""
+        self._folder = folder
+        self._bytes_max = bytes_max
+        self._ids = ids or UlidIds()
+        self._lock = threading.Lock()
+        self._writer: ThreadPoolExecutor | None = None
+        self._pending: set[Future[None]] = set()
+
+    def load(self, place: str, decode: Callable[[Arrays], T | None]) -> T | None:
+        """What was saved there, decoded; None when there is nothing or it makes no sense."""
+        path = self._path(place)
+        try:
+            found = decode(_read(path))
+            os.utime(path)  # what was used last is removed last
+        except (OSError, pa.ArrowException, ValueError, LookupError, TypeError):
+            found = None
+        telemetry.count("dense.archive_miss" if found is None else "dense.archive_hit")
+        return found
+
+    def has(self, place: str) -> bool:
+        """Whether there is something to load."""
+        return self._path(place).is_file()
+
+    def folders(self, place: str) -> list[str]:
+        """The names of the folders at a place."""
+        with suppress(OSError):
+            return sorted(entry.name for entry in os.scandir(self._folder / place))
+        return []
+
+    def save(self, place: str, arrays: Callable[[], Arrays]) -> None:
+        """Write arrays to disk, a little later and in the background."""
+        with self._lock:
+            if self._writer is None:
+                self._writer = ThreadPoolExecutor(1, thread_name_prefix="omnigraph-archive")
+            future = self._writer.submit(self._save, place, arrays)
+            self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+
+    def flush(self) -> None:
+        """Wait until everything is on disk."""
+        for future in list(self._pending):
+            future.result()
+
+    def _save(self, place: str, arrays: Callable[[], Arrays]) -> None:
+        path = self._path(place)
+        part = path.with_name(_PART + self._ids.new())
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(part, arrays())
+            os.replace(part, path)
+            self._prune(keep=path)
+        except OSError:
+            # A full or read-only disk costs speed, nothing else.
+            telemetry.count("dense.archive_unwritten")
+            with suppress(OSError):
+                part.unlink()
+
+    def _prune(self, *, keep: Path) -> None:
+        """Remove what was used longest ago until the rest fits."""
+        found = sorted(_files(self._folder), key=lambda entry: entry[1])
+        total = sum(size for _, _, size in found)
+        for path, _, size in found:
+            if total <= self._bytes_max:
+                return
+            if path != keep:
+                with suppress(OSError):
+                    path.unlink()
+                total -= size
+
+    def _path(self, place: str) -> Path:
+        return self._folder / (place + _SUFFIX)
+
+
+def numbers(array: pa.Array) -> np.ndarray[Any, Any]:
+    """A saved array of numbers, without a copy and read-only."""
+    found: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=True)
+    return found
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    # One row of lists: arrays of any lengths and types side by side, whole when mapped.
+    columns = [
+        pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
+        for array in arrays.values()
+    ]
+    names = list(arrays)
+    fields = [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)]
+    batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=_FORMAT))
+    with open(path, "xb") as file:
+        with pa.ipc.new_file(file, batch.schema) as writer:
+            writer.write_batch(batch)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(path: Path) -> Arrays:
+    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+        if (reader.schema.metadata or {}) != _FORMAT or reader.num_record_batches != 1:
+            raise ValueError("not a structure")
+        batch = reader.get_batch(0)
+        batch.validate()
+        return {name: batch.column(name).values for name in reader.schema.names}
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, float, int]]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            with suppress(OSError):
+                stat = path.stat()
+                yield path, stat.st_mtime, stat.st_size

@@ -1,0 +1,454 @@
+"""One type of one snapshot: who is in it and the columns that were asked for.
+
+The handle of a node is the rank of its id, so ids in order are handles in order. The handle of an
+edge is the rank of its row's identity: edges that come later get higher handles, and nothing else
+about an edge needs sorting.
+
+Whatever is asked for is derived from an older version that is in memory, if there is one; else
+mapped from disk, where an earlier process left it; else read from the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.core.snapshot import TablePin
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
+from omnigraph.exec.dense.archive import Archive, Arrays
+from omnigraph.exec.dense.cache import Cache, Slot
+from omnigraph.exec.dense.columns import Column, contiguous, picked, reordered
+from omnigraph.exec.dense.edge_ids import (
+    EdgeIds,
+    carried_edge_ids,
+    edge_id_arrays,
+    edge_ids,
+    saved_edge_ids,
+)
+from omnigraph.exec.dense.id_index import IdIndex
+from omnigraph.exec.dense.roster import (
+    ID,
+    Order,
+    Roster,
+    changed_roster,
+    edge_roster,
+    node_roster,
+    roster_arrays,
+    saved_roster,
+    storage_order,
+)
+from omnigraph.exec.dense.step import Step, carried_column, composed, still
+from omnigraph.exec.world import Counts, Handles
+from omnigraph.lang.catalog.model import EntityKind
+from omnigraph.runtime import telemetry
+from omnigraph.store.delta import table_delta
+from omnigraph.store.table import ROW_ID, Table
+
+T = TypeVar("T")
+
+ENTITIES_MAX: Final = 2**31 - 1
+# How many versions back something may be derived from.
+_TRAIL_MAX: Final = 8
+# A change of more than this share of a type, and of more than this many rows, is not followed.
+_CHANGE_SHARE: Final = 16
+_CHANGE_ROWS: Final = 2_000
+_DIGEST_BYTES: Final = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Previous(Generic[T]):
+    """A structure of an older version, and the step from there to the one that is wanted."""
+
+    value: T
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[T]):
+    """How a structure is saved: as named arrays, and back. None from `load`: it does not fit."""
+
+    save: Callable[[T], Arrays]
+    load: Callable[[Arrays], T | None]
+
+
+class Surroundings(Protocol):
+    """What an extent finds around it."""
+
+    @property
+    def cache(self) -> Cache:
+        """Where structures are kept."""
+        ...
+
+    @property
+    def archive(self) -> Archive | None:
+        """Where structures are saved."""
+        ...
+
+    @property
+    def saved_rows_min(self) -> int:
+        """Smaller types are not saved: they are read faster than a file is found."""
+        ...
+
+    def table(self, pin: TablePin) -> Table:
+        """A pinned table."""
+        ...
+
+    def mark(self, pin: TablePin) -> str | None:
+        """What names a pinned table among all there ever were; None if that cannot be told."""
+        ...
+
+    def older(self, extent: Extent) -> Iterable[Extent]:
+        """Extents of older versions of the same history in memory, the newest first."""
+        ...
+
+    def archived(self, extent: Extent) -> Iterable[Extent]:
+        """Extents of older versions of the same history on disk, the newest first."""
+        ...
+
+
+class Extent:
+    """The entities of a pinned type. Everything is loaded when first asked for. Thread-safe."""
+
+    def __init__(self, pin: TablePin, kind: EntityKind, around: Surroundings) -> None:
+        """Stand for what is pinned."""
+        if pin.row_count > ENTITIES_MAX:
+            text = f"{pin.table_key} has more than {ENTITIES_MAX} rows"
+            raise LimitExceeded(Code.LIMIT_EXCEEDED, text, table_key=pin.table_key)
+        self.pin = pin
+        self.kind = kind
+        self.size = pin.row_count
+        self._around = around
+        self._cache = around.cache
+        self.roster = self._cache.slot(self._build_roster, _nbytes)
+        self._order = self._cache.slot(self._build_order, _nbytes)
+        self.edge_ids = self._cache.slot(self._build_edge_ids, _nbytes)
+        self._columns: dict[str, Slot[Column]] = {}
+        self._derived: dict[tuple[str, str], Slot[Any]] = {}
+
+    # -- who is there ------------------------------------------------------------------------------
+
+    @property
+    def index(self) -> IdIndex:
+        """The ids of nodes."""
+        index = self.roster.get().index
+        assert index is not None  # edges have none
+        return index
+
+    def find(self, ids: Sequence[str]) -> Handles:
+        """The handle of each id, or -1."""
+        if self.kind == "node":
+            return self.index.find(ids)
+        known = self.edge_ids.get()
+        places = known.index.find(ids)
+        return np.where(places < 0, places, known.order[places]) if self.size else places
+
+    def find_one(self, wanted: str) -> int:
+        """The handle of one id, or -1."""
+        if self.kind == "node":
+            return self.index.find_one(wanted)
+        known = self.edge_ids.get()
+        place = known.index.find_one(wanted)
+        return place if place < 0 else int(known.order[place])
+
+    def rank(self, handles: Handles) -> Handles:
+        """Numbers that sort as the ids do; -1 stays -1."""
+        if self.kind == "node" or not self.size:
+            return handles
+        return np.where(handles < 0, handles, self.edge_ids.get().rank[handles])
+
+    # -- what is known of them ---------------------------------------------------------------------
+
+    def column(self, name: str) -> pa.Array:
+        """All values of a column, in the order of the handles."""
+        if name == ID and self.kind == "node":
+            return self.index.ids
+        return self._column_slot(name).get().array
+
+    def take(self, name: str, handles: Handles | None) -> pa.Array:
+        """The values of a column at some handles, null for -1; None for all of them."""
+        column = self.column(name)
+        return column if handles is None else picked(column, handles)
+
+    def cells(self, name: str, handles: Sequence[int]) -> list[Any]:
+        """A few values of a column as Python has them, null for -1."""
+        if name == ID and self.kind == "node":
+            return self.index.cells(handles)
+        return self._column_slot(name).get().cells(handles)
+
+    def derived(
+        self,
+        column: str,
+        kind: str,
+        build: Callable[[Previous[T] | None], T],
+        size: Callable[[T], int],
+        codec: Codec[T] | None,
+    ) -> T:
+        """A structure that somebody else makes from a column: kept, and saved with a codec."""
+        return self._derived_slot((column, kind), build, size, codec).get()
+
+    def has_column(self, name: str) -> bool:
+        """Whether a column is in memory."""
+        if name == ID and self.kind == "node":
+            return self.roster.peek() is not None
+        slot = self._columns.get(name)
+        return slot is not None and slot.peek() is not None
+
+    def is_at_hand(self) -> bool:
+        """Whether the roster is in memory, on disk, or follows from one in memory."""
+        return (
+            self.roster.peek() is not None
+            or any(True for _ in self._around.older(self))
+            or self.is_saved("roster")
+        )
+
+    def steps(self) -> tuple[tuple[Extent, Step], ...]:
+        """This version and older ones that are known, with the step from each to this one."""
+        return ((self, still(self.size)), *self.roster.get().trail)
+
+    # -- loading -----------------------------------------------------------------------------------
+
+    def table(self) -> Table:
+        """The pinned table."""
+        return self._around.table(self.pin)
+
+    @cached_property
+    def mark(self) -> str | None:
+        """What names this extent among all there ever were, in this graph and others."""
+        return self._around.mark(self.pin)
+
+    def place(self, name: str) -> str | None:
+        """Where a structure of this extent is saved, if it is."""
+        if self.size < self._around.saved_rows_min or self._around.archive is None:
+            return None
+        return None if self.mark is None else f"{self.mark}/{name}"
+
+    def is_saved(self, name: str) -> bool:
+        """Whether an earlier process saved something."""
+        place = self.place(name)
+        archive = self._around.archive
+        return place is not None and archive is not None and archive.has(place)
+
+    def order(self) -> Handles | None:
+        """Where in storage each handle lies; None when that is the order of the handles."""
+        self.roster.get()  # tells the order by the way
+        return self._order.get().places
+
+    def saved(self, name: str, decode: Callable[[Arrays], T | None]) -> T | None:
+        """What an earlier process saved, decoded."""
+        place = self.place(name)
+        archive = self._around.archive
+        return None if place is None or archive is None else archive.load(place, decode)
+
+    def save(self, name: str, arrays: Callable[[], Arrays]) -> None:
+        """Save for the next process."""
+        place = self.place(name)
+        if place is not None and self._around.archive is not None:
+            self._around.archive.save(place, arrays)
+
+    def _build_roster(self) -> Roster:
+        return (
+            self._derived_roster(self._around.older(self))
+            or self._saved_roster()
+            or self._derived_roster(self._around.archived(self))
+            or self._stored_roster()
+        )
+
+    def _stored_roster(self) -> Roster:
+        telemetry.count("dense.roster_read")
+        with storage_errors():
+            wanted = [ID] if self.kind == "node" else []
+            found = self.table().read(wanted, row_id=True)
+        if found.num_rows != self.size:
+            text = f"{self.pin.table_key} has {found.num_rows} rows, not {self.size}"
+            raise Corrupt(Code.CORRUPT, text, table_key=self.pin.table_key)
+        rows = _numbers(found.column(ROW_ID))
+        if wanted:
+            roster, order = node_roster(contiguous(found.column(ID)), rows)
+        else:
+            roster, order = edge_roster(rows)
+        self._order.put(order)
+        self.save("roster", lambda: roster_arrays(roster, order))
+        return roster
+
+    def _saved_roster(self) -> Roster | None:
+        found = self.saved("roster", lambda arrays: saved_roster(arrays, self.size))
+        if found is None:
+            return None
+        roster, order = found
+        if order is not None:
+            self._order.put(order)
+        return roster
+
+    def _derived_roster(self, candidates: Iterable[Extent]) -> Roster | None:
+        for older in candidates:
+            known = older.roster.get()
+            rows_max = max(_CHANGE_ROWS, older.size // _CHANGE_SHARE)
+            with storage_errors():
+                columns = [ID] if self.kind == "node" else []
+                delta = table_delta(self.table(), older.table(), columns, rows_max=rows_max)
+            made = None if delta is None else changed_roster(known, delta, self.size)
+            if made is None:
+                continue
+            roster, step = made
+            trail = [(older, step)]
+            for oldest, way in known.trail[: _TRAIL_MAX - 1]:
+                whole = composed(way, step)
+                if whole.changes <= rows_max:
+                    trail.append((oldest, whole))
+            self.roster.supersedes(older.roster)
+            telemetry.count("dense.roster_derived")
+            return Roster(roster.rows, roster.index, tuple(trail))
+        return None
+
+    def _build_order(self) -> Order:
+        with storage_errors():
+            stored = _numbers(self.table().read([], row_id=True).column(ROW_ID))
+        return storage_order(self.roster.get(), stored)
+
+    def _build_edge_ids(self) -> EdgeIds:
+        for older, step in self.roster.get().trail:
+            known = older.edge_ids.peek()
+            if known is not None:
+                ids = self.column(ID)
+                self.edge_ids.supersedes(older.edge_ids)
+                return carried_edge_ids(known, step, ids)
+        found = self.saved("edge-ids", lambda arrays: saved_edge_ids(arrays, self.size))
+        if found is None:
+            made = found = edge_ids(self.column(ID))
+            self.save("edge-ids", lambda: edge_id_arrays(made))
+        return found
+
+    # -- columns -----------------------------------------------------------------------------------
+
+    def _column_slot(self, name: str) -> Slot[Column]:
+        slot = self._columns.get(name)
+        if slot is None:
+            fresh = self._cache.slot(lambda: self._build_column(name), self._column_bytes)
+            slot = self._columns.setdefault(name, fresh)
+        return slot
+
+    def _build_column(self, name: str) -> Column:
+        found = self._derived_column(name)
+        if found is None:
+            found = self._saved_column(name)
+        if found is None:
+            found = self._stored_column(name)
+        index = self.roster.get().index
+        # The key of a type is often its id: one copy serves both.
+        return Column(index.ids if index is not None and found.equals(index.ids) else found)
+
+    def _stored_column(self, name: str) -> pa.Array:
+        telemetry.count("dense.column_read")
+        order = self.order()
+        with storage_errors():
+            table = self.table()
+            if pa.types.is_large_binary(table.schema.field(name).type):
+                raise Internal(Code.INTERNAL, f"{name} holds blobs, which are read one by one")
+            stored = table.read([name]).column(name)
+        column = reordered(stored, order)
+        self.save(_column_file(name), lambda: {"values": column})
+        return column
+
+    def _saved_column(self, name: str) -> pa.Array | None:
+        column = self.saved(_column_file(name), lambda arrays: arrays["values"])
+        return None if column is None or len(column) != self.size else column
+
+    def _derived_column(self, name: str) -> pa.Array | None:
+        roster = self.roster.get()
+        for older, step in roster.trail:
+            slot = older._column_at_hand(name)
+            known = slot.peek()
+            if known is None:
+                continue
+            with storage_errors():
+                rows = roster.rows.of(step.fresh).tolist()
+                values = contiguous(self.table().take(rows, [name]).column(name))
+            self._column_slot(name).supersedes(slot)
+            telemetry.count("dense.column_derived")
+            return carried_column(known.array, step, values)
+        return None
+
+    def _column_at_hand(self, name: str) -> Slot[Column]:
+        """Where a column is kept; it is there if it is in memory or on disk."""
+        slot = self._column_slot(name)
+        if slot.peek() is None:
+            saved = self._saved_column(name)
+            if saved is not None:
+                slot.put(Column(saved))
+        return slot
+
+    def _column_bytes(self, column: Column) -> int:
+        roster = self.roster.peek()
+        index = None if roster is None else roster.index
+        shared = index is not None and index.ids is column.array
+        return 0 if shared else int(column.array.nbytes)
+
+    # -- what others make --------------------------------------------------------------------------
+
+    def _derived_slot(
+        self,
+        key: tuple[str, str],
+        build: Callable[[Previous[T] | None], T],
+        size: Callable[[T], int],
+        codec: Codec[T] | None,
+    ) -> Slot[T]:
+        slot: Slot[T] | None = self._derived.get(key)
+        if slot is None:
+            fresh = self._cache.slot(lambda: self._build_derived(key, build, size, codec), size)
+            slot = self._derived.setdefault(key, fresh)
+        return slot
+
+    def _build_derived(
+        self,
+        key: tuple[str, str],
+        build: Callable[[Previous[T] | None], T],
+        size: Callable[[T], int],
+        codec: Codec[T] | None,
+    ) -> T:
+        for older, step in self.roster.get().trail:
+            # `build` reads this version, so no slot of the older one may ever hold it.
+            slot: Slot[T] | None = older._derived.get(key)
+            known = None if slot is None else slot.peek()
+            if known is None and codec is not None:
+                known = older.saved(_derived_file(key), codec.load)
+            if known is not None:
+                if slot is not None:
+                    self._derived[key].supersedes(slot)
+                return build(Previous(known, step))
+        if codec is None:
+            return build(None)
+        found = self.saved(_derived_file(key), codec.load)
+        if found is None:
+            made = found = build(None)
+            self.save(_derived_file(key), lambda: codec.save(made))
+        return found
+
+
+def _derived_file(key: tuple[str, str]) -> str:
+    column, kind = key
+    return f"derived-{kind}-{_digest(column)}"
+
+
+def _column_file(name: str) -> str:
+    return f"column-{_digest(name)}"
+
+
+def _digest(name: str) -> str:
+    """A name as a part of a file name, which has few letters and little room."""
+    return blake2b(name.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _numbers(column: pa.ChunkedArray) -> Counts:
+    numbers: Counts = contiguous(column).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _nbytes(structure: Roster | Order | EdgeIds) -> int:
+    return structure.nbytes

@@ -1,0 +1,32 @@
+"""Texts in Arrow arrays: their buffers, and the room that they need."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_BYTES_MAX: Final = 2**31 - 1
+_WIDE: Final = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+
+def roomy(column: pa.Array | pa.ChunkedArray, nbytes: int) -> pa.Array | pa.ChunkedArray:
+    """A column that can be one piece of this many bytes: with wide offsets if need be."""
+    wide = _WIDE.get(column.type) if nbytes > _BYTES_MAX else None
+    return column if wide is None else column.cast(wide)
+
+
+def text_buffers(
+    texts: pa.Array,
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """The offsets and bytes of a text array. The offsets point into the bytes."""
+    wide = pa.types.is_large_string(texts.type)
+    _, places, content = texts.buffers()
+    if places is None or not len(texts):
+        return np.zeros(1, np.int64 if wide else np.int32), np.zeros(0, np.uint8)
+    offsets = np.frombuffer(places, np.int64 if wide else np.int32)
+    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    part = offsets[texts.offset : texts.offset + len(texts) + 1]
+    return part, data[: int(part[-1])]

@@ -1,0 +1,304 @@
+"""The edges of one type between two pinned node types: adjacency, built when first asked for.
+
+Adjacency without edges (`links`) and with them (`edges`) are built apart, since most queries need
+only the former. Both come from the ends of the edges, which cost the most: two lookups of ids per
+edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Final, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.exec.dense.archive import Arrays, numbers
+from omnigraph.exec.dense.cache import Cache, Slot
+from omnigraph.exec.dense.carry import (
+    Steps,
+    carried_edges,
+    carried_ends,
+    carried_links,
+    turnover,
+)
+from omnigraph.exec.dense.columns import contiguous
+from omnigraph.exec.dense.csr import Csr, distinct_rows, edge_rows
+from omnigraph.exec.dense.ends import END_COLUMNS, Ends, stored_ends
+from omnigraph.exec.dense.extent import Extent
+from omnigraph.exec.dense.step import Step
+from omnigraph.lang.ir.ops import Towards
+from omnigraph.runtime import telemetry
+
+T = TypeVar("T")
+
+_MARK_BYTES: Final = 8
+# Beyond this many changes, or this share of all edges, sorting anew is as fast.
+_CARRIED_MAX: Final = 1_000
+_CARRIED_SHARE: Final = 64
+
+
+class Neighbourhood(Protocol):
+    """What a topology finds around it."""
+
+    def relatives(self, topology: Topology) -> Iterable[Topology]:
+        """Topologies of other versions of the same types that are in use or in memory."""
+        ...
+
+    def ancestors(self, topology: Topology) -> Iterable[Topology]:
+        """Topologies of older versions that are on disk, mapped."""
+        ...
+
+
+class Topology:
+    """The adjacency of one edge type in one snapshot. Thread-safe."""
+
+    def __init__(
+        self,
+        edge: Extent,
+        source: Extent,
+        target: Extent,
+        cache: Cache,
+        around: Neighbourhood,
+    ) -> None:
+        """Connect these extents."""
+        self.edge = edge
+        self.source = source
+        self.target = target
+        self._around = around
+        self._recalled = False
+        self.ends: Slot[Ends] = cache.slot(self._build_ends, _ends_bytes)
+        self.links: dict[Towards, Slot[Csr]] = {
+            towards: cache.slot(partial(self._build_links, towards), _csr_bytes)
+            for towards in Towards
+        }
+        self.edges: dict[Towards, Slot[Csr]] = {
+            towards: cache.slot(partial(self._build_edges, towards), _csr_bytes)
+            for towards in Towards
+        }
+
+    # -- the ends ----------------------------------------------------------------------------------
+
+    def _build_ends(self) -> Ends:
+        return self._derived_ends() or self._saved_ends() or self._stored_ends()
+
+    def _stored_ends(self) -> Ends:
+        telemetry.count("dense.ends_read")
+        order = self.edge.order()
+        with storage_errors():
+            table = self.edge.table()
+            ends = stored_ends(table, order, self.source.index, self.target.index)
+        self._save("ends", lambda: _ends_arrays(ends))
+        return ends
+
+    def _derived_ends(self) -> Ends | None:
+        found = self._relative(lambda other: other.ends)
+        if found is None:
+            return None
+        other, steps = found
+        known = other.ends.peek()
+        if known is None:
+            return None
+        fresh = steps.edge.fresh
+        with storage_errors():
+            rows = self.edge.roster.get().rows.of(fresh).tolist()
+            texts = self.edge.table().take(rows, list(END_COLUMNS))
+        made = carried_ends(
+            known,
+            steps,
+            self.source.index.find_array(contiguous(texts.column(0))),
+            self.target.index.find_array(contiguous(texts.column(1))),
+        )
+        if made is not None:
+            telemetry.count("dense.ends_derived")
+            self.ends.supersedes(other.ends)
+        return made
+
+    def _saved_ends(self) -> Ends | None:
+        def decode(arrays: Arrays) -> Ends | None:
+            sources, targets = numbers(arrays["sources"]), numbers(arrays["targets"])
+            if len(sources) != self.edge.size or len(targets) != self.edge.size:
+                return None
+            return Ends(sources, targets, dangling=bool(arrays["dangling"][0].as_py()))
+
+        return self._saved("ends", decode)
+
+    # -- adjacency ---------------------------------------------------------------------------------
+
+    def _build_links(self, towards: Towards) -> Csr:
+        file = f"links-{towards.value}"
+        found = self._derived_rows(towards, lambda other: other.links[towards])
+        if found is None:
+            found = self._saved_rows(file, towards)
+        if found is None:
+            sources, targets, _ = self.ends.get().entries(towards)
+            rows = found = distinct_rows(sources, targets, *self._shape(towards))
+            self._save(file, lambda: _csr_arrays(rows))
+        return found
+
+    def _build_edges(self, towards: Towards) -> Csr:
+        file = f"edges-{towards.value}"
+        found = self._derived_rows(towards, lambda other: other.edges[towards])
+        if found is None:
+            found = self._saved_rows(file, towards)
+        if found is None:
+            rows = found = edge_rows(*self.ends.get().entries(towards), *self._shape(towards))
+            self._save(file, lambda: _csr_arrays(rows))
+        links = self.links[towards].peek()
+        if links is not None and len(links.targets) == len(found.targets):
+            # No two edges connect the same nodes: the links serve both.
+            return Csr(links.offsets, links.targets, links.degrees, found.edges)
+        return found
+
+    def _derived_rows(
+        self, towards: Towards, slot_of: Callable[[Topology], Slot[Csr]]
+    ) -> Csr | None:
+        found = self._relative(slot_of)
+        if found is None:
+            return None
+        other, steps = found
+        rows, old = slot_of(other).peek(), other.ends.peek()
+        if rows is None or old is None:
+            return None
+        if steps.edge.changes > max(_CARRIED_MAX, self.edge.size // _CARRIED_SHARE):
+            return None
+        new = self.ends.get()
+        if old.dangling or new.dangling:
+            return None
+        change = turnover(old, new, steps)
+        if rows.edges is None:
+            made = carried_links(rows, change, steps, towards, old, new)
+        else:
+            made = carried_edges(rows, change, steps, towards)
+        if made is not None:
+            telemetry.count("dense.rows_derived")
+            slot_of(self).supersedes(slot_of(other))
+        return made
+
+    def _relative(
+        self, slot_of: Callable[[Topology], Slot[Ends] | Slot[Csr]]
+    ) -> tuple[Topology, Steps] | None:
+        """The nearest older version that has something at hand, and the way from there."""
+        ways = [
+            {id(older): step for older, step in extent.steps()}
+            for extent in (self.edge, self.source, self.target)
+        ]
+        best = self._nearest(ways, slot_of, self._around.relatives(self))
+        return best or self._nearest(ways, slot_of, self._around.ancestors(self))
+
+    def _nearest(
+        self,
+        ways: Sequence[Mapping[int, Step]],
+        slot_of: Callable[[Topology], Slot[Ends] | Slot[Csr]],
+        candidates: Iterable[Topology],
+    ) -> tuple[Topology, Steps] | None:
+        best: tuple[Topology, Steps] | None = None
+        for other in candidates:
+            if other is self or slot_of(other).peek() is None or other.ends.peek() is None:
+                continue
+            edge, source, target = (
+                way.get(id(extent))
+                for way, extent in zip(ways, (other.edge, other.source, other.target), strict=True)
+            )
+            if edge is None or source is None or target is None:
+                continue
+            steps = Steps(edge, source, target)
+            if best is None or steps.changes < best[1].changes:
+                best = (other, steps)
+        return best
+
+    def _shape(self, towards: Towards) -> tuple[int, int]:
+        """How many rows adjacency has, and below what its targets are."""
+        if towards is Towards.IN:
+            return self.target.size, self.source.size
+        return self.source.size, self.target.size
+
+    # -- on disk -----------------------------------------------------------------------------------
+
+    def recall(self) -> None:
+        """Map whatever is on disk, once."""
+        if self._recalled or self.edge.place("") is None:
+            return
+        self._recalled = True
+        ends = self._saved_ends()
+        if ends is None:
+            return
+        self.ends.put(ends)
+        for towards in Towards:
+            for slots, kind in ((self.links, "links"), (self.edges, "edges")):
+                rows = self._saved_rows(f"{kind}-{towards.value}", towards)
+                if rows is not None:
+                    slots[towards].put(rows)
+
+    def is_at_hand(self) -> bool:
+        """Whether the ends, from which all else follows, are in memory, on disk or near."""
+        if self.ends.peek() is not None:
+            return True
+        if any(slot.peek() is not None for slot in self.links.values()):
+            return True
+        extents = (self.edge, self.source, self.target)
+        if not all(extent.is_at_hand() for extent in extents):
+            return False
+        if any(other.ends.peek() is not None for other in self._around.relatives(self)):
+            return True
+        name = self._name("ends")
+        return name is not None and self.edge.is_saved(name)
+
+    def _name(self, what: str) -> str | None:
+        """The name of a file among those of the edges; it tells the nodes that it counts on."""
+        if self.edge.place("") is None:
+            return None
+        marks = [extent.mark for extent in (self.source, self.target)]
+        if None in marks:
+            return None
+        digest = blake2b("\n".join(map(str, marks)).encode(), digest_size=_MARK_BYTES)
+        return f"{what}-{digest.hexdigest()}"
+
+    def _saved(self, what: str, decode: Callable[[Arrays], T | None]) -> T | None:
+        name = self._name(what)
+        return None if name is None else self.edge.saved(name, decode)
+
+    def _save(self, what: str, arrays: Callable[[], Arrays]) -> None:
+        name = self._name(what)
+        if name is not None:
+            self.edge.save(name, arrays)
+
+    def _saved_rows(self, what: str, towards: Towards) -> Csr | None:
+        rows, _ = self._shape(towards)
+
+        def decode(arrays: Arrays) -> Csr | None:
+            offsets, targets = numbers(arrays["offsets"]), numbers(arrays["targets"])
+            edges = numbers(arrays["edges"]) if "edges" in arrays else None
+            if len(offsets) != rows + 1 or len(targets) != offsets[-1]:
+                return None
+            if edges is not None and len(edges) != len(targets):
+                return None
+            return Csr(offsets, targets, np.diff(offsets), edges)
+
+        return self._saved(what, decode)
+
+
+def _ends_arrays(ends: Ends) -> Arrays:
+    return {
+        "sources": pa.array(ends.sources),
+        "targets": pa.array(ends.targets),
+        "dangling": pa.array([ends.dangling]),
+    }
+
+
+def _csr_arrays(rows: Csr) -> Arrays:
+    arrays = {"offsets": pa.array(rows.offsets), "targets": pa.array(rows.targets)}
+    if rows.edges is not None:
+        arrays["edges"] = pa.array(rows.edges)
+    return arrays
+
+
+def _ends_bytes(ends: Ends) -> int:
+    return ends.nbytes
+
+
+def _csr_bytes(rows: Csr) -> int:
+    return rows.nbytes

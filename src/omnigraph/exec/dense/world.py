@@ -1,0 +1,134 @@
+"""The dense world: one snapshot, its columns and adjacency in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.exec.dense.columns import as_matrix
+from omnigraph.exec.dense.extent import Codec, Extent, Previous
+from omnigraph.exec.dense.topology import Topology
+from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.lang.ir.expr import EntityRef
+from omnigraph.lang.ir.ops import Towards
+
+T = TypeVar("T")
+
+
+class DenseWorld:
+    """One snapshot, read-only. Safe to share between threads; implements `World`."""
+
+    __slots__ = ("_edges", "_nodes", "_topologies", "snapshot")
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        nodes: Mapping[str, Extent],
+        edges: Mapping[str, Extent],
+        topologies: Mapping[str, Topology],
+    ) -> None:
+        """Put together what the snapshot pins; nothing is loaded yet."""
+        self.snapshot = snapshot
+        self._nodes = nodes
+        self._edges = edges
+        self._topologies = topologies
+
+    def extent(self, entity: EntityRef) -> Extent:
+        """The entities of a type."""
+        return (self._nodes if entity.kind == "node" else self._edges)[entity.name]
+
+    def topology(self, edge: EntityRef) -> Topology:
+        """The adjacency of an edge type."""
+        return self._topologies[edge.name]
+
+    # -- entities ----------------------------------------------------------------------------------
+
+    def size(self, entity: EntityRef) -> int:
+        """How many entities a type has."""
+        return self.extent(entity).size
+
+    def find(self, entity: EntityRef, ids: Sequence[str]) -> Handles:
+        """The handle of each id; -1 where there is no such entity."""
+        return self.extent(entity).find(ids)
+
+    def find_one(self, entity: EntityRef, wanted: str) -> int:
+        """The handle of one id, or -1: what `find` says, without an array."""
+        return self.extent(entity).find_one(wanted)
+
+    def take(self, entity: EntityRef, column: str, handles: Handles | None) -> pa.Array:
+        """The values of a column, null for -1; all of them for None."""
+        return self.extent(entity).take(column, handles)
+
+    def cells(self, entity: EntityRef, column: str, handles: Sequence[int]) -> list[Any]:
+        """A few values of a column as Python has them, null for -1; faster than `take`."""
+        return self.extent(entity).cells(column, handles)
+
+    def rank(self, entity: EntityRef, handles: Handles) -> Counts | Handles:
+        """Numbers that sort as the ids of the entities do; -1 stays -1."""
+        return self.extent(entity).rank(handles)
+
+    def vectors(self, entity: EntityRef, column: str) -> tuple[npt.NDArray[np.float32], Mask]:
+        """A column of vectors as a matrix, and which entities have one. No copy is made.
+
+        A row of the matrix that has no vector holds anything.
+        """
+        return as_matrix(self.extent(entity).column(column))
+
+    def derived(
+        self,
+        entity: EntityRef,
+        column: str,
+        kind: str,
+        build: Callable[[Previous[T] | None], T],
+        size: Callable[[T], int],
+        codec: Codec[T] | None = None,
+    ) -> T:
+        """A structure that the caller makes from a column, kept for all who pin the same.
+
+        Args:
+            entity: The type.
+            column: The column.
+            kind: What sort of structure it is.
+            build: Makes it; given the same structure of an older version and the step from there,
+                if there is one. It must not ask for the same structure again.
+            size: Tells its bytes.
+            codec: How it is saved for other processes; None to keep it in memory only.
+        """
+        return self.extent(entity).derived(column, kind, build, size, codec)
+
+    def rows_to_read(self, entities: Iterable[EntityRef]) -> int:
+        """How many rows must be read before a query on these types can start, roughly.
+
+        Columns do not count, nor what is on disk or follows from an older version in memory.
+        """
+        rows = 0
+        for entity in entities:
+            if entity.kind == "edge" and not self._topologies[entity.name].is_at_hand():
+                rows += self._edges[entity.name].size
+            elif entity.kind == "node" and not self._nodes[entity.name].is_at_hand():
+                rows += self._nodes[entity.name].size
+        return rows
+
+    # -- adjacency ---------------------------------------------------------------------------------
+
+    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+        """The distinct nodes one edge away from each source, in the order of their ids."""
+        return self._topologies[edge.name].links[towards].get().fan(sources)
+
+    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+        """Every stored edge at each source, with the node at its other end."""
+        return self._topologies[edge.name].edges[towards].get().fan(sources)
+
+    def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
+        """How many distinct nodes are one edge away from each source, or from every node."""
+        degrees = self._topologies[edge.name].links[towards].get().degrees
+        return degrees if sources is None else degrees[sources]
+
+    def linked(self, edge: EntityRef, towards: Towards, sources: Handles, targets: Handles) -> Mask:
+        """Whether an edge leads from each source to the target in the same place."""
+        return self._topologies[edge.name].links[towards].get().linked(sources, targets)

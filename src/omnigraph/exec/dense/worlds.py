@@ -1,0 +1,237 @@
+"""Worlds for snapshots. What two snapshots pin alike, they share, whatever branch they are of."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import product
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from omnigraph.core.engine import Engine, store_pin
+from omnigraph.core.layout import table_key
+from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.errors import GraphError
+from omnigraph.exec.dense.archive import Archive
+from omnigraph.exec.dense.cache import Cache
+from omnigraph.exec.dense.extent import Extent
+from omnigraph.exec.dense.topology import Topology
+from omnigraph.exec.dense.world import DenseWorld
+from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
+from omnigraph.lang.ir.expr import EntityRef
+from omnigraph.runtime import telemetry
+from omnigraph.store.tables import Pin, Table
+
+_Joint: TypeAlias = tuple[Pin, Pin, Pin]
+BYTES_MAX: Final = 4 << 30
+SAVED_ROWS_MIN: Final = 50_000
+_DIGEST_BYTES: Final = 12
+# How many older versions on disk are tried before everything is read anew.
+_TRIES_MAX: Final = 2
+_WORLDS_MAX: Final = 16
+
+
+class Worlds:
+    """The dense worlds of one graph. Thread-safe."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        bytes_max: int = BYTES_MAX,
+        folder: Path | None = None,
+        saved_rows_min: int = SAVED_ROWS_MIN,
+    ) -> None:
+        """Keep columns and adjacency.
+
+        Args:
+            engine: The graph.
+            bytes_max: How much is kept in memory.
+            folder: Where structures of large types are saved for other processes; None: nowhere.
+            saved_rows_min: What a large type is.
+        """
+        self._engine = engine
+        self.cache = Cache(bytes_max)
+        self.archive = None if folder is None else Archive(folder)
+        self.saved_rows_min = saved_rows_min
+        self._lock = threading.RLock()
+        self._last: DenseWorld | None = None
+        # Of a few snapshots, since readers of several branches take turns.
+        self._worlds: OrderedDict[tuple[str, int], DenseWorld] = OrderedDict()
+        # What nobody uses and nothing is kept of, is forgotten.
+        self._extents: weakref.WeakValueDictionary[Pin, Extent] = weakref.WeakValueDictionary()
+        self._topologies: weakref.WeakValueDictionary[_Joint, Topology] = (
+            weakref.WeakValueDictionary()
+        )
+
+    def world(self, snapshot: Snapshot, catalog: Catalog) -> DenseWorld:
+        """The world of a snapshot; `catalog` is the schema in force there."""
+        last = self._last
+        if last is not None and last.snapshot is snapshot:
+            return last
+        key = (snapshot.incarnation, snapshot.manifest_version)
+        with self._lock:
+            found = self._worlds.pop(key, None) or self._make(snapshot, catalog)
+            self._worlds[key] = self._last = found
+            if len(self._worlds) > _WORLDS_MAX:
+                self._worlds.popitem(last=False)
+        return found
+
+    def _make(self, snapshot: Snapshot, catalog: Catalog) -> DenseWorld:
+        nodes = {item.name: self._pinned(snapshot, item) for item in catalog.nodes}
+        edges = {item.name: self._pinned(snapshot, item) for item in catalog.edges}
+        topologies = {
+            item.name: self._topology(edges[item.name], nodes[item.source], nodes[item.target])
+            for item in catalog.edges
+        }
+        return DenseWorld(snapshot, nodes, edges, topologies)
+
+    def loaded(
+        self, snapshot: Snapshot, catalog: Catalog, entities: Iterable[EntityRef], rows_max: int
+    ) -> bool:
+        """Whether a query on these types can start without reading more than `rows_max` rows.
+
+        Columns do not count, nor what is on disk or follows from an older version in memory.
+        """
+        return self.world(snapshot, catalog).rows_to_read(entities) <= rows_max
+
+    def flush(self) -> None:
+        """Wait until everything that is to be saved is on disk."""
+        if self.archive is not None:
+            self.archive.flush()
+
+    def close(self) -> None:
+        """Let go of memory, once what is to be saved is on disk. Worlds in use stay readable."""
+        self.flush()
+        with self._lock:
+            self._last = None
+            self._worlds.clear()
+        self.cache.clear()
+
+    # -- what extents find around them -------------------------------------------------------------
+
+    def table(self, pin: TablePin) -> Table:
+        """A pinned table."""
+        return self._engine.table(pin)
+
+    def mark(self, pin: TablePin) -> str | None:
+        """What names a pinned table among all there ever were; None if that cannot be told."""
+        with storage_errors():
+            uuid = self._engine.tables.transaction_uuid(store_pin(pin))
+        return None if uuid is None else f"{self._folder(pin)}/{pin.version}-{uuid}"
+
+    def older(self, extent: Extent) -> Iterator[Extent]:
+        """Extents of older versions of the same history in memory, the newest first."""
+        pin = extent.pin
+        yield from self._in_memory(pin.path, pin.table_branch, range(1, pin.version))
+        if pin.table_branch is None:
+            return
+        with storage_errors():
+            fork = self._engine.tables.fork_info(pin.path, pin.table_branch)
+        if fork is not None:
+            # Lance follows a fork back to the version that it left its parent at, no further.
+            at = fork.parent_version
+            yield from self._in_memory(pin.path, fork.parent_branch, range(at, at + 1))
+
+    def archived(self, extent: Extent) -> Iterator[Extent]:
+        """Extents of older versions of the same history on disk, the newest first."""
+        pin = extent.pin
+        if self.archive is None or pin.row_count < self.saved_rows_min:
+            return
+        saved = [name.partition("-") for name in self.archive.folders(self._folder(pin))]
+        known = [(int(version), uuid) for version, _, uuid in saved if version.isdigit()]
+        older = sorted(((v, uuid) for v, uuid in known if v < pin.version), reverse=True)
+        for version, _ in older[:_TRIES_MAX]:
+            found = self._revived(pin, version, extent.kind)
+            if found is not None and found.is_saved("roster"):
+                yield found
+
+    def _revived(self, pin: TablePin, version: int, kind: EntityKind) -> Extent | None:
+        """The extent of an older version, if that version can still be read."""
+        try:
+            table = self._engine.table(_at(pin, version, 0))
+            return self._extent(_at(pin, version, table.row_count), kind)
+        except GraphError:
+            telemetry.count("dense.version_gone")
+            return None
+
+    def _in_memory(self, path: str, branch: str | None, versions: range) -> Iterator[Extent]:
+        with self._lock:
+            known = list(self._extents.values())
+        near = [
+            each
+            for each in known
+            if (each.pin.path, each.pin.table_branch) == (path, branch)
+            and each.pin.version in versions
+            and each.roster.peek() is not None
+        ]
+        yield from sorted(near, key=lambda each: each.pin.version, reverse=True)
+
+    def relatives(self, topology: Topology) -> Iterator[Topology]:
+        """Topologies of other versions of the same types that are in use or in memory."""
+        paths = _paths(topology)
+        with self._lock:
+            known = list(self._topologies.values())
+        yield from (each for each in known if _paths(each) == paths)
+
+    def ancestors(self, topology: Topology) -> Iterator[Topology]:
+        """Topologies of older versions that are on disk, mapped."""
+        if topology.edge.place("") is None:
+            return
+        ways = [
+            [older for older, _ in extent.steps()[:_TRIES_MAX]]
+            for extent in (topology.edge, topology.source, topology.target)
+        ]
+        for edge, source, target in product(*ways):
+            found = self._topology(edge, source, target)
+            if found is not topology:
+                found.recall()
+                yield found
+
+    # -- one object per pin ------------------------------------------------------------------------
+
+    def _pinned(self, snapshot: Snapshot, entity: EntityType) -> Extent:
+        return self._extent(snapshot.pin(table_key(entity.kind, entity.name)), entity.kind)
+
+    def _extent(self, pin: TablePin, kind: EntityKind) -> Extent:
+        key = store_pin(pin)
+        with self._lock:
+            found = self._extents.get(key)
+            if found is None:
+                found = self._extents[key] = Extent(pin, kind, self)
+        return found
+
+    def _topology(self, edge: Extent, source: Extent, target: Extent) -> Topology:
+        key = _joint(edge, source, target)
+        with self._lock:
+            found = self._topologies.get(key)
+            if found is None:
+                found = Topology(edge, source, target, self.cache, self)
+                self._topologies[key] = found
+        return found
+
+    def _folder(self, pin: TablePin) -> str:
+        name = "\n".join([self._engine.root.uri, pin.path, pin.table_branch or ""])
+        return blake2b(name.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _at(pin: TablePin, version: int, row_count: int) -> TablePin:
+    return TablePin(
+        table_key=pin.table_key,
+        path=pin.path,
+        version=version,
+        table_branch=pin.table_branch,
+        row_count=row_count,
+    )
+
+
+def _joint(edge: Extent, source: Extent, target: Extent) -> _Joint:
+    return store_pin(edge.pin), store_pin(source.pin), store_pin(target.pin)
+
+
+def _paths(topology: Topology) -> tuple[str, str, str]:
+    return topology.edge.pin.path, topology.source.pin.path, topology.target.pin.path

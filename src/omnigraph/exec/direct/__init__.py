@@ -1,0 +1,1 @@
+"""Reading a few entities straight from the store, without loading whole types."""

@@ -1,0 +1,50 @@
+"""How much may be read entity by entity before loading whole types is the better way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class TooWide(Exception):
+    """A query touches more than is worth looking up one by one; the dense world answers it.
+
+    Never reaches a user: whoever asks a direct world catches it and starts over.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The most that one query reads directly.
+
+    An index finds some hundred keys in about the time that a hundred thousand rows take to read.
+    """
+
+    keys: int = 1_000  # ids that are looked up
+    rows: int = 20_000  # rows that come back
+
+
+class Budget:
+    """What is left of the bounds of one query."""
+
+    __slots__ = ("keys", "rows")
+
+    def __init__(self, bounds: Bounds) -> None:
+        """Start with everything."""
+        self.keys = bounds.keys
+        self.rows = bounds.rows
+
+    def look_up(self, keys: int) -> None:
+        """Spend some lookups."""
+        self.keys -= keys
+        if self.keys < 0:
+            raise TooWide(f"{-self.keys} keys too many")
+
+    def read(self, rows: int) -> None:
+        """Spend some rows."""
+        self.rows -= rows
+        if self.rows < 0:
+            raise TooWide(f"{-self.rows} rows too many")
+
+    def allows(self, rows: int) -> bool:
+        """Whether so many rows can still be read."""
+        return rows <= self.rows

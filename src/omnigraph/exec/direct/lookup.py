@@ -1,0 +1,88 @@
+"""Reading the rows of a pinned table whose column has one of some values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.exec.direct.budget import Budget, TooWide
+from omnigraph.store.table import Table, literal, quoted
+
+# Keys in one IN list: planning a filter costs more than linearly in its length.
+KEYS_MAX: Final = 500
+
+Keys = Mapping[str, Sequence[str]]
+
+
+class Lookups:
+    """One table, read by key within a budget."""
+
+    __slots__ = ("_budget", "_open", "_table", "row_count")
+
+    def __init__(self, open_table: Callable[[], Table], row_count: int, budget: Budget) -> None:
+        """Read the table that `open_table` opens, when it is first needed."""
+        self._open = open_table
+        self._table: Table | None = None
+        self._budget = budget
+        self.row_count = row_count
+
+    @property
+    def table(self) -> Table:
+        """The pinned table."""
+        if self._table is None:
+            self._table = self._open()
+        return self._table
+
+    def rows(self, columns: Sequence[str], keys: Keys) -> pa.Table:
+        """The rows in which every column of `keys` has one of its values.
+
+        All columns of `keys` are among `columns`. The first one finds the rows, the others sift.
+        """
+        (first, values), *others = keys.items()
+        self._budget.look_up(len(values))
+        if len(values) > KEYS_MAX and self._budget.allows(self.row_count):
+            # So many keys are found faster by reading everything, if that is not too much.
+            found = _sifted(self.everything(columns), first, values)
+        else:
+            sieve = [_among(name, few) for name, few in others if len(few) <= KEYS_MAX]
+            parts = [
+                self._read(columns, " AND ".join([_among(first, chunk), *sieve]))
+                for start in range(0, len(values), KEYS_MAX)
+                if (chunk := values[start : start + KEYS_MAX])
+            ]
+            found = pa.concat_tables(parts) if parts else self._nothing(columns)
+        for name, few in others:
+            found = _sifted(found, name, few)
+        return found
+
+    def everything(self, columns: Sequence[str]) -> pa.Table:
+        """All rows."""
+        if not self._budget.allows(self.row_count):
+            raise TooWide(f"{self.row_count} rows at once")
+        return self._read(columns, None)
+
+    def _read(self, columns: Sequence[str], condition: str | None) -> pa.Table:
+        with storage_errors():
+            stream = self.table.scan(columns, filter=condition)
+            return pa.Table.from_batches(self._counted(stream), stream.schema)
+
+    def _counted(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in stream:
+            self._budget.read(batch.num_rows)
+            yield batch
+
+    def _nothing(self, columns: Sequence[str]) -> pa.Table:
+        schema = self.table.schema
+        return pa.schema([schema.field(name) for name in columns]).empty_table()
+
+
+def _sifted(rows: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
+    return rows.filter(pc.is_in(rows.column(column), pa.array(values, pa.string())))
+
+
+def _among(column: str, values: Sequence[str]) -> str:
+    return f"{quoted(column)} IN ({', '.join(map(literal, values))})"

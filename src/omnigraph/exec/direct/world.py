@@ -1,0 +1,187 @@
+"""The direct world: a snapshot of which only the entities that a query touches are read.
+
+For queries that start from a few ids and stay small. Every step is a lookup through the store's
+indexes; without one it reads more and says the same. Handles are given in the order of discovery,
+so they say nothing about ids. Made for one query, and for one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.exec.direct.budget import Bounds, Budget
+from omnigraph.exec.direct.lookup import Lookups
+from omnigraph.exec.direct.members import ID, Members
+from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.lang.ir.expr import EntityRef
+from omnigraph.lang.ir.ops import ReadPlan, Towards
+
+_SRC, _DST = "src", "dst"
+_WAYS = {
+    Towards.OUT: ((_SRC, _DST),),
+    Towards.IN: ((_DST, _SRC),),
+    Towards.BOTH: ((_SRC, _DST), (_DST, _SRC)),
+}
+
+
+def wanted_columns(plan: ReadPlan) -> dict[str, tuple[str, ...]]:
+    """The columns that a query reads, by table key."""
+    found: dict[str, list[str]] = {}
+    for need in plan.needs:
+        names = found.setdefault(need.entity.table_key, [])
+        names += [column.name for column in need.columns]
+    return {key: tuple(dict.fromkeys(names)) for key, names in found.items()}
+
+
+class DirectWorld:
+    """One snapshot, read entity by entity; implements `World`.
+
+    Every method raises `TooWide` when the query turns out to touch too much.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_budget",
+        "_catalog",
+        "_engine",
+        "_lookups",
+        "_members",
+        "_wanted",
+        "snapshot",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        wanted: Mapping[str, Sequence[str]] | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
+        """Read a snapshot; `wanted` columns are read along with what finds an entity."""
+        self.snapshot = snapshot
+        self._engine = engine
+        self._catalog = catalog
+        self._wanted = wanted or {}
+        self._budget = Budget(bounds or Bounds())
+        self._lookups: dict[str, Lookups] = {}
+        self._members: dict[str, Members] = {}
+
+    # -- entities --------------------------------------------------------------------------
+
+    def size(self, entity: EntityRef) -> int:
+        """How many entities a type has."""
+        return self.snapshot.pin(entity.table_key).row_count
+
+    def find(self, entity: EntityRef, ids: Sequence[str]) -> Handles:
+        """The handle of each id; -1 where there is no such entity."""
+        return self._of(entity.table_key).find(ids)
+
+    def take(self, entity: EntityRef, column: str, handles: Handles | None) -> pa.Array:
+        """The values of a column, null for -1; of the whole type for None."""
+        return self._of(entity.table_key).take(column, handles)
+
+    def rank(self, entity: EntityRef, handles: Handles) -> Counts:
+        """Numbers that sort as the ids of the entities do; -1 stays -1."""
+        return self._of(entity.table_key).rank(handles)
+
+    # -- edges -----------------------------------------------------------------------------
+
+    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+        """The distinct nodes one edge away from each source, in the order of their ids."""
+        source, target = self._ends(edge, towards)
+        wanted = _ids_of(source, sources)
+        reached: dict[str, set[str]] = {each: set() for each in wanted}
+        for near, far in _WAYS[towards]:
+            rows = self._table(edge.table_key).rows((near, far), {near: list(reached)})
+            for each, other in _pairs(rows, near, far):
+                reached[each].add(other)
+        named = {each: target.name(sorted(found)) for each, found in reached.items()}
+        return _fan([named[each] for each in wanted])
+
+    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+        """Every stored edge at each source, with the node at its other end."""
+        source, target = self._ends(edge, towards)
+        known = self._of(edge.table_key)
+        wanted = _ids_of(source, sources)
+        # By the other end and then by edge, so that a self-loop is there once.
+        reached: dict[str, set[tuple[str, str]]] = {each: set() for each in wanted}
+        for near, far in _WAYS[towards]:
+            columns = (ID, *known.wanted)
+            rows = self._table(edge.table_key).rows(columns, {near: list(reached)})
+            known.learn(rows)
+            names = rows.column(ID).to_pylist()
+            for name, (each, other) in zip(names, _pairs(rows, near, far), strict=True):
+                reached[each].add((other, name))
+        found = {each: sorted(pairs) for each, pairs in reached.items()}
+        targets = {each: target.name(o for o, _ in pairs) for each, pairs in found.items()}
+        links = {each: known.name(e for _, e in pairs) for each, pairs in found.items()}
+        fan = _fan([targets[each] for each in wanted])
+        return Fan(fan.counts, fan.targets, _fan([links[each] for each in wanted]).targets)
+
+    def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
+        """How many distinct nodes are one edge away from each source, or from every node."""
+        if sources is None:
+            source, _ = self._ends(edge, towards)
+            sources = np.arange(source.size, dtype=np.int32)
+        return self.neighbours(edge, towards, sources).counts
+
+    def linked(self, edge: EntityRef, towards: Towards, sources: Handles, targets: Handles) -> Mask:
+        """Whether an edge leads from each source to the target in the same place."""
+        source, target = self._ends(edge, towards)
+        starts, stops = _ids_of(source, sources), _ids_of(target, targets)
+        there: set[tuple[str, str]] = set()
+        for near, far in _WAYS[towards]:
+            keys = {near: list(dict.fromkeys(starts)), far: list(dict.fromkeys(stops))}
+            rows = self._table(edge.table_key).rows((near, far), keys) if starts else None
+            there.update(_pairs(rows, near, far) if rows is not None else ())
+        found = [pair in there for pair in zip(starts, stops, strict=True)]
+        return np.array(found, np.bool_)
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _ends(self, edge: EntityRef, towards: Towards) -> tuple[Members, Members]:
+        """The types at the near and at the far end."""
+        kind = self._catalog.edge_by_name[edge.name]
+        near, far = self._of(f"node:{kind.source}"), self._of(f"node:{kind.target}")
+        return (far, near) if towards is Towards.IN else (near, far)
+
+    def _of(self, table_key: str) -> Members:
+        found = self._members.get(table_key)
+        if found is None:
+            fixed = (_SRC, _DST) if table_key.startswith("edge:") else ()
+            columns = (*fixed, *self._wanted.get(table_key, ()))
+            found = self._members[table_key] = Members(self._table(table_key), columns)
+        return found
+
+    def _table(self, table_key: str) -> Lookups:
+        found = self._lookups.get(table_key)
+        if found is None:
+            pin = self.snapshot.pin(table_key)
+            opening = partial(self._engine.table, pin)
+            found = self._lookups[table_key] = Lookups(opening, pin.row_count, self._budget)
+        return found
+
+
+def _ids_of(members: Members, handles: Handles) -> list[str]:
+    """The ids of entities."""
+    wanted = handles.tolist()
+    members.meet(wanted)
+    return [members.ids[handle] for handle in wanted]
+
+
+def _pairs(rows: pa.Table, near: str, far: str) -> Iterable[tuple[str, str]]:
+    return zip(rows.column(near).to_pylist(), rows.column(far).to_pylist(), strict=True)
+
+
+def _fan(rows: list[list[int]]) -> Fan:
+    counts = np.array([len(row) for row in rows], np.int64)
+    targets = np.array([handle for row in rows for handle in row], np.int32)
+    return Fan(counts, targets)

@@ -1,0 +1,1 @@
+"""Embeddings: vectors for texts, from a provider that the caller chooses."""

@@ -1,0 +1,1 @@
+"""Changing queries: statements to one commit."""

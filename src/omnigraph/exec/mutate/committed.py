@@ -1,0 +1,264 @@
+"""Committed rows of one type, read selectively: by what a statement asks, or by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.layout import table_key
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import Code, LimitExceeded
+from omnigraph.exec.evaluate import Context, holds
+from omnigraph.exec.prefilter import ITEMS_MAX, NOTHING, among, fixed_ids, prefilter
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.lang.ir.expr import Column, ConstValue, Predicate
+from omnigraph.lang.values import Base, ValueType
+from omnigraph.store.blob_columns import blob_bytes, read_blobs
+from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
+
+PLACES: Final = (ROW_ID, ROW_ADDRESS)
+_PLACE_FIELDS: Final = tuple(pa.field(name, pa.uint64()) for name in PLACES)
+_TEXT: Final = ValueType(Base.STRING)
+# Beyond this share of a table, lists of keys cost more than reading the column.
+_SCAN_SHARE: Final = 50
+# Rows picked out one by one; more of them are read in passing.
+_TAKE_ROWS: Final = 8_192
+_BATCH_ROWS: Final = 8_192
+_PASS_ROWS: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationLimits:
+    """How much one query may change."""
+
+    rows: int = 5_000_000  # entities that it touches, of one type
+    bytes: int = 1 << 30  # the size of their new images
+
+
+class Committed:
+    """The rows of one type as the base of a write has them. Nothing newer is ever read."""
+
+    def __init__(
+        self, engine: Engine, base: Snapshot, entity: EntityType, limits: MutationLimits
+    ) -> None:
+        """Read this type at this base; nothing is opened yet."""
+        self.entity = entity
+        self.key = table_key(entity.kind, entity.name)
+        self.pin = base.pin(self.key)
+        self.limits = limits
+        self._engine = engine
+
+    @cached_property
+    def table(self) -> Table:
+        """The pinned table."""
+        return self._engine.table(self.pin)
+
+    @cached_property
+    def blobs(self) -> frozenset[str]:
+        """The columns whose bytes are read only when they have to be copied."""
+        return frozenset(
+            item.name for item in self.entity.properties if item.type.base is Base.BLOB
+        )
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """All columns, and the identity and place of each row, null for rows that are new.
+
+        Images may break rules until they are judged, so everything can be null here.
+        """
+        columns = [field.with_nullable(True) for field in self.table.schema]
+        return pa.schema([*columns, *_PLACE_FIELDS])
+
+    # -- by a predicate ----------------------------------------------------------------------------
+
+    def matching(
+        self, where: Predicate, reads: Sequence[Column], columns: Sequence[str], context: Context
+    ) -> pa.Table:
+        """The rows for which a predicate is true: these columns (no blobs) and their places."""
+        tested = [item.name for item in reads]
+        ids = fixed_ids(where, self.entity, context)
+        if ids is not None:
+            wanted = list(dict.fromkeys([*columns, *tested]))
+            rows = self.having({"id": ids}, wanted)
+            return rows.filter(_truth(where, rows, context)).select([*columns, *PLACES])
+        condition = prefilter(where, context)
+        first = list(dict.fromkeys(["id", *tested]))
+        found: list[pa.RecordBatch] = []
+        count = 0
+        for batch in self._batches(first, condition):
+            kept = batch.filter(_truth(where, batch, context))
+            count += kept.num_rows
+            self.check_rows(count)
+            if kept.num_rows:
+                found.append(kept)
+        return self._with(pa.Table.from_batches(found, self._projected(first)), columns, condition)
+
+    def _with(self, rows: pa.Table, columns: Sequence[str], condition: str | None) -> pa.Table:
+        """Give rows that were found by few columns the ones that are wanted of them."""
+        rest = [name for name in columns if name not in rows.schema.names]
+        if not rows.num_rows:
+            return self._projected(columns).empty_table()
+        if rest:
+            found = self._rest(rows, rest, condition)
+            for name in rest:
+                rows = rows.append_column(self.table.schema.field(name), found.column(name))
+        return rows.select([*columns, *PLACES])
+
+    def _rest(self, rows: pa.Table, names: Sequence[str], condition: str | None) -> pa.Table:
+        if rows.num_rows <= _TAKE_ROWS:
+            return self.table.take(rows.column(ROW_ID), names)
+        wanted = np.sort(rows.column(ROW_ADDRESS).to_numpy())
+        passed: list[pa.RecordBatch] = []
+        size = 0
+        for batch in self._batches(names, condition):
+            places = batch.column(ROW_ADDRESS).to_numpy()
+            near = np.minimum(np.searchsorted(wanted, places), len(wanted) - 1)
+            passed.append(batch.filter(pa.array(wanted[near] == places)))
+            size += passed[-1].nbytes
+            self.check_bytes(size)
+        # Both passes go in storage order, so the rows come in the same order.
+        return pa.Table.from_batches(passed, self._projected(names))
+
+    # -- by keys -----------------------------------------------------------------------------------
+
+    def having(
+        self, wanted: Mapping[str, Sequence[ConstValue]], columns: Sequence[str]
+    ) -> pa.Table:
+        """The rows in which one of some columns has one of the values wanted for it."""
+        sought = {name: tuple(dict.fromkeys(values)) for name, values in wanted.items()}
+        most = max((len(values) for values in sought.values()), default=0)
+        if not most or not self.pin.row_count:
+            return self._projected(columns).empty_table()
+        if most > max(ITEMS_MAX, self.pin.row_count // _SCAN_SHARE):
+            return self._passing(sought, columns)
+        parts: list[pa.Table] = []
+        count = size = 0
+        for start in range(0, most, ITEMS_MAX):
+            conditions = [
+                among(name, self._type(name), values[start : start + ITEMS_MAX])
+                for name, values in sought.items()
+            ]
+            possible = [item for item in conditions if item != NOTHING]
+            if possible:
+                parts.append(self._read(columns, " OR ".join(possible)))
+                count, size = count + parts[-1].num_rows, size + parts[-1].nbytes
+                self.check_rows(count)
+                self.check_bytes(size)
+        if not parts:
+            return self._projected(columns).empty_table()
+        return without_repeats(parts)
+
+    def locate(self, ids: Iterable[str]) -> pa.Table:
+        """Which of some entities there are: `id` and place."""
+        return self.having({"id": tuple(ids)}, ["id"])
+
+    def candidates(self, wanted: Mapping[str, Sequence[ConstValue]]) -> Iterator[pa.RecordBatch]:
+        """Rows with `id` and some columns: all that have in each a value wanted for it, or more."""
+        conditions = [
+            among(name, self._type(name), values)
+            for name, values in wanted.items()
+            if len(values) <= ITEMS_MAX
+        ]
+        condition = " AND ".join(conditions) if conditions else None
+        return self._batches(["id", *wanted], NOTHING if NOTHING in conditions else condition)
+
+    def _passing(
+        self, sought: Mapping[str, tuple[ConstValue, ...]], columns: Sequence[str]
+    ) -> pa.Table:
+        names = list(dict.fromkeys(["id", *sought]))
+        sets = {
+            name: pa.array(_both_zeros(values), self.table.schema.field(name).type)
+            for name, values in sought.items()
+        }
+        found: list[pa.RecordBatch] = []
+        count = 0
+        # Few columns, so many rows at a time: what is sought is prepared anew for each batch.
+        for batch in self._batches(names, None, batch_rows=_PASS_ROWS):
+            keep: pa.Array | None = None
+            for name, values in sets.items():
+                part = pc.is_in(batch.column(name), value_set=values)
+                keep = part if keep is None else pc.or_(keep, part)
+            found.append(batch.filter(keep))
+            count += found[-1].num_rows
+            self.check_rows(count)
+        return self._with(pa.Table.from_batches(found, self._projected(names)), columns, None)
+
+    def blob_values(self, names: Sequence[str], row_ids: Sequence[int]) -> Mapping[str, pa.Array]:
+        """The bytes of some cells of blob columns; refused before they are read if too many."""
+        self.check_bytes(blob_bytes(self.table, names, row_ids))
+        return {name: read_blobs(self.table, name, row_ids) for name in names}
+
+    # -- bounds ------------------------------------------------------------------------------------
+
+    def check_rows(self, count: int) -> None:
+        """Refuse to touch more entities than one query may."""
+        if count > self.limits.rows:
+            text = f"the query touches more than {self.limits.rows} entities of {self.key}"
+            raise LimitExceeded(
+                Code.LIMIT_EXCEEDED, text, bound="mutation_rows", limit=self.limits.rows
+            )
+
+    def check_bytes(self, size: int) -> None:
+        """Refuse to hold more bytes than one query may write."""
+        if size > self.limits.bytes:
+            text = f"the images of {self.key} have {size} bytes, the bound is {self.limits.bytes}"
+            raise LimitExceeded(
+                Code.LIMIT_EXCEEDED, text, bound="mutation_bytes", limit=self.limits.bytes
+            )
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _read(self, columns: Sequence[str], condition: str) -> pa.Table:
+        names = list(columns)
+        rows = self.table.read(names, filter=condition, row_id=True, row_address=True)
+        return rows.select([*names, *PLACES])
+
+    def _batches(
+        self, columns: Sequence[str], condition: str | None, batch_rows: int = _BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        if condition == NOTHING or not self.pin.row_count:
+            return iter(())
+        return iter(
+            self.table.scan(
+                list(columns),
+                filter=condition,
+                row_id=True,
+                row_address=True,
+                batch_rows=batch_rows,
+            )
+        )
+
+    def _projected(self, columns: Sequence[str]) -> pa.Schema:
+        schema = self.table.schema
+        return pa.schema([*(schema.field(name) for name in columns), *_PLACE_FIELDS])
+
+    def _type(self, name: str) -> ValueType:
+        item = self.entity.property_by_name.get(name)
+        return _TEXT if item is None else item.type
+
+
+def _truth(where: Predicate, rows: pa.Table | pa.RecordBatch, context: Context) -> pa.Array:
+    truth = holds(where, lambda _, name: rows.column(name), rows.num_rows, context)
+    return truth.fill_null(False)
+
+
+def _both_zeros(values: Sequence[ConstValue]) -> list[ConstValue]:
+    """Zero has two signs, which a hash tells apart and equality does not."""
+    zero = any(isinstance(value, float) and value == 0 for value in values)
+    return [*values, 0.0, -0.0] if zero else list(values)
+
+
+def without_repeats(parts: Sequence[pa.Table]) -> pa.Table:
+    """Rows that several conditions found, once each."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_tables(parts).combine_chunks()
+    _, first = np.unique(rows.column(ROW_ADDRESS).to_numpy(), return_index=True)
+    return rows.take(pa.array(first))

@@ -1,0 +1,75 @@
+"""What a query changes in one type, and how that becomes part of one write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.write import TableWrite
+from omnigraph.exec.mutate.committed import PLACES, Committed
+from omnigraph.store.table import ROW_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """Rows of one type that are added, replaced or removed. No entity is in two of them."""
+
+    committed: Committed
+    images: pa.Table | None = None  # new and replaced; those that are new have no place
+    removed: pa.Table | None = None  # `id` and place
+
+    @property
+    def count(self) -> int:
+        """How many entities the change touches."""
+        parts = (self.images, self.removed)
+        return sum(part.num_rows for part in parts if part is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A whole query: its deltas, and the tables that it was judged against."""
+
+    deltas: tuple[Delta, ...]
+    judged: frozenset[str]
+
+    def count(self, kind: str) -> int:
+        """How many different nodes, or edges, are touched."""
+        return sum(d.count for d in self.deltas if d.committed.entity.kind == kind)
+
+
+def stage(engine: Engine, base: Snapshot, deltas: Iterable[Delta]) -> tuple[TableWrite, ...]:
+    """Write the rows; nothing refers to them yet. A type that does not change is left alone."""
+    writes: list[TableWrite] = []
+    for delta in deltas:
+        if not delta.count:
+            continue
+        key = delta.committed.key
+        # On a branch the first write forks the table; the rows keep their places there.
+        table = engine.writable_table(base, key)
+        inserts, updates = _split(delta.images, table.schema)
+        staged = engine.tables.stage(
+            table,
+            inserts=inserts,
+            updates=updates,
+            deletes=delta.removed,
+            uuid=engine.ids.new(),
+        )
+        if staged is not None:
+            writes.append(TableWrite(table_key=key, staged=(staged,)))
+    return tuple(writes)
+
+
+def _split(images: pa.Table | None, schema: pa.Schema) -> tuple[pa.Table | None, pa.Table | None]:
+    """New rows, and the ones that replace a row, as the table stores them."""
+    if images is None:
+        return None, None
+    known = images.column(ROW_ID).is_valid()
+    new = images.filter(pc.invert(known)).select(schema.names).cast(schema)
+    placed = pa.schema([*schema, *(images.schema.field(name) for name in PLACES)])
+    old = images.filter(known).select(placed.names).cast(placed)
+    return (new if new.num_rows else None), (old if old.num_rows else None)

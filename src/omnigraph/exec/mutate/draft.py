@@ -1,0 +1,152 @@
+"""The new images of one type: what a query will have made of each entity that it touched.
+
+Statements read what the earlier ones left: committed rows, with the images of this query in the
+place of the entities that it has touched already. Of each entity only the last image counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.exec.evaluate import Context, holds
+from omnigraph.exec.mutate.committed import PLACES, Committed
+from omnigraph.exec.mutate.embedding import Embeddings
+from omnigraph.exec.mutate.given import Stored, given
+from omnigraph.lang.ir.ops import EmbedSpec, InsertOp, UpdateOp
+from omnigraph.rules.identity import entity_id
+from omnigraph.runtime.ids import Ids
+from omnigraph.store.table import ROW_ID
+
+
+class Draft:
+    """Images of the entities of one type. Without a place, an image is of a new entity."""
+
+    def __init__(self, committed: Committed, embeddings: Embeddings, ids: Ids) -> None:
+        """Begin with no images."""
+        self.committed = committed
+        self.entity = committed.entity
+        self.inserted: set[str] = set()  # ids that an insert gave, new or not
+        self.assigned: set[str] = set()  # columns that an update has set
+        self._embeddings = embeddings
+        self._ids = ids
+        self._images = committed.schema.empty_table()
+        self._rows: dict[str, dict[str, Stored]] = {}  # inserts since the last look at images
+        self._embeds: dict[EmbedSpec, list[dict[str, Stored]]] = {}
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def insert(self, op: InsertOp, context: Context) -> None:
+        """Give an entity an image, whatever it was before."""
+        row: dict[str, Stored] = {item.column.name: given(item, context) for item in op.values}
+        name = self._ids.new()
+        if not op.key:
+            row["id"] = name
+        elif all(row[column.name] is not None for column in op.key):
+            # Blobs are not part of keys, so these are plain values.
+            key = {c.name: v for c in op.key if not isinstance(v := row[c.name], bytes)}
+            row["id"] = name = entity_id(self.entity, key)
+        # Without its whole key an entity has no id; the rules will say so.
+        self.inserted.add(name)
+        self._rows[name] = row
+        for spec in op.embeds:
+            self._embeds.setdefault(spec, []).append(row)
+        self.committed.check_rows(len(self._rows) + self._images.num_rows)
+
+    def update(self, op: UpdateOp, context: Context) -> None:
+        """Change every entity that meets the predicate, as the statements before left it."""
+        values = [(item.column.name, given(item, context)) for item in op.values]
+        values += self._embedded(op, context)
+        images = self.images()
+        mine = holds(op.where, lambda _, name: images.column(name), images.num_rows, context)
+        mine = mine.fill_null(False)
+        fresh = self._fresh(op, images, {name for name, _ in values}, context)
+        changed = [self._assigned(rows, values) for rows in (images.filter(mine), fresh)]
+        self._images = pa.concat_tables([images.filter(pc.invert(mine)), *changed])
+        self.assigned.update(name for name, _ in values)
+        self.committed.check_rows(self._images.num_rows)
+
+    def _assigned(self, rows: pa.Table, values: Sequence[tuple[str, Stored]]) -> pa.Table:
+        """Rows in which some columns have one value throughout."""
+        if not rows.num_rows:
+            return rows
+        large = sum(len(value) for _, value in values if isinstance(value, bytes | str))
+        self.committed.check_bytes(large * rows.num_rows)
+        for name, value in values:
+            place = rows.schema.get_field_index(name)
+            field = rows.schema.field(place)
+            cells = pa.repeat(pa.scalar(value, field.type), rows.num_rows)
+            rows = rows.set_column(place, field, cells)
+        return rows
+
+    def _embedded(self, op: UpdateOp, context: Context) -> list[tuple[str, Stored]]:
+        texts = {item.column.name: given(item, context) for item in op.values}
+        found: list[tuple[str, Stored]] = []
+        for spec in op.embeds:
+            (vector,) = self._embeddings.vectors(spec, [texts[spec.source.name]])
+            found.append((spec.target.name, vector))
+        return found
+
+    def _fresh(
+        self, op: UpdateOp, images: pa.Table, assigned: Iterable[str], context: Context
+    ) -> pa.Table:
+        """Committed rows that match and have no image yet, whole but for what is assigned."""
+        schema, blobs = self.committed.schema, self.committed.blobs
+        columns = [name for name in schema.names if name not in blobs and name not in PLACES]
+        rows = self.committed.matching(op.where, op.reads, columns, context)
+        if images.num_rows:
+            known = pc.is_in(rows.column("id"), value_set=images.column("id").combine_chunks())
+            rows = rows.filter(pc.invert(known))
+        if blobs:
+            carried = sorted(blobs.difference(assigned))
+            cells = self.committed.blob_values(carried, rows.column(ROW_ID).to_pylist())
+            replaced = pa.nulls(rows.num_rows, pa.large_binary())
+            for name in sorted(blobs):
+                rows = rows.append_column(schema.field(name), cells.get(name, replaced))
+        return rows.select(schema.names).cast(schema)
+
+    # -- the outcome -------------------------------------------------------------------------------
+
+    def images(self) -> pa.Table:
+        """The images so far, one per entity."""
+        if not self._rows:
+            return self._images
+        for spec, rows in self._embeds.items():
+            texts = [row[spec.source.name] for row in rows]
+            for row, vector in zip(rows, self._embeddings.vectors(spec, texts), strict=True):
+                row[spec.target.name] = vector
+        schema = self.committed.schema
+        values = list(self._rows.values())
+        columns = [pa.array([row.get(f.name) for row in values], f.type) for f in schema]
+        fresh = pa.Table.from_arrays(columns, schema=schema)
+        # An image that an update made has its place; the one that replaces it finds it again.
+        replaced = pc.is_in(self._images.column("id"), value_set=fresh.column("id").chunk(0))
+        kept = self._images.filter(pc.invert(replaced))
+        self._images = pa.concat_tables([kept, fresh]).combine_chunks()
+        self._rows, self._embeds = {}, {}
+        return self._images
+
+    def finish(self) -> pa.Table:
+        """All images, those of committed entities with their places."""
+        images = self.images()
+        if self.entity.key and self.inserted:
+            images = self._located(images)
+        self.committed.check_bytes(images.nbytes)
+        self._images = images.combine_chunks()
+        return self._images
+
+    def _located(self, images: pa.Table) -> pa.Table:
+        """Give upserted entities the places that they have."""
+        missing = images.column(ROW_ID).is_null()
+        sought = images.column("id").filter(missing).to_pylist()
+        found = self.committed.locate(sought)
+        if not found.num_rows:
+            return images
+        where = pc.index_in(images.column("id"), value_set=found.column("id").combine_chunks())
+        for name in PLACES:
+            known = found.column(name).combine_chunks().take(where.combine_chunks())
+            cells = pc.coalesce(images.column(name), known)
+            images = images.set_column(images.schema.get_field_index(name), name, cells)
+        return images

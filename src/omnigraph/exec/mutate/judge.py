@@ -1,0 +1,133 @@
+"""Judging the outcome of a query: each rule once, on the last images, against the base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.exec.mutate.committed import PLACES, Committed
+from omnigraph.lang.catalog.model import EdgeType
+from omnigraph.lang.ir.expr import ConstValue, EntityRef
+from omnigraph.rules.cardinality import count_edges, judge_cardinality
+from omnigraph.rules.endpoints import judge_endpoints
+from omnigraph.rules.rows import judge_rows
+from omnigraph.rules.unique import judge_unique, uniques
+from omnigraph.rules.violation import Violations
+
+_TEXTS = pa.array([], pa.string())
+Ends = Mapping[EntityRef, tuple[EntityRef, EntityRef]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """The new images of one type, and how they came about."""
+
+    committed: Committed
+    rows: pa.Table
+    inserted: frozenset[str]  # ids
+    assigned: frozenset[str]  # columns that updates set
+
+
+def judge_images(
+    images: Mapping[EntityRef, Images],
+    ends: Ends,
+    committed: Callable[[EntityRef], Committed],
+    out: Violations,
+) -> frozenset[str]:
+    """Judge everything; return the keys of the tables that must not change meanwhile."""
+    for item in images.values():
+        judge_rows(item.committed.entity, item.rows.drop_columns([*PLACES]), out)
+        _judge_uniques(item, out)
+    edges = {ref: _inserted(images[ref]) for ref in ends}
+    nodes = _nodes(edges, ends, images, committed)
+    for ref, rows in edges.items():
+        entity = images[ref].committed.entity
+        assert isinstance(entity, EdgeType)
+        source, target = (nodes[end] for end in ends[ref])
+        judge_endpoints(entity, rows, out, sources=source, targets=target)
+        if entity.cardinality.low or entity.cardinality.high is not None:
+            touched = pc.unique(rows.column("src"))
+            touched = touched.filter(pc.is_in(touched, value_set=source))
+            _judge_new_degrees(entity, images[ref], touched, out)
+    return frozenset(node.table_key for pair in ends.values() for node in pair)
+
+
+def judge_degrees(
+    edge: EdgeType,
+    committed: Committed,
+    sources: pa.Array,
+    out: Violations,
+    *,
+    without: pa.ChunkedArray,
+    added: pa.ChunkedArray | None = None,
+) -> None:
+    """Judge how many edges leave some sources, once edges are gone and others have come."""
+    rows = committed.having({"src": sources.to_pylist()}, ["id", "src"])
+    gone = pc.is_in(rows.column("id"), value_set=without.combine_chunks())
+    batches = [rows.filter(pc.invert(gone)).column("src").combine_chunks()]
+    if added is not None:
+        batches.append(added.combine_chunks())
+    judge_cardinality(edge, sources, count_edges(sources, batches), out)
+
+
+def _judge_new_degrees(edge: EdgeType, item: Images, sources: pa.Array, out: Violations) -> None:
+    rows = item.rows
+    judge_degrees(
+        edge, item.committed, sources, out, without=rows.column("id"), added=rows.column("src")
+    )
+
+
+def _judge_uniques(item: Images, out: Violations) -> None:
+    entity = item.committed.entity
+    for columns in uniques(entity):
+        if not item.inserted and item.assigned.isdisjoint(columns):
+            continue
+        wanted = {name: _values(item.rows.column(name)) for name in columns}
+        if all(wanted.values()):
+            found = item.committed.candidates(wanted)
+            judge_unique(entity, columns, item.rows, out, committed=found)
+
+
+def _inserted(item: Images) -> pa.Table:
+    """The edges that an insert made; an update does not move ends."""
+    rows = item.rows.select(["id", "src", "dst"])
+    if len(item.inserted) == rows.num_rows:
+        return rows
+    ids = pa.array(sorted(item.inserted), pa.string())
+    return rows.filter(pc.is_in(rows.column("id"), value_set=ids))
+
+
+def _nodes(
+    edges: Mapping[EntityRef, pa.Table],
+    ends: Ends,
+    images: Mapping[EntityRef, Images],
+    committed: Callable[[EntityRef], Committed],
+) -> dict[EntityRef, pa.Array]:
+    """Of the nodes that edges name, those that exist: made by the query, or committed."""
+    named: dict[EntityRef, list[pa.ChunkedArray]] = {}
+    for ref, rows in edges.items():
+        for column, node in zip(("src", "dst"), ends[ref], strict=True):
+            named.setdefault(node, []).append(rows.column(column))
+    found: dict[EntityRef, pa.Array] = {}
+    for node, columns in named.items():
+        wanted = pc.unique(pa.chunked_array([c for each in columns for c in each.chunks]))
+        wanted = wanted.drop_null()
+        made = images[node].rows.column("id").combine_chunks() if node in images else _TEXTS
+        missing = wanted.filter(pc.invert(pc.is_in(wanted, value_set=made)))
+        old = committed(node).locate(missing.to_pylist()).column("id").combine_chunks()
+        found[node] = pa.concat_arrays([made, old])
+    return found
+
+
+def _values(column: pa.ChunkedArray) -> list[ConstValue]:
+    """The distinct values of a column in stored form, without null."""
+    values = pc.unique(column).drop_null()
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    found: list[ConstValue] = values.to_pylist()
+    return found

@@ -1,0 +1,261 @@
+"""Changing queries from plan to commit, and what happens when others write at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.core import gates
+from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.records import Commit
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared
+from omnigraph.errors import Busy, Code, Conflict, Forbidden, JsonValue, PreconditionFailed
+from omnigraph.exec.evaluate import Context
+from omnigraph.exec.mutate.build import Build
+from omnigraph.exec.mutate.committed import Committed, MutationLimits
+from omnigraph.exec.mutate.delta import Outcome, stage
+from omnigraph.exec.mutate.embedding import EmbedderSource, Embeddings
+from omnigraph.exec.mutate.teardown import Teardown
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.lang.ir.expr import ConstValue, EntityRef
+from omnigraph.lang.ir.ops import DeleteOp, InsertOp, MutationPlan
+from omnigraph.rules.violation import Violations
+from omnigraph.runtime import telemetry
+from omnigraph.types import MAIN, BranchName, CommitId
+
+ATTEMPTS_MAX: Final = 32
+_AGAIN: Final = frozenset(
+    {Code.EXPECTED_VERSION_MISMATCH, Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.BUSY}
+)
+_PAUSE_S: Final = 0.002
+_PAUSE_MAX_S: Final = 0.1
+_NODES, _EDGES = "affected_nodes", "affected_edges"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """What a query did. No commit: nothing matched, so nothing was published."""
+
+    affected_nodes: int
+    affected_edges: int
+    commit: Commit | None
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A query with its parameters, and the terms on which it runs."""
+
+    plan: MutationPlan
+    params: Mapping[str, ConstValue]
+    catalog: Catalog
+    actor: str | None = None
+    if_commit: CommitId | None = None
+    idempotency_key: str | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """May it be run again on a newer base? Inserts mean the same there."""
+        builds = all(isinstance(op, InsertOp) for op in self.plan.ops)
+        return builds and self.if_commit is None
+
+
+def _wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+class Mutator:
+    """Runs changing queries on one graph. Thread-safe."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        embedder: EmbedderSource,
+        *,
+        limits: MutationLimits | None = None,
+        wait: Callable[[float], None] = _wait,
+    ) -> None:
+        """Work on this graph; the embedder is asked only when a query needs it."""
+        self._engine = engine
+        self._embedder = embedder
+        self._limits = limits or MutationLimits()
+        self._wait = wait
+
+    def mutate(
+        self,
+        plan: MutationPlan,
+        params: Mapping[str, ConstValue],
+        catalog: Catalog,
+        *,
+        branch: BranchName = MAIN,
+        actor: str | None = None,
+        if_commit: CommitId | None = None,
+        idempotency_key: str | None = None,
+    ) -> Mutation:
+        """Run a query on the newest state of a branch.
+
+        A query that only inserts starts over, on a newer base, when others come first. Updates and
+        deletes do not: what they saw has changed, and the caller should know.
+        """
+        request = Request(
+            plan=plan,
+            params=params,
+            catalog=catalog,
+            actor=actor,
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+        )
+        embeddings = Embeddings(self._embedder)
+        if not request.repeatable:
+            return self._attempt(request, branch, embeddings)
+        try:
+            return self._attempt(request, branch, embeddings)
+        except (Conflict, Busy) as conflict:
+            if conflict.code not in _AGAIN:
+                raise
+        return self._again(request, branch, embeddings)
+
+    def _again(self, request: Request, branch: BranchName, embeddings: Embeddings) -> Mutation:
+        # Those of one process who start over do so one by one, and so one of them gets through.
+        with gates.again(self._engine.root.uri, branch):
+            for attempt in range(2, ATTEMPTS_MAX + 1):
+                telemetry.count("mutation.again")
+                try:
+                    return self._attempt(request, branch, embeddings)
+                except (Conflict, Busy) as conflict:
+                    if conflict.code not in _AGAIN or attempt == ATTEMPTS_MAX:
+                        raise
+                self._wait(min(_PAUSE_S * attempt, _PAUSE_MAX_S))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _attempt(self, request: Request, branch: BranchName, embeddings: Embeddings) -> Mutation:
+        return self._run(request, self._engine.snapshot(branch), embeddings)
+
+    def run(
+        self,
+        plan: MutationPlan,
+        params: Mapping[str, ConstValue],
+        catalog: Catalog,
+        base: Snapshot,
+        *,
+        actor: str | None = None,
+        if_commit: CommitId | None = None,
+        idempotency_key: str | None = None,
+    ) -> Mutation:
+        """Run a query on a given base, once."""
+        request = Request(
+            plan=plan,
+            params=params,
+            catalog=catalog,
+            actor=actor,
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+        )
+        return self._run(request, base, Embeddings(self._embedder))
+
+    # -- one attempt -------------------------------------------------------------------------------
+
+    def _run(self, request: Request, base: Snapshot, embeddings: Embeddings) -> Mutation:
+        if self._engine.mode is OpenMode.READ_ONLY:
+            # Said before anything is read, and also when nothing would match.
+            raise Forbidden(Code.READ_ONLY, "the graph is open for reading only")
+        done = self._replayed(request, base)
+        if done is not None:
+            return done
+        self._check_base(request, base)
+        with telemetry.span("mutate", query=request.plan.name), storage_errors():
+            outcome = self._outcome(request, base, embeddings)
+            counts = {_NODES: outcome.count("node"), _EDGES: outcome.count("edge")}
+            writes = stage(self._engine, base, outcome.deltas)
+        if not writes:
+            return Mutation(affected_nodes=0, affected_edges=0, commit=None)
+        written = {item.table_key for item in writes}
+        prepared = Prepared(
+            base=base,
+            kind=WriterKind.MUTATION,
+            tables=writes,
+            actor=request.actor,
+            idempotency_key=request.idempotency_key,
+            head=request.if_commit,
+            judged={key: base.pin(key).version for key in sorted(outcome.judged - written)},
+            details=counts,
+        )
+        published = self._engine.commit(prepared)
+        if published.replayed:
+            return _recorded(published.commit)
+        return Mutation(
+            affected_nodes=counts[_NODES],
+            affected_edges=counts[_EDGES],
+            commit=published.commit,
+        )
+
+    def _outcome(self, request: Request, base: Snapshot, embeddings: Embeddings) -> Outcome:
+        """Carry out the statements in memory and judge what comes out."""
+        context = Context(request.params, self._engine.clock.now_us() // 1_000)
+        known: dict[str, Committed] = {}
+
+        def committed(ref: EntityRef) -> Committed:
+            key = ref.table_key
+            if key not in known:
+                entity = _entity(request.catalog, ref)
+                known[key] = Committed(self._engine, base, entity, self._limits)
+            return known[key]
+
+        out = Violations()
+        build = Build(committed, embeddings, self._engine.ids)
+        teardown = Teardown(request.catalog, committed)
+        deletes = False
+        for op in request.plan.ops:
+            if isinstance(op, DeleteOp):
+                deletes = True
+                teardown.delete(op, context)
+            else:
+                build.apply(op, context)
+        # A query does one or the other; the compiler sees to it.
+        outcome = teardown.finish(out) if deletes else build.finish(out)
+        out.raise_if_any()
+        return outcome
+
+    def _replayed(self, request: Request, base: Snapshot) -> Mutation | None:
+        """What an earlier call with the same key did; running on its result could fail."""
+        if request.idempotency_key is None:
+            return None
+        with storage_errors():
+            known = self._engine.manifest.find_key(base.branch, request.idempotency_key)
+        return None if known is None else _recorded(known)
+
+    def _check_base(self, request: Request, base: Snapshot) -> None:
+        if request.if_commit is not None and request.if_commit != base.head:
+            text = f"branch '{base.branch}' has moved on"
+            raise PreconditionFailed(
+                Code.PRECONDITION_FAILED, text, expected=request.if_commit, actual=base.head
+            )
+        catalog = self._engine.schema(base).catalog
+        if catalog is not request.catalog and catalog != request.catalog:
+            text = f"the schema of branch '{base.branch}' has changed meanwhile"
+            raise Conflict(Code.CONFLICT, text, branch=base.branch)
+
+
+def _recorded(commit: Commit) -> Mutation:
+    """The outcome of an earlier call, as its commit tells."""
+    return Mutation(
+        affected_nodes=_number(commit.details.get(_NODES)),
+        affected_edges=_number(commit.details.get(_EDGES)),
+        commit=commit,
+        replayed=True,
+    )
+
+
+def _number(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _entity(catalog: Catalog, ref: EntityRef) -> EntityType:
+    if ref.kind == "node":
+        return catalog.node_by_name[ref.name]
+    return catalog.edge_by_name[ref.name]

@@ -1,0 +1,1 @@
+"""Reading queries: a plan is prepared once, then run against worlds."""

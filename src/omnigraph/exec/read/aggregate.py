@@ -1,0 +1,165 @@
+"""Aggregates over the groups of a frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.arrow_types import arrow_type
+from omnigraph.exec.read.columns import Cells, ResultColumn, Same, Values
+from omnigraph.exec.read.frame import ascending, summed, sums_by
+from omnigraph.exec.read.keys import column_codes
+from omnigraph.exec.read.sums import sum_floats, sum_integers
+from omnigraph.exec.world import Counts, Mask
+from omnigraph.lang.ir.expr import Aggregate, AggregateFunction
+
+
+class Groups:
+    """Which group each row of a frame is in."""
+
+    __slots__ = ("count", "of", "rows", "weights")
+
+    def __init__(self, of: Counts | None, count: int, weights: Counts | None, rows: int) -> None:
+        """`of` is None when all rows are one group."""
+        self.of = of
+        self.count = count
+        self.weights = weights
+        self.rows = rows
+
+    def where(self, mask: Mask) -> Groups:
+        """The same groups with only some of the rows."""
+        places = np.flatnonzero(mask)
+        of = None if self.of is None else self.of[places]
+        weights = None if self.weights is None else self.weights[places]
+        return Groups(of, self.count, weights, len(places))
+
+    def each(self) -> Counts:
+        """The group of each row."""
+        return np.zeros(self.rows, np.int64) if self.of is None else self.of
+
+    def counts(self) -> Counts:
+        """How many rows each group stands for."""
+        if self.of is not None:
+            return sums_by(self.of, self.weights, self.count)
+        total = self.rows if self.weights is None else summed(self.weights)
+        return np.array([total], np.int64)
+
+
+def aggregate(item: Aggregate, arg: ResultColumn | None, groups: Groups) -> Values:
+    """The value of an aggregate for each group; `arg` is None when no row can lack it."""
+    if arg is None:
+        return Values(pa.array(groups.counts()), item.type)
+    if item.function is AggregateFunction.COUNT:
+        return Values(pa.array(_count(item, arg, groups)), item.type)
+    array = arg.arrow()
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        groups, array = groups.where(valid), array.drop_null()
+    if item.function in (AggregateFunction.MIN, AggregateFunction.MAX):
+        least = item.function is AggregateFunction.MIN
+        return Values(_extreme(array, groups, least=least), item.type)
+    return Values(_sum(array, groups, mean=item.function is AggregateFunction.AVG), item.type)
+
+
+def _count(item: Aggregate, arg: ResultColumn, groups: Groups) -> Counts:
+    if not item.distinct:
+        mask = _valid(arg)
+        return groups.counts() if mask is None else groups.where(mask).counts()
+    if groups.of is None and isinstance(arg, Cells) and arg.column == "id":
+        return np.array([_distinct_handles(arg)], np.int64)
+    values, bound = column_codes(arg)
+    if isinstance(arg, Same):
+        values = np.full(groups.rows, 0 if arg.value is None else 1)
+        bound = 2
+    there = values > 0
+    pairs = np.unique(groups.each()[there] * bound + values[there])
+    return np.bincount(pairs // bound, minlength=groups.count)
+
+
+def _distinct_handles(arg: Cells) -> int:
+    handles = arg.handles
+    if not len(handles):
+        return 0
+    if len(handles) < 4096:
+        found = ascending(handles)
+        return len(found) - int(found[0] < 0)
+    seen = np.zeros(int(handles.max()) + 2, np.bool_)
+    seen[handles] = True  # a missing one marks the last place
+    return int(np.count_nonzero(seen[:-1]))
+
+
+def _valid(arg: ResultColumn) -> Mask | None:
+    """Which rows have a value; None when all do."""
+    if isinstance(arg, Cells) and arg.column == "id":
+        return arg.handles >= 0
+    if isinstance(arg, Same):
+        return None if arg.value is not None else np.zeros(arg.rows, np.bool_)
+    array = arg.arrow()
+    if not array.null_count:
+        return None
+    mask: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _sum(array: pa.Array, groups: Groups, *, mean: bool) -> pa.Array:
+    counts = groups.counts()
+    of = groups.each()
+    if pa.types.is_integer(array.type):
+        numbers = array.to_numpy(zero_copy_only=False)
+        sums = sum_integers(numbers, groups.weights, of, groups.count)
+    else:
+        floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        sums = sum_floats(floats, groups.weights, of, groups.count)
+    divisors = counts.tolist()
+    found = [
+        None if not count else total / count if mean else total
+        for total, count in zip(sums, divisors, strict=True)
+    ]
+    return pa.array(found, pa.float64())
+
+
+def _extreme(array: pa.Array, groups: Groups, *, least: bool) -> pa.Array:
+    """The least or greatest value of each group."""
+    kind = array.type
+    of = groups.each()
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        encoded = array.dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        places = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
+        best, there = _reduce(places, of, groups.count, least=least)
+        best[~there] = 0
+        indices = pa.array(best, mask=~there)
+        return encoded.dictionary.take(pa.array(order)).take(indices)
+    numbers = array.cast(_NUMBERS.get(kind, kind)).to_numpy(zero_copy_only=False)
+    best, there = _reduce(numbers, of, groups.count, least=least)
+    return pa.array(best, mask=~there).cast(kind)
+
+
+_NUMBERS = {
+    pa.bool_(): pa.int8(),
+    pa.date32(): pa.int32(),
+    pa.timestamp("ms", tz="UTC"): pa.int64(),
+}
+
+
+def _reduce(
+    values: npt.NDArray[Any], of: Counts, count: int, *, least: bool
+) -> tuple[npt.NDArray[Any], Mask]:
+    there = np.bincount(of, minlength=count) > 0
+    limits = np.finfo(values.dtype) if values.dtype.kind == "f" else np.iinfo(values.dtype)
+    best = np.full(count, limits.max if least else limits.min, values.dtype)
+    (np.minimum if least else np.maximum).at(best, of, values)
+    return best, there
+
+
+def nothing(item: Aggregate) -> Values:
+    """The value of an aggregate over no rows, in the one group that there is then."""
+    if item.function is AggregateFunction.COUNT:
+        return Values(pa.array([0], pa.int64()), item.type)
+    return Values(pa.nulls(1, arrow_type(item.type)), item.type)

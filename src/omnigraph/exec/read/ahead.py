@@ -1,0 +1,116 @@
+"""Ways to a few results that do not follow the whole pattern.
+
+Both start from a part of what the first scan finds, and both know when that was not enough.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import numpy as np
+
+from omnigraph.exec.read.fold import Mode
+from omnigraph.exec.read.frame import Frame
+from omnigraph.exec.read.join import Step, run_steps
+from omnigraph.exec.read.ranking import best_of, ranked_var
+from omnigraph.exec.read.results import bounds
+from omnigraph.exec.read.run import Run
+from omnigraph.exec.read.scan import Scan
+from omnigraph.lang.ir.expr import Bm25, Nearest, Ranking
+from omnigraph.lang.ir.ops import ReadPlan
+
+_SPARE: Final = 4  # how many times more entities are tried than results are asked for
+_GROWTH: Final = 8  # how many times more are tried when they were not enough
+
+
+class Shortcut(Protocol):
+    """A way to the first results."""
+
+    label: str
+
+    def __call__(self, run: Run) -> Frame | None:
+        """Rows that hold all results that are asked for; None if it takes the whole pattern."""
+        ...
+
+
+def shortcut(plan: ReadPlan, steps: tuple[Step, ...], mode: Mode) -> Shortcut | None:
+    """The shortcut that a plan allows, if any."""
+    if mode is not Mode.ROWS or plan.limit is None or len(steps) < 2:
+        return None
+    first = steps[0]
+    if not isinstance(first, Scan) or first.lookup is not None:
+        return None
+    if isinstance(plan.ranking, Nearest | Bm25) and ranked_var(plan.ranking) == first.var:
+        return BestFirst(plan, plan.ranking, first, steps[1:])
+    if plan.ranking is None and not plan.order and plan.tie_break[:1] == (first.var,):
+        return FirstIds(plan, first, steps[1:])
+    return None
+
+
+class BestFirst:
+    """The pattern from the best entities of a ranking.
+
+    The value of an entity does not depend on the others, so the rows of the best ones come first,
+    however many of the others are in a match.
+    """
+
+    __slots__ = ("first", "label", "plan", "ranking", "rest")
+
+    def __init__(
+        self, plan: ReadPlan, ranking: Ranking, first: Scan, rest: tuple[Step, ...]
+    ) -> None:
+        """Rank what `first` finds, then take the other steps."""
+        self.plan = plan
+        self.ranking = ranking
+        self.first = first
+        self.rest = rest
+        self.label = f"best first: {'; '.join(step.label for step in (first, *rest))}"
+
+    def __call__(self, run: Run) -> Frame | None:
+        """The rows of the best entities, if they are enough."""
+        _, last = bounds(self.plan, run.context)
+        if not last:
+            return None
+        count = last * _SPARE
+        candidates = self.first.candidates(run)
+        size = run.world.size(self.first.entity) if candidates is None else len(candidates)
+        if size < count * _SPARE:
+            return None
+        best = best_of(self.ranking, candidates, count, run)
+        handles = np.sort(best.handles)
+        if not len(handles):
+            return None
+        frame = run_steps(self.rest, Frame(len(handles), {self.first.var: handles}), run)
+        return frame if frame is not None and frame.rows >= last else None
+
+
+class FirstIds:
+    """The pattern from the entities with the first ids, for results in the order of ids."""
+
+    __slots__ = ("first", "label", "plan", "rest")
+
+    def __init__(self, plan: ReadPlan, first: Scan, rest: tuple[Step, ...]) -> None:
+        """Begin with a part of what `first` finds, then take the other steps."""
+        self.plan = plan
+        self.first = first
+        self.rest = rest
+        self.label = f"first ids: {'; '.join(step.label for step in (first, *rest))}"
+
+    def __call__(self, run: Run) -> Frame | None:
+        """The rows of the first entities, if they are enough."""
+        _, last = bounds(self.plan, run.context)
+        var = self.first.var
+        handles = self.first.candidates(run)
+        if handles is None:
+            handles = np.arange(run.world.size(self.first.entity), dtype=np.int32)
+        count = (last or 0) * _SPARE
+        if not 0 < count * _GROWTH < len(handles):
+            return None
+        if run.world.rank(self.first.entity, handles) is not handles:
+            return None
+        while count * _GROWTH < len(handles):
+            frame = run_steps(self.rest, Frame(count, {var: handles[:count]}, None, (var,)), run)
+            if frame is not None and last is not None and frame.rows >= last:
+                return frame
+            count *= _GROWTH
+        return None

@@ -1,0 +1,331 @@
+"""From the operators of a plan to steps: what each keeps, and the cheapest way to run it.
+
+A variable is kept as long as a later operator or the result reads it. Where the result only needs
+to know how many rows there are, or that there are some, rows that agree in what is kept become
+one; then many hops need not be taken at all, because the degrees of their sources say enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from omnigraph.core.arrow_types import arrow_type
+from omnigraph.exec.read.conditions import Condition, FilterRows
+from omnigraph.exec.read.expand import Arrive, Close, Degree, Hop, HopEdges, Reach
+from omnigraph.exec.read.fold import Mode, Tail
+from omnigraph.exec.read.intersect import Intersect
+from omnigraph.exec.read.join import Anti, Optionally, Step, Unlinked
+from omnigraph.exec.read.scan import Match, joinable, lookup
+from omnigraph.exec.read.scan import Scan as ScanStep
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.lang.ir.expr import Compare, CompareOp, EntityRef, Predicate, Prop
+from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, Scan
+from omnigraph.lang.query.blocks import variables_in
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOp:
+    """A scan and the equality that ties it to the rows."""
+
+    scan: Scan
+    column: str
+    other: Prop
+
+
+@dataclass(frozen=True, slots=True)
+class ArriveOp:
+    """A scan of a whole type and the hop out of it, when only the targets matter."""
+
+    expand: Expand
+
+
+@dataclass(frozen=True, slots=True)
+class CommonOp:
+    """A hop and the edge that ties its target to the rows, when the target itself is not read."""
+
+    hop: Expand
+    closing: Expand
+
+
+_Op = Op | JoinOp | ArriveOp | CommonOp
+
+
+class Builder:
+    """Builds the steps of one plan."""
+
+    __slots__ = ("catalog", "depth", "nullable")
+
+    def __init__(self, catalog: Catalog, nullable: frozenset[str]) -> None:
+        """`nullable` are the variables that may be missing."""
+        self.catalog = catalog
+        self.nullable = nullable
+        self.depth = 0
+
+    def steps(
+        self,
+        pipeline: tuple[Op, ...],
+        bound: frozenset[str],
+        live: frozenset[str],
+        mode: Mode,
+        *,
+        ends: bool = True,
+    ) -> list[Step]:
+        """The steps of a pipeline.
+
+        Args:
+            pipeline: The operators.
+            bound: The variables of the rows that it starts from.
+            live: The variables that are read at its end.
+            mode: What the end needs to know about equal rows.
+            ends: Whether equal rows are worth removing after the last operator, too.
+        """
+        ops = _joined(pipeline, bound)
+        if not bound and mode is not Mode.ROWS:
+            ops = self._arriving(ops, live)
+        if mode is not Mode.ROWS:
+            ops = self._in_common(ops, live)
+        after = _live_after(ops, live)
+        built: list[Step] = []
+        kept = bound
+        for place, op in enumerate(ops):
+            there = kept | _binds(op)
+            needed = there & after[place]
+            again = any(_multiplies(item) for item in ops[place + 1 :])
+            folds = needed != there and (ends or again)
+            tail = Tail(tuple(sorted(needed)), mode, folds=folds, again=again)
+            built.append(self._step(op, tail))
+            kept = needed
+        return built
+
+    def _arriving(self, ops: list[_Op], live: frozenset[str]) -> list[_Op]:
+        match ops:
+            case [Scan(var, _, ()), Expand() as hop, *rest] if (
+                hop.source == var
+                and hop.target != var
+                and hop.edge_var is None
+                and self._is_single(hop)
+                and var not in _live_after(ops, live)[1]
+            ):
+                return [ArriveOp(hop), *rest]
+            case _:
+                return ops
+
+    def _in_common(self, ops: list[_Op], live: frozenset[str]) -> list[_Op]:
+        after = _live_after(ops, live)
+        found: list[_Op] = []
+        for place, op in enumerate(ops):
+            last = found[-1] if found else None
+            if (
+                isinstance(op, Expand)
+                and isinstance(last, Expand)
+                and op.closes
+                and not last.closes
+                and (op.source == last.target) != (op.target == last.target)
+                and all(item.edge_var is None and self._is_single(item) for item in (op, last))
+                and last.target not in after[place]
+            ):
+                found[-1] = CommonOp(last, op)
+            else:
+                found.append(op)
+        return found
+
+    # -- steps -----------------------------------------------------------------------------
+
+    def _step(self, op: _Op, tail: Tail) -> Step:
+        match op:
+            case Scan():
+                return self._scan(op, tail)
+            case JoinOp(scan, column, other):
+                label = (
+                    f"join {scan.var}: {scan.entity.name} on {column} = {other.var}.{other.column}"
+                )
+                return Match(self._scan(scan, tail), column, other, tail, label=label)
+            case Expand():
+                return self._expand(op, tail)
+            case ArriveOp(hop):
+                label = f"count {_arrow(hop)} by the degrees of all {hop.target}"
+                return Arrive(hop, self._target_condition(hop), tail, label=label)
+            case CommonOp(hop, closing):
+                return self._common(hop, closing, tail)
+            case Filter(predicate):
+                return FilterRows(predicate, tail, label="filter")
+            case AntiJoin():
+                return self._anti(op, tail)
+            case OptionalJoin():
+                return self._optional(op, tail)
+            case _:
+                assert_never(op)
+
+    def _scan(self, op: Scan, tail: Tail) -> ScanStep:
+        entity = self.catalog.node_by_name[op.entity.name]
+        found, rest = lookup(op.var, op.entity, entity, op.filters)
+        condition = Condition(op.var, op.entity, rest) if rest else None
+        word = "scan" if found is None else "find"
+        checks = f" where {len(rest)} conditions hold" if rest else ""
+        label = f"{word} {op.var}: {op.entity.name}{checks}"
+        return ScanStep(op.var, op.entity, found, condition, tail, label=label)
+
+    def _expand(self, op: Expand, tail: Tail) -> Step:
+        nullable = op.source in self.nullable or (op.closes and op.target in self.nullable)
+        condition = self._target_condition(op)
+        edges = _condition(op.edge_var or "", op.edge, op.edge_filters)
+        single = self._is_single(op)
+        unseen = condition is None and op.target not in tail.live and not op.closes
+        if op.edge_var is not None:
+            if (
+                unseen
+                and edges is None
+                and op.edge_var not in tail.live
+                and tail.mode is not Mode.ROWS
+            ):
+                return Degree(op, tail, nullable=nullable, label=f"count {_arrow(op)}")
+            label = f"expand {_arrow(op)} by edge"
+            return HopEdges(op, condition, edges, tail, nullable=nullable, label=label)
+        if not single:
+            chains = self._chains(op)
+            label = f"reach {_arrow(op)} in {op.low}..{op.high} hops"
+            return Reach(op, condition, tail, chains=chains, nullable=nullable, label=label)
+        if op.closes:
+            return Close(op, tail, nullable=nullable, label=f"close {_arrow(op)}")
+        if unseen and tail.mode is not Mode.ROWS:
+            return Degree(op, tail, nullable=nullable, label=f"count {_arrow(op)} by degree")
+        return Hop(op, condition, tail, nullable=nullable, label=f"expand {_arrow(op)}")
+
+    def _common(self, hop: Expand, closing: Expand, tail: Tail) -> Step:
+        owner = closing.source if closing.target == hop.target else closing.target
+        nullable = not self.nullable.isdisjoint((hop.source, owner))
+        label = f"count {_arrow(hop)} where {_arrow(closing)}"
+        condition = self._target_condition(hop)
+        return Intersect(hop, closing, condition, tail, nullable=nullable, label=label)
+
+    def _target_condition(self, op: Expand) -> Condition | None:
+        return _condition(op.target, op.target_entity, op.filters)
+
+    def _chains(self, op: Expand) -> bool:
+        """Whether the edge can be followed again from where it led to."""
+        edge = self.catalog.edge_by_name[op.edge.name]
+        return edge.source == edge.target
+
+    def _is_single(self, op: Expand) -> bool:
+        return op.low == 1 and (op.high == 1 or not self._chains(op))
+
+    # -- inner pipelines -------------------------------------------------------------------
+
+    def _anti(self, op: AntiJoin, tail: Tail) -> Step:
+        match op.inner:
+            case (Expand(low=1, closes=False, filters=(), edge_filters=()) as hop,):
+                nullable = hop.source in self.nullable
+                return Unlinked(
+                    hop, tail, nullable=nullable, label=f"without {_arrow(hop)} by degree"
+                )
+        number = self._number()
+        live = frozenset({number})
+        inner = self.steps(op.inner, frozenset(op.outer) | live, live, Mode.SET)
+        label = f"without [{'; '.join(step.label for step in inner)}]"
+        return Anti(op.outer, inner, number, tail, label=label)
+
+    def _optional(self, op: OptionalJoin, tail: Tail) -> Step:
+        number = self._number()
+        binds = tuple(name for name in op.binds if name in tail.live)
+        live = frozenset({number, *binds})
+        inner = self.steps(op.inner, frozenset({number, *op.outer}), live, tail.mode)
+        label = f"optional [{'; '.join(step.label for step in inner)}]"
+        return Optionally(op.outer, binds, inner, number, tail, label=label)
+
+    def _number(self) -> str:
+        """A name for row numbers that no variable has."""
+        self.depth += 1
+        return f"#{self.depth}"
+
+
+def _condition(var: str, entity: EntityRef, filters: tuple[Predicate, ...]) -> Condition | None:
+    return Condition(var, entity, filters) if filters else None
+
+
+def _arrow(op: Expand) -> str:
+    return f"{op.source} {op.edge.name} {op.towards} {op.target}"
+
+
+def _joined(pipeline: tuple[Op, ...], bound: frozenset[str]) -> list[_Op]:
+    """The operators, with scans merged with an equality that connects them to the rows."""
+    ops: list[_Op] = []
+    known = set(bound)
+    waiting = list(pipeline)
+    while waiting:
+        op = waiting.pop(0)
+        found: JoinOp | None = None
+        if isinstance(op, Scan) and known:
+            for place, item in enumerate(waiting):
+                if not isinstance(item, Filter):
+                    break
+                found = _join_of(op, item, known)
+                if found is not None:
+                    del waiting[place]
+                    break
+        ops.append(op if found is None else found)
+        known |= _binds(op)
+    return ops
+
+
+def _join_of(scan: Scan, item: Filter, known: set[str]) -> JoinOp | None:
+    match item.predicate:
+        case Compare(CompareOp.EQ, Prop() as left, Prop() as right):
+            for own, other in ((left, right), (right, left)):
+                if own.var == scan.var and other.var in known:
+                    fits = joinable(arrow_type(own.type), arrow_type(other.type))
+                    return JoinOp(scan, own.column, other) if fits else None
+            return None
+        case _:
+            return None
+
+
+def _binds(op: _Op) -> frozenset[str]:
+    match op:
+        case Scan(var) | JoinOp(Scan(var)):
+            return frozenset({var})
+        case Expand():
+            names = {op.target} if op.edge_var is None else {op.target, op.edge_var}
+            return frozenset(names)
+        case ArriveOp(hop):
+            return frozenset({hop.target})
+        case OptionalJoin():
+            return frozenset(op.binds)
+        case _:
+            return frozenset()
+
+
+def _reads(op: _Op) -> frozenset[str]:
+    match op:
+        case Expand():
+            return frozenset({op.source, op.target} if op.closes else {op.source})
+        case Filter(predicate):
+            return frozenset(variables_in(predicate))
+        case AntiJoin(outer) | OptionalJoin(outer):
+            return frozenset(outer)
+        case CommonOp(hop, closing):
+            return frozenset({hop.source, closing.source, closing.target} - {hop.target})
+        case JoinOp(_, _, other):
+            return frozenset({other.var})
+        case _:
+            return frozenset()
+
+
+def _multiplies(op: _Op) -> bool:
+    match op:
+        case Filter() | AntiJoin():
+            return False
+        case Expand():
+            return not op.closes or op.edge_var is not None
+        case _:
+            return True
+
+
+def _live_after(ops: list[_Op], live: frozenset[str]) -> list[frozenset[str]]:
+    """For each operator the variables that are read after it."""
+    after: list[frozenset[str]] = []
+    for op in reversed(ops):
+        after.append(live)
+        live = live | _reads(op)
+    after.reverse()
+    return after

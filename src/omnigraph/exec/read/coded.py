@@ -1,0 +1,68 @@
+"""Text columns with few different values, as numbers: compared and grouped without the texts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.exec.world import Handles, World
+from omnigraph.lang.ir.expr import EntityRef
+
+_KIND: Final = "codes"
+_ROWS_MIN: Final = 4096  # smaller types are fast anyway
+_SAMPLE: Final = 1024
+_SHARE: Final = 8  # at most one value in so many rows is a different one
+
+
+class Coded:
+    """The number of each entity's value: 0 for none, else one more than its place in `values`."""
+
+    __slots__ = ("numbers", "values")
+
+    def __init__(self, numbers: Handles, values: pa.Array) -> None:
+        """Hold the numbers by handle."""
+        self.numbers = numbers
+        self.values = values
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes."""
+        return int(self.numbers.nbytes + self.values.nbytes)
+
+    def domain(self) -> pa.Array:
+        """Every value at the place of its number, null at the first."""
+        return pa.concat_arrays([pa.nulls(1, self.values.type), self.values])
+
+
+def coded(world: World, entity: EntityRef, column: str) -> Coded | None:
+    """A column as numbers, if its world keeps such things and they are worth it."""
+    keep: Any = getattr(world, "derived", None)
+    if keep is None or column == "id" or world.size(entity) < _ROWS_MIN:
+        return None
+
+    def build(_previous: object) -> Coded | bool:
+        return _encoded(world.take(entity, column, None)) or False
+
+    found = keep(entity, column, _KIND, build, _nbytes, None)
+    return found if isinstance(found, Coded) else None
+
+
+def _encoded(texts: pa.Array) -> Coded | None:
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return None
+    some = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)))
+    if len(some.unique()) > _SAMPLE // _SHARE * 4:
+        return None
+    encoded = texts.dictionary_encode()
+    if len(encoded.dictionary) * _SHARE > len(texts):
+        return None
+    places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    numbers = (places + 1).astype(np.int32)
+    numbers.flags.writeable = False
+    return Coded(numbers, encoded.dictionary)
+
+
+def _nbytes(found: Coded | bool) -> int:
+    return found.nbytes if isinstance(found, Coded) else 64

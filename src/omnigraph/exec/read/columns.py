@@ -1,0 +1,215 @@
+"""Result columns that are not read before somebody asks for their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.arrow_types import arrow_type
+from omnigraph.exec.read.frame import Index
+from omnigraph.exec.world import Handles, World
+from omnigraph.lang.ir.expr import Column, ConstValue, EntityRef
+from omnigraph.lang.values import NUMERIC, Base, ValueType
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+# In a query the ends of an edge are called as the load format calls them.
+_SPOKEN = {"src": "from", "dst": "to"}
+_FEW: Final = 16  # up to so many values are read one by one
+# The same as `Array.take` without what it spends on finding out what to call.
+_TAKE: Final = pc.get_function("array_take")
+_INDEX: Final = pa.int32()
+_TRUSTED: Final = pc.TakeOptions(boundscheck=False)
+
+
+# These are made for every query, so they are not frozen: assigning is three times as fast.
+@dataclass(slots=True, eq=False)
+class Cells:
+    """A stored column of the entities in each row."""
+
+    world: World
+    entity: EntityRef
+    column: str
+    handles: Handles
+    type: ValueType
+
+    def pick(self, places: Index | slice) -> Cells:
+        """The same column for some of the rows."""
+        return Cells(self.world, self.entity, self.column, self.handles[places], self.type)
+
+    def arrow(self) -> pa.Array:
+        """The values."""
+        return self.world.take(self.entity, self.column, self.handles)
+
+    def settled(self) -> Values:
+        """The same column with nothing left to read."""
+        return Values(self.arrow(), self.type)
+
+    def python(self, reader: Reader) -> list[Any]:
+        """The values as plain Python."""
+        return reader.read(self.world, self.entity, self.column, self.handles, self.type)
+
+
+@dataclass(slots=True, eq=False)
+class Entities:
+    """The whole entity in each row; `read` are its columns once they have been read."""
+
+    world: World
+    entity: EntityRef
+    columns: tuple[Column, ...]
+    handles: Handles
+    type: ValueType
+    read: Mapping[str, pa.Array] | None = None
+
+    def pick(self, places: Index | slice) -> Entities:
+        """The same column for some of the rows."""
+        return Entities(self.world, self.entity, self.columns, self.handles[places], self.type)
+
+    def settled(self) -> Entities:
+        """The same column with nothing left to read."""
+        return replace(self, read={item.name: self._take(item.name) for item in self.columns})
+
+    def arrow(self) -> pa.Array:
+        """The values as structs, null where the entity is missing."""
+        names = [_SPOKEN.get(item.name, item.name) for item in self.columns]
+        arrays = [self._take(item.name) for item in self.columns]
+        return pa.StructArray.from_arrays(arrays, names, mask=pa.array(self.handles < 0))
+
+    def python(self, reader: Reader) -> list[Any]:
+        """The values as dictionaries, None where the entity is missing."""
+        names = [_SPOKEN.get(item.name, item.name) for item in self.columns]
+        parts = [self._python(item, reader) for item in self.columns]
+        found = [dict(zip(names, cells, strict=True)) for cells in zip(*parts, strict=True)]
+        there = (self.handles >= 0).tolist()
+        return [item if exists else None for item, exists in zip(found, there, strict=True)]
+
+    def _python(self, item: Column, reader: Reader) -> list[Any]:
+        if self.read is not None:
+            return plain(self.read[item.name], item.type)
+        return reader.read(self.world, self.entity, item.name, self.handles, item.type)
+
+    def _take(self, name: str) -> pa.Array:
+        if self.read is not None:
+            return self.read[name]
+        return self.world.take(self.entity, name, self.handles)
+
+
+@dataclass(slots=True, eq=False)
+class Values:
+    """Values that were computed."""
+
+    array: pa.Array
+    type: ValueType
+
+    def pick(self, places: Index | slice) -> Values:
+        """The same column for some of the rows."""
+        if isinstance(places, slice):
+            start, stop, _ = places.indices(len(self.array))
+            return Values(self.array.slice(start, max(stop - start, 0)), self.type)
+        return Values(self.array.take(pa.array(places)), self.type)
+
+    def settled(self) -> Values:
+        """The same column with nothing left to read."""
+        return self
+
+    def arrow(self) -> pa.Array:
+        """The values."""
+        return self.array
+
+    def python(self, _reader: Reader) -> list[Any]:
+        """The values as plain Python."""
+        return plain(self.array, self.type)
+
+
+@dataclass(slots=True, eq=False)
+class Same:
+    """One value in all rows, in stored form."""
+
+    value: ConstValue
+    rows: int
+    type: ValueType
+
+    def pick(self, places: Index | slice) -> Same:
+        """The same column for some of the rows."""
+        if isinstance(places, slice):
+            return Same(self.value, len(range(*places.indices(self.rows))), self.type)
+        return Same(self.value, len(places), self.type)
+
+    def settled(self) -> Same:
+        """The same column with nothing left to read."""
+        return self
+
+    def arrow(self) -> pa.Array:
+        """The value, repeated."""
+        kind = arrow_type(self.type)
+        if self.value is None:
+            return pa.nulls(self.rows, kind)
+        if isinstance(self.value, tuple):
+            return pa.array([self.value] * self.rows, kind)
+        return pa.repeat(pa.scalar(self.value, kind), self.rows)
+
+    def python(self, _reader: Reader) -> list[Any]:
+        """The value as plain Python, repeated."""
+        return plain(Same(self.value, 1, self.type).arrow(), self.type) * self.rows
+
+
+ResultColumn: TypeAlias = Cells | Entities | Values | Same
+
+
+def plain(array: pa.Array, kind: ValueType) -> list[Any]:
+    """The values of an array as plain Python; moments are in UTC."""
+    if kind.base is not Base.DATETIME:
+        found: list[Any] = array.to_pylist()
+        return found
+    if kind.is_list:
+        moments = pa.list_(pa.int64())
+        return [
+            None if item is None else [_moment(each) for each in item]
+            for item in array.cast(moments).to_pylist()
+        ]
+    return [_moment(item) for item in array.cast(pa.int64()).to_pylist()]
+
+
+class Reader:
+    """Reads columns of a result as plain Python; fast where the world has them in memory."""
+
+    __slots__ = ("_indices",)
+
+    def __init__(self) -> None:
+        """Read nothing yet."""
+        self._indices: dict[int, tuple[Handles, pa.Array]] = {}
+
+    def read(
+        self, world: World, entity: EntityRef, name: str, handles: Handles, kind: ValueType
+    ) -> list[Any]:
+        """The values of a column at some handles as plain Python, None for -1."""
+        cells: Any = getattr(world, "cells", None)
+        if cells is None:
+            return plain(world.take(entity, name, handles), kind)
+        if len(handles) <= _FEW and kind.base is not Base.DATETIME:
+            few: list[Any] = cells(entity, name, handles.tolist())
+            return few
+        column = world.take(entity, name, None)
+        numbers = kind.base in NUMERIC and not kind.is_list and not column.null_count
+        if numbers and handles.min(initial=0) >= 0:
+            found: list[Any] = column.to_numpy()[handles].tolist()
+            return found
+        return plain(_TAKE.call([column, self._index(handles)], options=_TRUSTED), kind)
+
+    def _index(self, handles: Handles) -> pa.Array:
+        """Handles as Arrow takes them; columns of one variable have the same ones."""
+        known = self._indices.get(id(handles))
+        if known is None:
+            missing = handles.min(initial=0) < 0
+            index = pa.array(handles, _INDEX, mask=handles < 0 if missing else None)
+            known = self._indices[id(handles)] = handles, index
+        return known[1]
+
+
+def _moment(millis: int | None) -> datetime | None:
+    return None if millis is None else _EPOCH + millis * _MILLISECOND

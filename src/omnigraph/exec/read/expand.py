@@ -1,0 +1,264 @@
+"""Following edges: one hop, several, with or without the edges themselves, open or closed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from omnigraph.exec.read.conditions import Condition
+from omnigraph.exec.read.fold import Mode, Tail
+from omnigraph.exec.read.frame import Frame, multiplied
+from omnigraph.exec.read.reach import Walk
+from omnigraph.exec.read.run import Run
+from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.lang.ir.ops import Expand, Towards
+
+REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
+
+_MANY: Final = 4096  # from so many sources on it pays to ask first how much they lead to
+
+
+class Hop:
+    """One hop to the distinct nodes at the other end."""
+
+    __slots__ = ("condition", "label", "nullable", "op", "tail")
+
+    def __init__(
+        self, op: Expand, condition: Condition | None, tail: Tail, *, nullable: bool, label: str
+    ) -> None:
+        """Follow `op`; `nullable` says that the source may be missing."""
+        self.op = op
+        self.condition = condition
+        self.tail = tail
+        self.nullable = nullable
+        self.label = label
+
+    def __call__(self, frame: Frame, run: Run) -> Frame:
+        """The rows with their targets."""
+        op = self.op
+        if self.nullable:
+            frame = present(frame, op.source)
+        sources = frame.vars[op.source]
+        if frame.rows >= _MANY:
+            run.limits.check(int(run.world.degrees(op.edge, op.towards, sources).sum()))
+        fan = run.world.neighbours(op.edge, op.towards, sources)
+        run.limits.check(len(fan.targets))
+        mask = None if self.condition is None else self.condition.mask(run, fan.targets)
+        return self.tail.expanded(frame, fan.counts, {op.target: fan.targets}, mask, op.target)
+
+
+class HopEdges:
+    """One hop with a row per edge; closed when the target is bound already."""
+
+    __slots__ = ("condition", "edge_condition", "edge_var", "label", "nullable", "op", "tail")
+
+    def __init__(
+        self,
+        op: Expand,
+        condition: Condition | None,
+        edge_condition: Condition | None,
+        tail: Tail,
+        *,
+        nullable: bool,
+        label: str,
+    ) -> None:
+        """Follow `op`, which names its edges."""
+        self.op = op
+        self.edge_var = op.edge_var or ""
+        self.condition = condition
+        self.edge_condition = edge_condition
+        self.tail = tail
+        self.nullable = nullable
+        self.label = label
+
+    def __call__(self, frame: Frame, run: Run) -> Frame:
+        """The rows with their edges and targets."""
+        op = self.op
+        if self.nullable:
+            frame = present(frame, op.source)
+        fan = run.world.edges(op.edge, op.towards, frame.vars[op.source])
+        run.limits.check(len(fan.targets))
+        edges = fan.edges
+        assert edges is not None
+        mask: Mask | None = None
+        if op.closes:
+            mask = np.repeat(frame.vars[op.target], fan.counts) == fan.targets
+        if self.edge_condition is not None:
+            mask = both(mask, self.edge_condition.mask(run, edges))
+        if self.condition is not None:
+            mask = both(mask, self.condition.mask(run, fan.targets))
+        fresh = {self.edge_var: edges}
+        if not op.closes:
+            fresh[op.target] = fan.targets
+        return self.tail.expanded(frame, fan.counts, fresh, mask)
+
+
+class Close:
+    """A hop between two bound nodes: keeps the rows in which it exists."""
+
+    __slots__ = ("label", "nullable", "op", "tail")
+
+    def __init__(self, op: Expand, tail: Tail, *, nullable: bool, label: str) -> None:
+        """Check for the edge of `op`."""
+        self.op = op
+        self.tail = tail
+        self.nullable = nullable
+        self.label = label
+
+    def __call__(self, frame: Frame, run: Run) -> Frame:
+        """The rows whose two nodes are linked."""
+        op = self.op
+        if self.nullable:
+            frame = present(present(frame, op.source), op.target)
+        sources, targets = frame.vars[op.source], frame.vars[op.target]
+        linked = run.world.linked(op.edge, op.towards, sources, targets)
+        return self.tail.kept(frame.keep(linked))
+
+
+class Reach:
+    """Several hops, open or closed."""
+
+    __slots__ = ("chains", "condition", "label", "nullable", "op", "tail", "walk")
+
+    def __init__(
+        self,
+        op: Expand,
+        condition: Condition | None,
+        tail: Tail,
+        *,
+        chains: bool,
+        nullable: bool,
+        label: str,
+    ) -> None:
+        """Follow `op`; an edge between two types cannot be followed twice, it never `chains`."""
+        self.op = op
+        self.condition = condition
+        self.tail = tail
+        self.chains = chains
+        self.nullable = nullable
+        self.label = label
+        self.walk = Walk(op.edge, op.towards, op.low, op.high if chains else 1)
+
+    def __call__(self, frame: Frame, run: Run) -> Frame:
+        """The rows with what they reach."""
+        op = self.op
+        if self.nullable:
+            frame = present(frame, op.source)
+            frame = present(frame, op.target) if op.closes else frame
+        fan, rows = self._fan(frame.vars[op.source], run)
+        if op.closes:
+            wanted = rows.astype(np.int64) * _width(fan) + frame.vars[op.target]
+            owners = np.repeat(np.arange(len(fan.counts)), fan.counts)
+            keys = owners * _width(fan) + fan.targets
+            there = np.isin(wanted, keys) & (frame.vars[op.target] < _width(fan))
+            return self.tail.kept(frame.keep(there))
+        if op.target not in self.tail.live and self.condition is None:
+            return counted(frame, fan.counts[rows], self.tail)
+        run.limits.check(int(fan.counts[rows].sum()))
+        spread = _spread(fan, rows)
+        mask = None if self.condition is None else self.condition.mask(run, spread.targets)
+        return self.tail.expanded(frame, spread.counts, {op.target: spread.targets}, mask)
+
+    def _fan(self, sources: Handles, run: Run) -> tuple[Fan, Counts]:
+        """What each distinct source reaches, and which of them each row has."""
+        if len(sources) == 1:
+            distinct, rows = sources, np.zeros(1, np.int64)
+        else:
+            distinct, rows = np.unique(sources, return_inverse=True)
+        if not len(distinct) or (self.op.low > 1 and not self.chains):
+            return Fan(np.zeros(len(distinct), np.int64), np.empty(0, np.int32)), rows
+        if not self.chains:
+            return run.world.neighbours(self.op.edge, self.op.towards, distinct), rows
+        size = run.world.size(self.op.target_entity)
+        return self.walk.reach(run.world, distinct, size, run.limits), rows
+
+
+class Degree:
+    """A hop to nodes that nobody asks about: only how many there are matters."""
+
+    __slots__ = ("label", "nullable", "op", "tail")
+
+    def __init__(self, op: Expand, tail: Tail, *, nullable: bool, label: str) -> None:
+        """Count along `op`."""
+        self.op = op
+        self.tail = tail
+        self.nullable = nullable
+        self.label = label
+
+    def __call__(self, frame: Frame, run: Run) -> Frame:
+        """The rows that lead anywhere, as often as they do."""
+        op = self.op
+        if self.nullable:
+            frame = present(frame, op.source)
+        sources = None if frame.whole == op.source else frame.vars[op.source]
+        if op.edge_var is None:
+            counts = run.world.degrees(op.edge, op.towards, sources)
+        else:
+            counts = run.world.edges(op.edge, op.towards, frame.vars[op.source]).counts
+        return counted(frame, counts, self.tail)
+
+
+class Arrive:
+    """A hop from all nodes of a type that nobody asks about: its targets, as often as reached."""
+
+    __slots__ = ("condition", "label", "op", "tail")
+
+    def __init__(self, op: Expand, condition: Condition | None, tail: Tail, *, label: str) -> None:
+        """Arrive along `op` from everywhere."""
+        self.op = op
+        self.condition = condition
+        self.tail = tail
+        self.label = label
+
+    def __call__(self, frame: Frame, run: Run) -> Frame:
+        """The targets; the frame is the one empty row."""
+        counts = run.world.degrees(self.op.edge, REVERSED[self.op.towards], None)
+        if self.condition is not None:
+            counts = np.where(self.condition.whole(run), counts, 0)
+        targets = np.flatnonzero(counts)
+        weights = None if self.tail.mode is Mode.SET else counts[targets]
+        found = Frame(len(targets), {self.op.target: targets.astype(np.int32)}, weights)
+        return self.tail.kept(found)
+
+
+def counted(frame: Frame, counts: Counts, tail: Tail) -> Frame:
+    """The rows whose count is not zero, each counting that many times more."""
+    there = counts > 0
+    whole = frame.whole
+    if not there.all():
+        places = np.flatnonzero(there)
+        frame, counts, whole = frame.pick(places, frame.order), counts[places], None
+    weights = frame.weights if tail.mode is Mode.SET else multiplied(frame.weights, counts)
+    return tail.kept(Frame(frame.rows, frame.vars, weights, frame.order, whole))
+
+
+def present(frame: Frame, var: str) -> Frame:
+    """The rows in which a variable is not missing."""
+    there = frame.vars[var] >= 0
+    return frame if there.all() else frame.keep(there)
+
+
+def both(first: Mask | None, second: Mask) -> Mask:
+    """Where both hold; a mask that is not there holds everywhere."""
+    return second if first is None else first & second
+
+
+def _width(fan: Fan) -> int:
+    return int(fan.targets.max(initial=0)) + 1
+
+
+def _spread(fan: Fan, rows: Counts) -> Fan:
+    """The targets of each row, from those of its source."""
+    if len(rows) == len(fan.counts) and (len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())):
+        return fan
+    counts = fan.counts[rows]
+    begins = np.cumsum(fan.counts) - fan.counts
+    return Fan(counts, fan.targets[ranges(begins[rows], counts)])
+
+
+def ranges(begins: Counts, counts: Counts) -> Counts:
+    """The numbers from each begin on, as many as its count, one range after the other."""
+    shifts = begins - (np.cumsum(counts) - counts)
+    found: Counts = np.repeat(shifts, counts) + np.arange(int(counts.sum()))
+    return found

@@ -1,0 +1,164 @@
+"""How many nodes two others have in common: triangles without their third corners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.exec.read.conditions import Condition
+from omnigraph.exec.read.expand import REVERSED, both, counted, present
+from omnigraph.exec.read.fold import Tail
+from omnigraph.exec.read.frame import Frame, Index
+from omnigraph.exec.read.run import Run
+from omnigraph.exec.world import Counts, Fan, Handles
+from omnigraph.lang.ir.expr import EntityRef
+from omnigraph.lang.ir.ops import Expand, Towards
+
+Marks: TypeAlias = npt.NDArray[np.uint64]
+
+_BITS: Final = 64
+_FEW: Final = 4096  # up to so many nodes are looked up one by one
+_AT_ONCE: Final = 1 << 20  # about how many nodes are looked at in one go
+
+
+class Intersect:
+    """A hop to nodes that nobody asks about, which another node of the row is linked to as well.
+
+    The nodes that 64 owners lead to are marked, a bit for each owner; then one look at a mark
+    tells whether a node that the hop leads to is linked to the owner of its row.
+    """
+
+    __slots__ = ("closing", "condition", "label", "nullable", "op", "owner", "tail", "towards")
+
+    def __init__(
+        self,
+        op: Expand,
+        closing: Expand,
+        condition: Condition | None,
+        tail: Tail,
+        *,
+        nullable: bool,
+        label: str,
+    ) -> None:
+        """Hop along `op` to nodes that `closing` links to another variable, the owner.
+
+        Args:
+            op: The hop.
+            closing: The edge between its target and the owner, written either way.
+            condition: What the target must fulfil.
+            tail: What is kept.
+            nullable: Whether the source or the owner may be missing.
+            label: What it is called.
+        """
+        self.op = op
+        self.closing = closing
+        forward = closing.target == op.target
+        self.owner = closing.source if forward else closing.target
+        self.towards = closing.towards if forward else REVERSED[closing.towards]
+        self.condition = condition
+        self.tail = tail
+        self.nullable = nullable
+        self.label = label
+
+    def __call__(self, frame: Frame, run: Run) -> Frame:
+        """The rows that have such a node, as often as they do."""
+        op = self.op
+        if self.nullable:
+            frame = present(present(frame, op.source), self.owner)
+        hop = _Way(op.edge, op.towards, frame.vars[op.source])
+        back = _Way(self.closing.edge, self.towards, frame.vars[self.owner])
+        degrees = hop.degrees(run)
+        if int(degrees.sum()) <= _FEW:
+            return counted(frame, self._one_by_one(hop, back, run), self.tail)
+        # What both lead to is found from either side; the shorter way is taken in each row.
+        others = back.degrees(run)
+        swapped = degrees > others
+        counts = np.zeros(frame.rows, np.int64)
+        for rows, walked, marked, steps in (
+            (np.flatnonzero(~swapped), hop, back, degrees),
+            (np.flatnonzero(swapped), back, hop, others),
+        ):
+            counts[rows] = self._counts(walked.at(rows), marked.at(rows), steps[rows], run)
+        return counted(frame, counts, self.tail)
+
+    def _one_by_one(self, hop: _Way, back: _Way, run: Run) -> Counts:
+        fan = hop.fan(run)
+        rows = np.repeat(np.arange(len(hop.nodes)), fan.counts)
+        linked = run.world.linked(back.edge, back.towards, back.nodes[rows], fan.targets)
+        if self.condition is not None:
+            linked = both(linked, self.condition.mask(run, fan.targets))
+        return np.bincount(rows[linked], minlength=len(hop.nodes))
+
+    def _counts(self, walked: _Way, marked: _Way, degrees: Counts, run: Run) -> Counts:
+        """For each row how many nodes both of its ways lead to."""
+        counts = np.zeros(len(degrees), np.int64)
+        order = np.argsort(marked.nodes, kind="stable")
+        owners = marked.nodes[order]
+        fresh = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
+        bounds = np.append(fresh, len(order))
+        marks = np.zeros(run.world.size(self.op.target_entity), np.uint64)
+        for begin in range(0, len(fresh), _BITS):
+            few = bounds[begin : begin + _BITS + 1]
+            rows = order[few[0] : few[-1]]
+            bits = np.repeat(np.arange(len(few) - 1, dtype=np.uint64), np.diff(few))
+            touched = self._mark(marks, marked.at(order[few[:-1]]), run)
+            for part in _parts(degrees[rows]):
+                some = rows[part]
+                counts[some] = _marked(marks, walked.at(some).fan(run), bits[part])
+            marks[touched] = 0
+        return counts
+
+    def _mark(self, marks: Marks, owners: _Way, run: Run) -> Handles:
+        """Mark what each owner leads to, and tell what that is."""
+        fan = owners.fan(run)
+        targets = fan.targets
+        bits = np.left_shift(np.uint64(1), np.arange(len(fan.counts), dtype=np.uint64))
+        values = np.repeat(bits, fan.counts)
+        if self.condition is not None:
+            passed = np.flatnonzero(self.condition.mask(run, targets))
+            targets, values = targets[passed], values[passed]
+        np.bitwise_or.at(marks, targets, values)
+        return targets
+
+
+class _Way:
+    """An edge type followed from some nodes, a node per row."""
+
+    __slots__ = ("edge", "nodes", "towards")
+
+    def __init__(self, edge: EntityRef, towards: Towards, nodes: Handles) -> None:
+        self.edge = edge
+        self.towards = towards
+        self.nodes = nodes
+
+    def at(self, rows: Index) -> _Way:
+        return _Way(self.edge, self.towards, self.nodes[rows])
+
+    def degrees(self, run: Run) -> Counts:
+        return run.world.degrees(self.edge, self.towards, self.nodes)
+
+    def fan(self, run: Run) -> Fan:
+        return run.world.neighbours(self.edge, self.towards, self.nodes)
+
+
+def _marked(marks: Marks, fan: Fan, bits: Marks) -> Counts:
+    """For each row of a fan how many of its nodes carry the bit of the row."""
+    found = (marks[fan.targets] >> np.repeat(bits, fan.counts)) & np.uint64(1)
+    sums = np.zeros(len(found) + 1, np.int64)
+    np.cumsum(found, out=sums[1:])
+    ends = np.cumsum(fan.counts)
+    counted_up: Counts = sums[ends] - sums[ends - fan.counts]
+    return counted_up
+
+
+def _parts(degrees: Counts) -> Iterator[slice]:
+    """The rows in parts that lead to a bounded number of nodes, or are single."""
+    ends = np.cumsum(degrees)
+    begin, done = 0, 0
+    while begin < len(ends):
+        end = max(begin + 1, int(np.searchsorted(ends, done + _AT_ONCE, "right")))
+        yield slice(begin, end)
+        begin, done = end, int(ends[end - 1])

@@ -1,0 +1,101 @@
+"""Nodes at a shortest distance within bounds, from each of several sources."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from omnigraph.exec.read.frame import distinct
+from omnigraph.exec.read.limits import Limits
+from omnigraph.exec.world import Counts, Fan, Handles, Mask, World
+from omnigraph.lang.ir.expr import EntityRef
+from omnigraph.lang.ir.ops import Towards
+
+_SEEN_MAX: Final = 1 << 25  # how many (source, node) pairs are marked at once
+
+
+class Walk:
+    """Bounded traversal along one edge type between nodes of one type.
+
+    A node counts at its shortest distance. The source is at distance 1 of itself by a stored
+    self-loop, and at none otherwise.
+    """
+
+    __slots__ = ("edge", "high", "low", "towards")
+
+    def __init__(self, edge: EntityRef, towards: Towards, low: int, high: int) -> None:
+        """Take from `low` to `high` hops."""
+        self.edge = edge
+        self.towards = towards
+        self.low = low
+        self.high = high
+
+    def reach(self, world: World, sources: Handles, size: int, limits: Limits) -> Fan:
+        """What each source reaches; `size` is the number of nodes. Sources are distinct."""
+        if len(sources) == 1:
+            targets = self._from_one(world, int(sources[0]), size)
+            return Fan(np.array([len(targets)]), targets)
+        step = max(1, _SEEN_MAX // max(size, 1))
+        seen = np.zeros(min(step, len(sources)) * size, np.bool_)
+        counts: list[Counts] = []
+        targets_of: list[Handles] = []
+        total = 0
+        for begin in range(0, len(sources), step):
+            fan = self._from_some(world, sources[begin : begin + step], size, seen)
+            total += len(fan.targets)
+            limits.check(total)
+            counts.append(fan.counts)
+            targets_of.append(fan.targets)
+        return Fan(np.concatenate(counts), np.concatenate(targets_of))
+
+    def _from_one(self, world: World, source: int, size: int) -> Handles:
+        frontier = np.array([source], np.int32)
+        seen = np.zeros(size, np.bool_)
+        seen[source] = True
+        found: list[Handles] = []
+        for distance in range(1, self.high + 1):
+            targets = world.neighbours(self.edge, self.towards, frontier).targets
+            if distance == 1:
+                fresh = targets
+                frontier = targets[targets != source]
+            else:
+                fresh = distinct(targets[~seen[targets]], size)
+                frontier = fresh
+            seen[frontier] = True
+            if distance >= self.low:
+                found.append(fresh)
+            if not len(frontier):
+                break
+        return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int32), *found])
+
+    def _from_some(self, world: World, sources: Handles, size: int, seen: Mask) -> Fan:
+        """The same from several sources; pairs of source and node are numbered together."""
+        base = np.arange(len(sources), dtype=np.int64) * size
+        own = base + sources
+        seen[own] = True
+        touched: list[Counts] = [own]
+        found: list[Counts] = [np.empty(0, np.int64)]
+        frontier = own
+        for distance in range(1, self.high + 1):
+            nodes = (frontier % size).astype(np.int32)
+            fan = world.neighbours(self.edge, self.towards, nodes)
+            keys: Counts = np.repeat(frontier - nodes, fan.counts)
+            keys = keys + fan.targets
+            if distance == 1:
+                fresh = keys
+                frontier = keys[~seen[keys]]
+            else:
+                fresh = np.unique(keys[~seen[keys]])
+                frontier = fresh
+            seen[frontier] = True
+            touched.append(frontier)
+            if distance >= self.low:
+                found.append(fresh)
+            if not len(frontier):
+                break
+        for keys in touched:
+            seen[keys] = False
+        pairs = np.sort(np.concatenate(found))
+        counts = np.bincount(pairs // size, minlength=len(sources)) if size else base
+        return Fan(counts, (pairs % max(size, 1)).astype(np.int32))

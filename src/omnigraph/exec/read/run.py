@@ -1,0 +1,117 @@
+"""What the operators of one running query share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.errors import Code, Internal
+from omnigraph.exec.evaluate import Context
+from omnigraph.exec.read.frame import Frame
+from omnigraph.exec.read.limits import Limits
+from omnigraph.exec.world import Handles, Mask, World
+from omnigraph.lang.ir.expr import ConstValue, EntityRef, Ranking, TextMatch
+
+Scores = npt.NDArray[np.float64]
+
+
+class Best(Protocol):
+    """The best entities of a ranking, best first and equals by id, with their values."""
+
+    @property
+    def handles(self) -> Handles:
+        """Who they are."""
+        ...
+
+    @property
+    def numbers(self) -> Scores:
+        """Their values."""
+        ...
+
+
+class Search(Protocol):
+    """How text and vectors are searched."""
+
+    def matches(self, match: TextMatch, entity: EntityRef, world: World, context: Context) -> Mask:
+        """For every entity of the type whether its text matches."""
+        ...
+
+    def values(
+        self,
+        ranking: Ranking,
+        entity: EntityRef,
+        world: World,
+        handles: Handles,
+        context: Context,
+    ) -> tuple[Scores, Mask]:
+        """The value of a ranking for distinct entities, and which of them have one.
+
+        For a fusion they are all the candidates.
+        """
+        ...
+
+    def best(
+        self,
+        ranking: Ranking,
+        entity: EntityRef,
+        world: World,
+        handles: Handles | None,
+        count: int,
+        context: Context,
+    ) -> Best:
+        """The best `count` of distinct candidates (None for the whole type), ascending handles.
+
+        Those that equal the last of them are among them, too; those without a value never.
+        """
+        ...
+
+
+class Run:
+    """One execution: the world, what the caller gave, and what was computed on the way."""
+
+    __slots__ = ("context", "entities", "limits", "memo", "search", "world")
+
+    def __init__(
+        self,
+        world: World,
+        params: Mapping[str, ConstValue],
+        now_ms: int,
+        entities: Mapping[str, EntityRef],
+        search: Search | None,
+        limits: Limits,
+    ) -> None:
+        """Begin; `entities` says what each variable stands for."""
+        self.world = world
+        self.context = Context(params, now_ms)
+        self.entities = entities
+        self.search = search
+        self.limits = limits
+        self.memo: dict[object, Mask] = {}
+
+    def columns(self, frame: Frame) -> Callable[[str, str], pa.Array]:
+        """The columns of a frame, as the evaluation of predicates asks for them."""
+        world, entities = self.world, self.entities
+
+        def column(var: str, name: str) -> pa.Array:
+            return world.take(entities[var], name, frame.vars[var])
+
+        return column
+
+    def searching(self) -> Search:
+        """How text and vectors are searched."""
+        if self.search is None:
+            raise Internal(Code.INTERNAL, "this query cannot be run without search")
+        return self.search
+
+    def matches(self, match: TextMatch) -> Mask:
+        """For every entity of the type of the variable whether its text matches."""
+        found = self.memo.get(match)
+        if found is None:
+            entity = self.entities[match.var]
+            found = self.searching().matches(match, entity, self.world, self.context)
+            self.memo[match] = found
+        return found

@@ -1,0 +1,46 @@
+"""Branches, as the facade shows them."""
+
+from __future__ import annotations
+
+from omnigraph.core.engine import Engine
+from omnigraph.graph.values import Branch
+from omnigraph.types import BranchName, CommitId
+
+
+class Branches:
+    """The branches of one graph; `graph.branches`."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        """Show and change the branches of this engine."""
+        self._engine = engine
+
+    def create(self, name: str, from_: str = "main", *, at: str | None = None) -> Branch:
+        """Make a branch. It takes one small write, however large the graph is.
+
+        Args:
+            name: Letters, digits, `.`, `-`, `_`, and slashes between segments.
+            from_: The branch to start from.
+            at: A commit of that branch to start from, instead of its newest one.
+        """
+        commit = None if at is None else CommitId(at)
+        made = BranchName(name)
+        self._engine.create_branch(made, source=BranchName(from_), commit=commit)
+        return self.show(made)
+
+    def list(self) -> list[str]:
+        """The names of all branches, sorted."""
+        return [str(name) for name in self._engine.branches.list()]
+
+    def show(self, name: str) -> Branch:
+        """One branch."""
+        branch = BranchName(name)
+        snapshot = self._engine.snapshot(branch)
+        info = self._engine.manifest.branch(branch)
+        parent = None if info.parent is None else str(info.parent)
+        return Branch(name=str(branch), parent=parent, head=str(snapshot.head))
+
+    def delete(self, name: str) -> None:
+        """Delete a branch; its commits that no other branch shares go with it."""
+        self._engine.delete_branch(BranchName(name))

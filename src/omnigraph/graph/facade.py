@@ -1,0 +1,276 @@
+"""The graph as its users see it: pin one base, delegate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from omnigraph.core.indices import ensure_indices
+from omnigraph.core.snapshot import Snapshot as Pinned
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.blobs import read_cell
+from omnigraph.exec.read.profile import Profile
+from omnigraph.exec.read.rows import Rows
+from omnigraph.graph.branches import Branches
+from omnigraph.graph.commits import Commits
+from omnigraph.graph.languages import Language
+from omnigraph.graph.parts import Parts
+from omnigraph.graph.snapshot import Access, Snapshot
+from omnigraph.graph.values import IndexResult, MutationResult, commit_of
+from omnigraph.lang.query.params import bind
+from omnigraph.types import MAIN, Actor, BranchName, CommitId
+
+
+class Graph:
+    """An open graph. Safe to share between threads; a context manager that closes itself.
+
+    Made by `omnigraph.init` and `omnigraph.open`.
+
+    Example:
+        ```python
+        with og.open("people.omni") as graph:
+            graph.mutate('query add() { insert Person { name: "Ada" } }')
+            for row in graph.query("query all() { match { $p: Person } return { $p.name } }"):
+                print(row["p.name"])
+        ```
+
+    Attributes:
+        branches: Make, list and delete branches.
+        commits: The history.
+    """
+
+    def __init__(self, parts: Parts, *, actor: str | None = None) -> None:
+        """Put the faces on an engine; use `omnigraph.open` instead."""
+        self._parts = parts
+        self._engine = parts.engine
+        self._actor = None if actor is None else Actor(actor)
+        self._languages: dict[str, Language] = {}
+        self._names: dict[str, BranchName] = {str(MAIN): MAIN}
+        self._last: tuple[Pinned, Snapshot] | None = None
+        self.branches = Branches(parts.engine)
+        self.commits = Commits(parts.engine)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.uri!r}, mode={self.mode!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def uri(self) -> str:
+        """Where the graph lives."""
+        return self._engine.root.uri
+
+    @property
+    def mode(self) -> str:
+        """`rw`, or `r` for reading only."""
+        return self._engine.mode.value
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str = MAIN,
+        at: str | None = None,
+        access: str = Access.AUTO,
+    ) -> Rows:
+        """Run a reading query against the newest state of a branch, or an older one.
+
+        Args:
+            text: One or several queries.
+            params: The values of the declared parameters.
+            name: Which query to run, when the text has several.
+            branch: Which branch to read.
+            at: The id of a commit to read instead.
+            access: `auto`, `dense` or `direct`: how to reach the data. The answer is the same.
+
+        Raises:
+            InvalidInput: The text, a name or a parameter is wrong; it says where.
+            NotFound: There is no such branch or commit.
+            LimitExceeded: The pattern has more matches than fit in memory.
+        """
+        return self.snapshot(branch, at=at).query(text, params, name=name, access=access)
+
+    def explain(
+        self, text: str, *, name: str | None = None, branch: str = MAIN, at: str | None = None
+    ) -> str:
+        """The plan of a query and how it would reach the data, as text."""
+        return self.snapshot(branch, at=at).explain(text, name=name)
+
+    def profile(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str = MAIN,
+        at: str | None = None,
+        access: str = Access.AUTO,
+    ) -> Profile:
+        """Run a query and tell what each operator did: rows, time, and the path taken."""
+        return self.snapshot(branch, at=at).profile(text, params, name=name, access=access)
+
+    def snapshot(
+        self, branch: str = MAIN, *, at: str | None = None, version: int | None = None
+    ) -> Snapshot:
+        """Pin one moment, to read several things of the same state.
+
+        Args:
+            branch: The newest state of this branch.
+            at: The state that this commit made, instead.
+            version: The state of the branch at this version of its manifest, instead.
+        """
+        pinned = self._pinned(branch, at, version)
+        last = self._last
+        if last is not None and last[0] is pinned:
+            return last[1]
+        snapshot = Snapshot(self._parts, pinned, self._language(pinned))
+        self._last = (pinned, snapshot)
+        return snapshot
+
+    def read_blob(
+        self,
+        type_name: str,
+        id: str,
+        property_name: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        branch: str = MAIN,
+        at: str | None = None,
+    ) -> bytes | None:
+        """Bytes of one blob; None when it is null. Reads no more than is asked for.
+
+        Args:
+            type_name: The type of the node or edge.
+            id: Its id.
+            property_name: Which blob of it.
+            offset: The first byte.
+            length: How many bytes; a range that reaches beyond the end is cut there.
+            branch: Which branch to read.
+            at: The id of a commit to read instead.
+
+        Raises:
+            NotFound: There is no such entity.
+            InvalidInput: The type has no such blob.
+        """
+        pinned = self._pinned(branch, at)
+        catalog = self._language(pinned).catalog
+        cell = read_cell(
+            self._engine,
+            pinned,
+            catalog,
+            type_name,
+            id,
+            property_name,
+            offset=offset,
+            length=length,
+        )
+        return None if cell is None else cell.data
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def mutate(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str = MAIN,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MutationResult:
+        """Run a changing query: all of it is one commit, or nothing happens.
+
+        Args:
+            text: One or several queries.
+            params: The values of the declared parameters.
+            name: Which query to run, when the text has several.
+            branch: Which branch to change.
+            actor: Who does it; the actor of the handle if not given.
+            if_commit: Only if this commit is still the newest of the branch.
+            idempotency_key: Names the operation, so that repeating it does it once.
+
+        Raises:
+            InvalidInput: The text, a name or a parameter is wrong; it says where.
+            ConstraintViolated: The result would break rules of the schema; it lists all of them.
+            Conflict: Somebody else changed what the query updates or deletes. Run it again.
+            PreconditionFailed: `if_commit` is not the newest commit.
+            Forbidden: The graph is open for reading only.
+        """
+        self._engine.require_writable()
+        who = self._actor if actor is None else Actor(actor)
+        known = BranchName(branch)
+
+        pinned = self._engine.snapshot(known)
+        language = self._language(pinned)
+        plan = language.change(text, name)
+        bound = bind(plan.params, params or {})
+        done = self._parts.mutator.mutate(
+            plan,
+            bound,
+            language.catalog,
+            branch=known,
+            actor=who,
+            if_commit=None if if_commit is None else CommitId(if_commit),
+            idempotency_key=idempotency_key,
+        )
+        return MutationResult(
+            affected_nodes=done.affected_nodes,
+            affected_edges=done.affected_edges,
+            commit=None if done.commit is None else commit_of(done.commit),
+            replayed=done.replayed,
+        )
+
+    def ensure_indices(self, *, branch: str = MAIN, actor: str | None = None) -> IndexResult:
+        """Build every index that the schema asks for and that is missing; one commit, or none."""
+        who = self._actor if actor is None else Actor(actor)
+        report = ensure_indices(self._engine, BranchName(branch), actor=who)
+        commit = None if report.published is None else commit_of(report.published.commit)
+        pending = tuple((item.table_key, item.column, item.reason) for item in report.pending)
+        return IndexResult(commit=commit, built=report.built, pending=pending)
+
+    def refresh(self) -> None:
+        """Finish what dead writers left half-done, as far as that can be completed."""
+        self._engine.refresh()
+
+    def close(self) -> None:
+        """Let go of memory. Closing twice is fine; snapshots that are still held stay readable."""
+        self._last = None
+        self._parts.worlds.close()
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _pinned(self, branch: str, at: str | None, version: int | None = None) -> Pinned:
+        known = self._names.get(branch)
+        if known is None:
+            known = self._names[branch] = BranchName(branch)
+        if at is not None:
+            if version is not None:
+                message = "give either a commit or a version, not both"
+                raise InvalidInput(Code.INPUT_INVALID, message)
+            return self._engine.snapshot_at(CommitId(at), known)
+        if version is not None:
+            return self._engine.snapshot_at_version(known, version)
+        return self._engine.snapshot(known)
+
+    def _language(self, pinned: Pinned) -> Language:
+        known = self._languages.get(pinned.schema_digest)
+        if known is None:
+            known = Language(self._engine.schema(pinned))
+            self._languages[pinned.schema_digest] = known
+        return known

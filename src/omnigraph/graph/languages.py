@@ -1,0 +1,68 @@
+"""Compiled queries, remembered per schema: text in, plans and programs out."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.read.plan import Program, prepare
+from omnigraph.lang import QueryCompiler
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.lang.ir.ops import MutationPlan, Plan, ReadPlan
+
+PROGRAMS_MAX = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A reading query, ready to run."""
+
+    plan: ReadPlan
+    program: Program
+
+
+class Language:
+    """The queries of one schema. Thread-safe."""
+
+    __slots__ = ("_compiler", "_lock", "_readings", "catalog", "schema")
+
+    def __init__(self, schema: AcceptedSchema) -> None:
+        """Compile for this schema."""
+        self.schema = schema
+        self.catalog: Catalog = schema.catalog
+        self._compiler = QueryCompiler(schema.catalog)
+        self._readings: OrderedDict[tuple[str, str | None], Reading] = OrderedDict()
+        self._lock = Lock()
+
+    def reading(self, text: str, name: str | None) -> Reading:
+        """The reading query `name` of a text, or its only one."""
+        known = self._readings.get((text, name))
+        if known is not None:
+            return known
+        plan = self.plan(text, name)
+        if not isinstance(plan, ReadPlan):
+            message = f"query `{plan.name}` changes the graph; run it with `mutate`"
+            raise InvalidInput(Code.QUERY_INVALID, message, query=plan.name)
+        reading = Reading(plan, prepare(plan, self.catalog))
+        with self._lock:
+            self._readings[text, name] = reading
+            while len(self._readings) > PROGRAMS_MAX:
+                self._readings.popitem(last=False)
+        return reading
+
+    def change(self, text: str, name: str | None) -> MutationPlan:
+        """The changing query `name` of a text, or its only one."""
+        plan = self.plan(text, name)
+        if not isinstance(plan, MutationPlan):
+            message = f"query `{plan.name}` only reads; run it with `query`"
+            raise InvalidInput(Code.QUERY_INVALID, message, query=plan.name)
+        return plan
+
+    def plan(self, text: str, name: str | None) -> Plan:
+        """The plan of any query."""
+        if not isinstance(text, str):
+            raise InvalidInput(Code.INPUT_INVALID, "a query is a text")
+        return self._compiler.compile(text, name)

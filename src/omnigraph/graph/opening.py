@@ -1,0 +1,131 @@
+"""Making and opening graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.errors import Code, InvalidInput, NotFound
+from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.embed.config import EmbedConfig, make_embedder
+from omnigraph.exec.embed.provider import Embedder
+from omnigraph.exec.embed.source import Embeddings
+from omnigraph.exec.mutate.mutator import Mutator
+from omnigraph.exec.read.limits import Limits
+from omnigraph.exec.search.engine import Search
+from omnigraph.graph.environment import cache_folder
+from omnigraph.graph.environment import storage_options as from_variables
+from omnigraph.graph.facade import Graph
+from omnigraph.graph.parts import Parts
+from omnigraph.lang import compile_schema
+from omnigraph.runtime.settings import Settings
+from omnigraph.store.root import Root
+
+_SCHEMA_SUFFIX = ".pg"
+
+
+def init(
+    uri: str | os.PathLike[str],
+    schema: str | os.PathLike[str],
+    *,
+    actor: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    embedder: Embedder | None = None,
+    settings: Settings | None = None,
+) -> Graph:
+    """Make a new graph and open it.
+
+    Args:
+        uri: A directory that is not a graph yet, or `s3://bucket/prefix`.
+        schema: The schema, as text or as the path of a `.pg` file.
+        actor: Who works through this handle, for the history.
+        storage_options: How to reach S3; by default the usual `AWS_*` variables.
+        embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
+        settings: Bounds.
+
+    Raises:
+        InvalidInput: The schema has mistakes; it lists all of them.
+        Conflict: There is a graph already.
+    """
+    text, origin = _schema_text(schema)
+    accepted = AcceptedSchema(catalog=compile_schema(text, origin), text=text)
+    root = _root(uri, storage_options)
+    engine = Engine.init(root, accepted, components(root))
+    return _graph(engine, actor, embedder, settings)
+
+
+def open(
+    uri: str | os.PathLike[str],
+    mode: str = "rw",
+    *,
+    actor: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    embedder: Embedder | None = None,
+    settings: Settings | None = None,
+) -> Graph:
+    """Open a graph.
+
+    Args:
+        uri: Where it lives: a directory or `s3://bucket/prefix`.
+        mode: `rw`, or `r` for reading only: such a handle never writes, not even to recover.
+        actor: Who works through this handle, for the history.
+        storage_options: How to reach S3; by default the usual `AWS_*` variables.
+        embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
+        settings: Bounds.
+
+    Raises:
+        NotFound: There is no graph.
+        InvalidInput: The mode or the place cannot be understood.
+    """
+    try:
+        chosen = OpenMode(mode)
+    except ValueError:
+        message = f"mode {mode!r} is not one of 'rw' and 'r'"
+        raise InvalidInput(Code.INPUT_INVALID, message, mode=str(mode)) from None
+    root = _root(uri, storage_options)
+    return _graph(Engine.open(root, components(root), chosen), actor, embedder, settings)
+
+
+def _root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
+    place = os.fspath(uri)
+    return Root.parse(place, from_variables(place, os.environ) if options is None else options)
+
+
+def _graph(
+    engine: Engine, actor: str | None, embedder: Embedder | None, settings: Settings | None
+) -> Graph:
+    bounds = settings or Settings()
+    embeddings = Embeddings(lambda: embedder or _configured_embedder())
+    parts = Parts(
+        engine=engine,
+        clock=engine.clock,
+        worlds=Worlds(engine, bytes_max=bounds.cache_bytes_max, folder=cache_folder(os.environ)),
+        search=Search(embeddings),
+        mutator=Mutator(engine, embeddings),
+        limits=Limits(frame_rows_max=bounds.frame_rows_max),
+    )
+    return Graph(parts, actor=actor)
+
+
+def _configured_embedder() -> Embedder:
+    return make_embedder(EmbedConfig().over(os.environ))
+
+
+def _schema_text(schema: str | os.PathLike[str]) -> tuple[str, str]:
+    """The text of a schema, and how diagnostics call it."""
+    if isinstance(schema, str) and ("{" in schema or "\n" in schema):
+        return schema, "<schema>"
+    path = Path(schema)
+    if isinstance(schema, str) and path.suffix != _SCHEMA_SUFFIX and not path.exists():
+        return schema, "<schema>"
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except FileNotFoundError:
+        message = f"there is no schema file {path}"
+        raise NotFound(Code.FILE_NOT_FOUND, message, path=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the schema file {path} cannot be read: {error}"
+        raise InvalidInput(Code.INPUT_INVALID, message, path=str(path)) from error

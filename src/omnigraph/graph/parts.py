@@ -1,0 +1,24 @@
+"""What an open graph is made of; the facade's pieces share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.core.engine import Engine
+from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.mutate.mutator import Mutator
+from omnigraph.exec.read.limits import Limits
+from omnigraph.exec.search.engine import Search
+from omnigraph.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The engine and those who run queries on it."""
+
+    engine: Engine
+    clock: Clock
+    worlds: Worlds
+    search: Search
+    mutator: Mutator
+    limits: Limits

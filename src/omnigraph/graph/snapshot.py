@@ -1,0 +1,180 @@
+"""Reading: one pinned moment of a graph, and queries against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from omnigraph.core.snapshot import Snapshot as Pinned
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.direct.budget import TooWide
+from omnigraph.exec.direct.world import DirectWorld, wanted_columns
+from omnigraph.exec.read.profile import Profile
+from omnigraph.exec.read.rows import Rows
+from omnigraph.exec.world import World
+from omnigraph.graph.languages import Language, Reading
+from omnigraph.graph.parts import Parts
+from omnigraph.lang.ir.explain import explain
+from omnigraph.lang.ir.expr import ConstValue
+from omnigraph.lang.ir.ops import ReadPlan
+from omnigraph.lang.query.params import bind
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+# Types of so many rows are loaded sooner than an index finds a few of them.
+_ROWS_LOADED_AT_ONCE: Final = 20_000
+
+
+class Access(StrEnum):
+    """How a query reaches the data; the answer never depends on it."""
+
+    AUTO = "auto"
+    DENSE = "dense"  # whole columns and adjacency in memory
+    DIRECT = "direct"  # the store's indexes, for the few entities that are touched
+
+
+class Snapshot:
+    """A graph as of one commit. What is read through it never changes.
+
+    Example:
+        ```python
+        now = graph.snapshot()
+        now.query("query all() { match { $p: Person } return { count($p) as people } }")
+        ```
+    """
+
+    __slots__ = ("_language", "_parts", "_pinned", "_warm")
+
+    def __init__(self, parts: Parts, pinned: Pinned, language: Language) -> None:
+        """Read this pinned state."""
+        self._parts = parts
+        self._pinned = pinned
+        self._language = language
+        self._warm: set[Reading] = set()  # whose types have been found loaded
+
+    def __repr__(self) -> str:
+        return f"Snapshot(branch={self.branch!r}, commit={self.commit!r})"
+
+    @property
+    def branch(self) -> str:
+        """The branch that it was taken of."""
+        return str(self._pinned.branch)
+
+    @property
+    def commit(self) -> str:
+        """The id of the commit that it shows."""
+        return str(self._pinned.head)
+
+    @property
+    def version(self) -> int:
+        """The version of the manifest."""
+        return self._pinned.manifest_version
+
+    @property
+    def schema(self) -> str:
+        """The schema in force, as it was written."""
+        return self._language.schema.text
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many entities each type has, by `node:Type` and `edge:Type`."""
+        return {key: pin.row_count for key, pin in sorted(self._pinned.tables.items())}
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        access: str = Access.AUTO,
+    ) -> Rows:
+        """Run a reading query; see `Graph.query`."""
+        reading = self._language.reading(text, name)
+        return self._run(reading, bind(reading.plan.params, params or _NOTHING), access, None)
+
+    def explain(self, text: str, *, name: str | None = None) -> str:
+        """The plan of a query and how it would reach the data, as text."""
+        plan = self._language.plan(text, name)
+        answer = explain(plan)
+        if not isinstance(plan, ReadPlan):
+            return answer
+        reading = self._language.reading(text, name)
+        path = Access.DIRECT if self._is_direct(reading, Access.AUTO) else Access.DENSE
+        return f"{answer}steps, {path.value}\n{reading.program.describe()}"
+
+    def profile(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        access: str = Access.AUTO,
+    ) -> Profile:
+        """Run a query and tell what each operator did: rows, time, and the path taken."""
+        reading = self._language.reading(text, name)
+        profile = Profile(self._parts.clock)
+        bound = bind(reading.plan.params, params or _NOTHING)
+        profile.rows = self._run(reading, bound, access, profile)
+        return profile
+
+    def _run(
+        self,
+        reading: Reading,
+        params: Mapping[str, ConstValue],
+        access: str,
+        profile: Profile | None,
+    ) -> Rows:
+        now_ms = self._parts.clock.now_us() // 1000
+        if self._is_direct(reading, access):
+            try:
+                return self._directly(reading, params, now_ms, profile)
+            except TooWide as wide:
+                if profile is not None:
+                    profile.restart(f"too wide for the direct path: {wide}")
+        if profile is not None:
+            profile.path = Access.DENSE.value
+        world = self._parts.worlds.world(self._pinned, self._language.catalog)
+        return self._on(world, reading, params, now_ms, profile)
+
+    def _directly(
+        self,
+        reading: Reading,
+        params: Mapping[str, ConstValue],
+        now_ms: int,
+        profile: Profile | None,
+    ) -> Rows:
+        if profile is not None:
+            profile.path = Access.DIRECT.value
+        wanted = wanted_columns(reading.plan)
+        world = DirectWorld(self._parts.engine, self._pinned, self._language.catalog, wanted)
+        # Everything is read now: later it could turn out to be too wide, and nobody would catch it.
+        return self._on(world, reading, params, now_ms, profile).settled()
+
+    def _on(
+        self,
+        world: World,
+        reading: Reading,
+        params: Mapping[str, ConstValue],
+        now_ms: int,
+        profile: Profile | None,
+    ) -> Rows:
+        parts = self._parts
+        return reading.program.run(world, params, now_ms, parts.search, parts.limits, profile)
+
+    def _is_direct(self, reading: Reading, access: str) -> bool:
+        if access == Access.AUTO:
+            if not reading.program.selective or reading in self._warm:
+                return False
+            loaded = self._parts.worlds.loaded(
+                self._pinned, self._language.catalog, reading.plan.reads, _ROWS_LOADED_AT_ONCE
+            )
+            if loaded:
+                self._warm.add(reading)
+            return not loaded
+        if access not in (Access.DENSE, Access.DIRECT):
+            known = ", ".join(item.value for item in Access)
+            message = f"there is no access {access!r}; known: {known}"
+            raise InvalidInput(Code.INPUT_INVALID, message, access=str(access))
+        # Search reads whole columns anyway.
+        return access == Access.DIRECT and not reading.program.searches

@@ -1,0 +1,91 @@
+"""What the facade hands out: plain, frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from omnigraph.core.records import Commit as CommitRecord
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One atomic change of a graph.
+
+    Attributes:
+        id: A ULID; commits of one branch sort by time.
+        parent_id: The commit it was made on top of; None for the first one.
+        merged_parent_id: The head of the branch that it merged, if it is a merge.
+        branch: Where it was made.
+        actor: Who made it, if somebody said so.
+        created_at: When, in UTC.
+        idempotency_key: The caller's name of the operation, if one was given.
+        kind: What made it: `mutation`, `load`, `schema_apply` and so on.
+    """
+
+    id: str
+    parent_id: str | None
+    merged_parent_id: str | None
+    branch: str
+    actor: str | None
+    created_at: datetime
+    idempotency_key: str | None
+    kind: str
+
+
+def commit_of(record: CommitRecord) -> Commit:
+    """A commit as users see it."""
+    return Commit(
+        id=str(record.id),
+        parent_id=None if record.parent_id is None else str(record.parent_id),
+        merged_parent_id=None if record.merged_parent_id is None else str(record.merged_parent_id),
+        branch=str(record.branch),
+        actor=record.actor,
+        created_at=_EPOCH + timedelta(microseconds=record.created_at),
+        idempotency_key=record.idempotency_key,
+        kind=record.kind,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch: its name, what it was made from, and the commit where it stands."""
+
+    name: str
+    parent: str | None
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationResult:
+    """What a changing query did.
+
+    Attributes:
+        affected_nodes: How many different nodes were inserted, changed or deleted.
+        affected_edges: The same for edges, cascades included.
+        commit: The commit that made it visible; None when nothing matched, so nothing changed.
+        replayed: An earlier call with the same idempotency key had done it already; this is what
+            it did.
+    """
+
+    affected_nodes: int
+    affected_edges: int
+    commit: Commit | None
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexResult:
+    """What `ensure_indices` did.
+
+    Attributes:
+        commit: The commit that took the indexes into use; None when none was missing.
+        built: Type and name of each index that was built.
+        pending: Type, property and reason of each index that cannot be built yet.
+    """
+
+    commit: Commit | None
+    built: tuple[tuple[str, str], ...]
+    pending: tuple[tuple[str, str, str], ...]

@@ -1,0 +1,33 @@
+"""Reading many cells of a column of large binary values, for rows that are written anew."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.table import Table
+
+__all__ = ["blob_bytes", "read_blobs"]
+
+
+def blob_bytes(table: Table, columns: Sequence[str], row_ids: Sequence[int]) -> int:
+    """Tell how many bytes some cells have together, without reading them."""
+    if not columns or not row_ids:
+        return 0
+    described = table.take(row_ids, columns)
+    sizes = [pc.struct_field(described.column(name), "size") for name in columns]
+    return sum(int(pc.sum(size).as_py() or 0) for size in sizes)
+
+
+def read_blobs(table: Table, column: str, row_ids: Sequence[int]) -> pa.Array:
+    """Return cells by row identity, in the order asked for; null where there is no value."""
+    wanted = list(row_ids)
+
+    def read() -> pa.Array:
+        found = table.dataset.read_blobs(column, ids=wanted, preserve_order=True)
+        return pa.array([data for _, data in found], pa.large_binary())
+
+    if not wanted:
+        return pa.array([], pa.large_binary())
+    return storage_call(StorageCall.TABLE_TAKE, table.pin.path, read)

@@ -1,0 +1,188 @@
+"""Structures on disk: used by the next process, ignored when they cannot be, never out of date."""
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.core.engine import Engine
+from omnigraph.exec.dense.archive import Archive, Arrays
+from omnigraph.exec.dense.extent import Codec
+from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.runtime import telemetry
+from omnigraph.store.root import Root
+from tests.graphs import Delta, companies, make, reopen, write
+from tests.unit.exec.dense.dense_graphs import (
+    PERSON,
+    SCHEMA,
+    check_world,
+    knows,
+    persons,
+    world_of,
+)
+from tests.unit.exec.dense.test_derivation import check_same, warm
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root.parse(str(tmp_path / "graph"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def fill(engine: Engine, *names: str) -> None:
+    write(
+        engine,
+        {
+            "node:Person": persons(*names, spot=[1.0, 2.0, 3.0]),
+            "node:Company": companies("acme"),
+            "edge:Knows": knows(("2", names[0], names[1]), ("1", names[1], names[1])),
+            "edge:WorksAt": Delta(insert=[{"id": "1", "src": names[0], "dst": "acme"}]),
+        },
+    )
+
+
+@pytest.fixture
+def engine(root: Root) -> Engine:
+    engine = make(root, SCHEMA)
+    fill(engine, "b", "a")
+    return engine
+
+
+def look(engine: Engine, folder: Path) -> dict[str, int]:
+    """What a process does that sees everything once; tell what it cost."""
+    worlds = Worlds(engine, folder=folder, saved_rows_min=1)
+    with telemetry.counting() as counts:
+        world = world_of(worlds, engine)
+        warm(world)
+    worlds.flush()
+    check_world(world, engine, engine.snapshot())
+    check_same(world, world_of(Worlds(engine), engine))
+    return counts.snapshot()
+
+
+def test_the_next_process_reads_no_table(engine: Engine, root: Root, folder: Path) -> None:
+    first = look(engine, folder)
+    assert first["table.scan"] > 0
+    second = look(reopen(root), folder)
+    assert "table.scan" not in second
+
+
+def test_what_changed_since_is_followed(engine: Engine, root: Root, folder: Path) -> None:
+    look(engine, folder)
+    write(engine, {"node:Person": persons("aa"), "edge:Knows": knows(("3", "aa", "b"))})
+    cost = look(reopen(root), folder)
+    assert "dense.roster_read" not in cost
+    assert "dense.ends_read" not in cost
+    assert "dense.column_read" not in cost
+    assert cost["dense.ends_derived"] == 2
+
+
+def test_another_graph_at_the_same_place(engine: Engine, root: Root, folder: Path) -> None:
+    look(engine, folder)
+    shutil.rmtree(str(root.local_path))
+    other = make(root, SCHEMA)
+    fill(other, "c", "d")
+    look(other, folder)  # compares with the tables
+
+
+def damage_nothing(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def foreign(path: Path) -> None:
+    batch = pa.record_batch({"rows": pa.array([1])})
+    with pa.ipc.new_file(str(path), batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+@pytest.mark.parametrize("damage", [damage_nothing, cut, empty, foreign])
+def test_damaged_files_are_made_anew(
+    engine: Engine, root: Root, folder: Path, damage: Callable[[Path], None]
+) -> None:
+    look(engine, folder)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        damage(path)
+    cost = look(reopen(root), folder)
+    assert cost["table.scan"] > 0
+    assert "table.scan" not in look(reopen(root), folder)
+
+
+def test_files_that_belong_to_others(engine: Engine, root: Root, folder: Path) -> None:
+    """A file with the arrays of something else, of the wrong length, is not used."""
+    look(engine, folder)
+    for path in folder.rglob("*.arrow"):
+        archive = Archive(path.parent)
+        shorter = archive.load(path.stem, _all_but_one)
+        assert shorter is not None
+        archive.save(path.stem, partial(dict, shorter))
+        archive.flush()
+    look(reopen(root), folder)
+
+
+def _all_but_one(arrays: Arrays) -> Arrays:
+    return {name: array.slice(1) for name, array in arrays.items()}
+
+
+def test_a_folder_that_cannot_be_written(engine: Engine, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    look(engine, blocked / "cache")
+
+
+def test_small_types_are_not_saved(engine: Engine, folder: Path) -> None:
+    worlds = Worlds(engine, folder=folder)
+    warm(world_of(worlds, engine))
+    worlds.flush()
+    assert not folder.exists()
+
+
+def test_derived_structures_are_saved_with_a_codec(
+    engine: Engine, root: Root, folder: Path
+) -> None:
+    made: list[str] = []
+
+    def build(_: Any) -> list[int]:
+        made.append("made")
+        return [4, 5]
+
+    codec: Codec[list[int]] = Codec(
+        lambda value: {"numbers": pa.array(value, pa.int64())},
+        lambda arrays: arrays["numbers"].to_pylist(),
+    )
+
+    def ask(graph: Engine) -> list[int]:
+        worlds = Worlds(graph, folder=folder, saved_rows_min=1)
+        found = world_of(worlds, graph).derived(PERSON, "name", "test", build, len, codec)
+        worlds.flush()
+        return found
+
+    assert ask(engine) == ask(reopen(root)) == [4, 5]
+    assert made == ["made"]
+
+
+def test_the_folder_is_bounded(folder: Path) -> None:
+    archive = Archive(folder, bytes_max=30_000)
+    for number in range(5):
+        archive.save(f"place/{number}", lambda: {"x": pa.array(range(1_000), pa.int64())})
+        archive.flush()
+    left = [archive.has(f"place/{number}") for number in range(5)]
+    assert left[-1]
+    assert sum(left) == 3

@@ -1,0 +1,374 @@
+"""A world that follows from an older one is the same as one that was read anew."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.exec.dense.world import DenseWorld
+from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.lang.ir.ops import Towards
+from omnigraph.runtime import telemetry
+from omnigraph.store.fold import FANOUT
+from omnigraph.store.root import Root
+from omnigraph.types import MAIN, BranchName
+from tests.graphs import Delta, companies, make, rows, write
+from tests.unit.exec.dense.dense_graphs import (
+    COMPANY,
+    ENTITIES,
+    KNOWS,
+    PERSON,
+    SCHEMA,
+    WORKS_AT,
+    check_world,
+    handles,
+    knows,
+    persons,
+    world_of,
+)
+
+DRAFT = BranchName("draft")
+
+
+def warm(world: DenseWorld) -> None:
+    """Load everything, so that the next version can follow from it."""
+    for entity in ENTITIES:
+        world.rank(entity, handles())
+        for column in world.extent(entity).table().schema.names:
+            world.take(entity, column, None)
+    for edge in (KNOWS, WORKS_AT):
+        for towards in ways(edge.name):
+            world.neighbours(edge, towards, handles())
+            world.edges(edge, towards, handles())
+
+
+def ways(edge: str) -> Sequence[Towards]:
+    return list(Towards) if edge == "Knows" else [Towards.OUT, Towards.IN]
+
+
+def check_same(world: DenseWorld, fresh: DenseWorld) -> None:
+    """Compare the arrays of two worlds: not only the answers are the same."""
+    for entity in ENTITIES:
+        one, other = world.extent(entity), fresh.extent(entity)
+        assert one.roster.get().rows.all().tolist() == other.roster.get().rows.all().tolist()
+        for column in one.table().schema.names:
+            assert one.column(column).equals(other.column(column)), (entity.name, column)
+        if entity.kind == "node":
+            assert one.index.keys.tolist() == other.index.keys.tolist()
+        else:
+            assert one.edge_ids.get().order.tolist() == other.edge_ids.get().order.tolist()
+            assert one.edge_ids.get().rank.tolist() == other.edge_ids.get().rank.tolist()
+    for edge in (KNOWS, WORKS_AT):
+        for towards in ways(edge.name):
+            for kind in ("links", "edges"):
+                made = getattr(world.topology(edge), kind)[towards].get()
+                read = getattr(fresh.topology(edge), kind)[towards].get()
+                for name in ("offsets", "targets", "degrees", "edges"):
+                    same = np.array_equal(getattr(made, name), getattr(read, name))
+                    assert same, (edge.name, towards, kind, name)
+
+
+@contextmanager
+def graph() -> Iterator[Engine]:
+    with TemporaryDirectory() as folder:
+        yield make(Root.parse(str(Path(folder, "graph"))), SCHEMA)
+
+
+# -- random histories ------------------------------------------------------------------------------
+
+NAMES = ["", "a", "aa", "ab", "b", "ba", "bbbbbbbbbb", "bbbbbbbbbbc", "c", "d", "é", "z"]
+names = st.sampled_from(NAMES)
+
+
+@dataclass(slots=True)
+class Change:
+    """What one commit does, as far as the graph allows."""
+
+    born: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    aged: list[str] = field(default_factory=list)
+    linked: list[tuple[str, str]] = field(default_factory=list)
+    unlinked: int = 0
+    turned: int = 0
+    hired: list[str] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
+    look: bool = True
+
+
+changes = st.builds(
+    Change,
+    born=st.lists(names, max_size=3, unique=True),
+    gone=st.lists(names, max_size=2, unique=True),
+    aged=st.lists(names, max_size=2, unique=True),
+    linked=st.lists(st.tuples(names, names), max_size=4),
+    unlinked=st.integers(0, 2),
+    turned=st.integers(0, 1),
+    hired=st.lists(names, max_size=1),
+    opened=st.lists(st.sampled_from(["acme", "bcme"]), max_size=1),
+    look=st.booleans(),
+)
+
+
+def apply(engine: Engine, change: Change, branch: BranchName, number: int) -> None:
+    base = engine.snapshot(branch)
+    people = set(rows(engine, "node:Person", base))
+    firms = set(rows(engine, "node:Company", base))
+    friends = rows(engine, "edge:Knows", base)
+    jobs = rows(engine, "edge:WorksAt", base)
+    gone = set(change.gone) & people
+    alive = (people - gone) | set(change.born)
+    cut = [e for e, row in friends.items() if {row["src"], row["dst"]} & gone]
+    cut += [e for e in sorted(friends) if e not in cut][: change.unlinked]
+    turned = [e for e in sorted(friends) if e not in cut][: change.turned]
+    links = [pair for pair in change.linked if set(pair) <= alive]
+    hired = [name for name in change.hired if name in alive] if firms else []
+    deltas = {
+        "node:Person": Delta(
+            insert=[
+                {"id": n, "name": n, "age": number, "spot": [1.0, number, 0.0] if n else None}
+                for n in change.born
+                if n not in people - gone
+            ],
+            update={
+                n: {"age": number, "bio": f"{n} {number}"}
+                for n in change.aged
+                if n in people - gone
+            },
+            delete=sorted(gone),
+        ),
+        "node:Company": Delta(
+            insert=[{"id": n, "name": n} for n in set(change.opened) - firms],
+        ),
+        "edge:Knows": Delta(
+            insert=[
+                {"id": f"{99 - number}-{place}", "src": s, "dst": d, "since": number}
+                for place, (s, d) in enumerate(links)
+            ],
+            # An edge may be rewritten with other ends under its id.
+            update={e: {"src": friends[e]["dst"], "dst": friends[e]["src"]} for e in turned},
+            delete=cut,
+        ),
+        "edge:WorksAt": Delta(
+            insert=[{"id": f"{number}", "src": n, "dst": min(firms)} for n in hired],
+            delete=[e for e, row in jobs.items() if row["src"] in gone],
+        ),
+    }
+    wanted = {k: d for k, d in deltas.items() if d.insert or d.update or d.delete}
+    if wanted:
+        write(engine, wanted, branch=branch)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(changes, min_size=2, max_size=6), st.lists(changes, max_size=2))
+def test_random_histories(history: list[Change], on_branch: list[Change]) -> None:
+    with graph() as engine:
+        worlds = Worlds(engine)
+        for number, change in enumerate([*history, *on_branch]):
+            branch = MAIN if number < len(history) else DRAFT
+            if number == len(history):
+                engine.create_branch(DRAFT)
+            apply(engine, change, branch, number)
+            if change.look:
+                snapshot = engine.snapshot(branch)
+                world = world_of(worlds, engine, snapshot)
+                warm(world)
+                check_world(world, engine, snapshot)
+                check_same(world, world_of(Worlds(engine), engine, snapshot))
+
+
+# -- that it does follow, and when it does not -----------------------------------------------------
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    engine = make(Root.parse(str(tmp_path / "graph")), SCHEMA)
+    edges = [("k1", "b", "d"), ("k2", "d", "b"), ("k3", "b", "d"), ("k4", "f", "f")]
+    work = [{"id": "w", "src": "b", "dst": "acme"}]
+    write(
+        engine,
+        {
+            "node:Person": persons("b", "d", "f", "h"),
+            "node:Company": companies("acme"),
+            "edge:Knows": knows(*edges),
+            "edge:WorksAt": Delta(insert=work),
+        },
+    )
+    return engine
+
+
+def follow(engine: Engine, change: Callable[[], Any], branch: BranchName = MAIN) -> dict[str, int]:
+    """Look, change, look again; tell what the second look cost."""
+    worlds = Worlds(engine)
+    warm(world_of(worlds, engine, engine.snapshot(branch)))
+    change()
+    snapshot = engine.snapshot(branch)
+    with telemetry.counting() as counts:
+        world = world_of(worlds, engine, snapshot)
+        warm(world)
+    check_world(world, engine, snapshot)
+    check_same(world, world_of(Worlds(engine), engine, snapshot))
+    return counts.snapshot()
+
+
+def test_a_new_edge_is_not_worth_reading_everything(engine: Engine) -> None:
+    cost = follow(engine, lambda: write(engine, {"edge:Knows": knows(("k0", "h", "d"))}))
+    assert "dense.roster_read" not in cost
+    assert "dense.ends_read" not in cost
+    assert "dense.column_read" not in cost
+    assert cost["dense.rows_derived"] == 6
+
+
+def test_a_new_node_moves_handles(engine: Engine) -> None:
+    cost = follow(engine, lambda: write(engine, {"node:Person": persons("c", "a", "z")}))
+    assert "dense.roster_read" not in cost
+    assert "dense.ends_read" not in cost
+    assert cost["dense.rows_derived"] == 10  # adjacency of both edge types
+
+
+def test_deleted_nodes_take_their_edges_along(engine: Engine) -> None:
+    deltas = {
+        "node:Person": Delta(delete=["b"]),
+        "edge:Knows": Delta(delete=["k1", "k2", "k3"]),
+        "edge:WorksAt": Delta(delete=["w"]),
+    }
+    cost = follow(engine, lambda: write(engine, deltas))
+    assert "dense.ends_read" not in cost
+
+
+def test_a_link_goes_with_its_last_edge(engine: Engine) -> None:
+    follow(engine, lambda: write(engine, {"edge:Knows": Delta(delete=["k1"])}))
+    follow(engine, lambda: write(engine, {"edge:Knows": Delta(delete=["k3"])}))
+    follow(engine, lambda: write(engine, {"edge:Knows": Delta(delete=["k2"])}))
+
+
+def test_an_id_that_comes_back_is_somebody_else(engine: Engine) -> None:
+    def change() -> None:
+        write(engine, {"node:Person": Delta(delete=["h"])})
+        write(engine, {"node:Person": persons("h", age=7)})
+
+    cost = follow(engine, change)
+    assert "dense.roster_read" not in cost
+
+
+def test_folding_fragments_changes_nothing(engine: Engine) -> None:
+    for number in range(FANOUT - 2):
+        write(engine, {"edge:Knows": knows((f"f{number}", "b", "h"))})
+
+    def change() -> None:
+        for number in range(3):
+            write(engine, {"edge:Knows": knows((f"g{number}", "h", "b"))})
+
+    before = len(engine.table(engine.snapshot().pin("edge:Knows")).fragment_ids())
+    cost = follow(engine, change)
+    assert len(engine.table(engine.snapshot().pin("edge:Knows")).fragment_ids()) < before
+    assert "dense.ends_read" not in cost
+
+
+def test_compaction_changes_nothing(engine: Engine) -> None:
+    for number in range(4):
+        write(engine, {"edge:Knows": knows((f"f{number}", "b", "h"))})
+
+    def change() -> None:
+        snapshot = engine.snapshot()
+        table = engine.writable_table(snapshot, "edge:Knows")
+        staged = engine.tables.stage_compaction(table, target_rows=1_000, uuid=engine.ids.new())
+        assert staged is not None
+        publish(engine, "edge:Knows", staged)
+
+    cost = follow(engine, change)
+    assert "dense.ends_read" not in cost
+
+
+def test_an_overwritten_table_is_read_anew_or_followed_exactly(engine: Engine) -> None:
+    def change() -> None:
+        table = engine.writable_table(engine.snapshot(), "node:Company")
+        rows = pa.Table.from_pylist(
+            [{"id": "acme", "name": "acme"}, {"id": "aaaa", "name": "aaaa"}], schema=table.schema
+        )
+        publish(
+            engine,
+            "node:Company",
+            engine.tables.stage_overwrite(table, rows, uuid=engine.ids.new()),
+        )
+
+    follow(engine, change)
+
+
+def test_a_branch_follows_from_where_it_left(engine: Engine) -> None:
+    engine.create_branch(DRAFT)
+    change = {"node:Person": persons("e"), "edge:Knows": knows(("k9", "e", "b"))}
+    cost = follow(engine, lambda: write(engine, change, branch=DRAFT), DRAFT)
+    assert "dense.roster_read" not in cost
+    assert "dense.ends_read" not in cost
+
+
+def test_several_versions_at_once(engine: Engine) -> None:
+    def change() -> None:
+        write(engine, {"node:Person": persons("a")})
+        write(engine, {"edge:Knows": knows(("k7", "a", "b")), "node:Person": persons("c")})
+        write(engine, {"node:Person": Delta(delete=["c"], update={"a": {"age": 3}})})
+
+    cost = follow(engine, change)
+    assert "dense.roster_read" not in cost
+
+
+def test_structures_that_are_asked_for_now_and_then(engine: Engine) -> None:
+    """Adjacency follows over versions at which only the nodes were looked at."""
+    worlds = Worlds(engine)
+    warm(world_of(worlds, engine))
+    for name in ("a", "c", "e"):
+        write(engine, {"node:Person": persons(name)})
+        world_of(worlds, engine).find(PERSON, [name])
+    with telemetry.counting() as counts:
+        world = world_of(worlds, engine)
+        world.neighbours(KNOWS, Towards.OUT, handles(0))
+    assert "dense.ends_read" not in counts.snapshot()
+    check_same(world, world_of(Worlds(engine), engine))
+
+
+def test_a_missing_end_that_appears(engine: Engine) -> None:
+    """It must not occur; if it does, what was skipped comes back with its node."""
+    write(engine, {"edge:Knows": knows(("ghost", "b", "ghost"))})
+
+    def appear() -> None:
+        write(engine, {"node:Person": persons("ghost")})
+
+    follow(engine, appear)
+
+
+def test_derived_structures_get_their_predecessor(engine: Engine) -> None:
+    worlds = Worlds(engine)
+    seen: list[Any] = []
+
+    def build(previous: Any) -> list[str]:
+        seen.append(previous)
+        return ["made"]
+
+    def ask() -> list[str]:
+        return world_of(worlds, engine).derived(COMPANY, "name", "test", build, len)
+
+    assert ask() is ask()
+    write(engine, {"node:Company": companies("aaa")})
+    ask()
+    assert seen[0] is None
+    assert len(seen) == 2
+    assert seen[1].value == ["made"]
+    assert seen[1].step.fresh.tolist() == [0]
+    assert seen[1].step.forward().tolist() == [1]
+
+
+def publish(engine: Engine, key: str, staged: Any) -> None:
+    base = engine.snapshot()
+    writes = (TableWrite(table_key=key, staged=(staged,)),)
+    engine.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=writes))

@@ -1,0 +1,200 @@
+"""The dense world says what the tables say."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.lang.ir.ops import Towards
+from omnigraph.store.root import Root
+from omnigraph.types import BranchName
+from tests.graphs import Delta, companies, make, write
+from tests.unit.exec.dense.dense_graphs import (
+    COMPANY,
+    KNOWS,
+    PERSON,
+    SCHEMA,
+    WORKS_AT,
+    check_world,
+    handles,
+    knows,
+    persons,
+    world_of,
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return make(Root.parse(str(tmp_path / "graph")), SCHEMA)
+
+
+def people_and_friends(engine: Engine) -> None:
+    # Stored out of order, with ids that differ late, in case, in length and in non-ASCII letters.
+    ids = ["zoë", "anna", "Anna", "annabelle-of-the-hills", "annabelle-of-the-hill", "bo", "ä"]
+    rows: list[dict[str, Any]] = [
+        {"id": each, "name": each, "age": place if place % 2 else None, "tags": ["x", each]}
+        for place, each in enumerate(ids)
+    ]
+    rows[0]["spot"] = [1.0, 2.0, 3.0]
+    edges = knows(
+        ("k1", "zoë", "anna"),
+        ("k2", "zoë", "anna"),  # in parallel
+        ("k0", "anna", "zoë"),  # and back
+        ("k9", "bo", "bo"),  # a loop
+        ("k4", "zoë", "ä"),
+        ("k3", "annabelle-of-the-hill", "annabelle-of-the-hills"),
+    )
+    work = [{"id": "w1", "src": "bo", "dst": "acme"}, {"id": "w0", "src": "anna", "dst": "acme"}]
+    write(
+        engine,
+        {
+            "node:Person": Delta(insert=rows),
+            "node:Company": companies("acme", "none"),
+            "edge:Knows": edges,
+            "edge:WorksAt": Delta(insert=work),
+        },
+    )
+
+
+def test_an_empty_graph(engine: Engine) -> None:
+    world = world_of(Worlds(engine), engine)
+    check_world(world, engine, engine.snapshot())
+    assert world.find(PERSON, ["nobody"]).tolist() == [-1]
+    assert world.find(KNOWS, ["nothing"]).tolist() == [-1]
+
+
+def test_everything_agrees_with_the_tables(engine: Engine) -> None:
+    people_and_friends(engine)
+    check_world(world_of(Worlds(engine), engine), engine, engine.snapshot())
+
+
+def test_missing_handles_and_ids(engine: Engine) -> None:
+    people_and_friends(engine)
+    world = world_of(Worlds(engine), engine)
+    assert world.find(PERSON, ["bo", "b", "bob", "", "\ud800", "anna\0"]).tolist()[1:] == [-1] * 5
+    many = ["bo", *(f"nobody{number}" for number in range(200)), "\ud800", "ä"]
+    assert world.find(PERSON, many).tolist() == [world.find_one(PERSON, each) for each in many]
+    at = world.find(PERSON, ["bo"]).tolist()[0]
+    assert world.take(PERSON, "name", handles(at, -1)).to_pylist() == ["bo", None]
+    assert world.rank(KNOWS, handles(-1, 0, -1)).tolist() == [-1, 1, -1]
+
+
+def test_vectors_come_as_a_matrix(engine: Engine) -> None:
+    people_and_friends(engine)
+    world = world_of(Worlds(engine), engine)
+    matrix, valid = world.vectors(PERSON, "spot")
+    at = world.find_one(PERSON, "zoë")
+    assert matrix.shape == (7, 3)
+    assert matrix.dtype == np.float32
+    assert np.flatnonzero(valid).tolist() == [at]
+    assert matrix[at].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_world_stays_as_it_is(engine: Engine) -> None:
+    people_and_friends(engine)
+    worlds = Worlds(engine)
+    before = engine.snapshot()
+    old = world_of(worlds, engine, before)
+    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    check_world(old, engine, before)
+    check_world(world_of(worlds, engine), engine, engine.snapshot())
+
+
+def test_branches_share_what_they_pin_alike(engine: Engine) -> None:
+    people_and_friends(engine)
+    worlds = Worlds(engine)
+    main = world_of(worlds, engine)
+    branch = BranchName("draft")
+    engine.create_branch(branch)
+    write(engine, {"node:Company": companies("other")}, branch=branch)
+    other = world_of(worlds, engine, engine.snapshot(branch))
+    assert other.extent(PERSON) is main.extent(PERSON)
+    assert other.topology(KNOWS) is main.topology(KNOWS)
+    assert other.extent(COMPANY) is not main.extent(COMPANY)
+    assert other.topology(WORKS_AT) is not main.topology(WORKS_AT)
+    check_world(other, engine, engine.snapshot(branch))
+
+
+def test_the_same_snapshot_gives_the_same_world(engine: Engine) -> None:
+    worlds = Worlds(engine)
+    snapshot = engine.snapshot()
+    assert world_of(worlds, engine, snapshot) is world_of(worlds, engine, snapshot)
+
+
+def test_dangling_ends_are_skipped(engine: Engine) -> None:
+    write(
+        engine,
+        {
+            "node:Person": persons("a", "b"),
+            "edge:Knows": knows(("1", "a", "b"), ("2", "a", "ghost"), ("3", "ghost", "b")),
+        },
+    )
+    world = world_of(Worlds(engine), engine)
+    for towards, expected in ((Towards.OUT, [1, 0]), (Towards.IN, [0, 1]), (Towards.BOTH, [1, 1])):
+        assert world.degrees(KNOWS, towards, None).tolist() == expected
+        assert world.edges(KNOWS, towards, handles(0, 1)).counts.tolist() == expected
+
+
+def test_shared_arrays_cannot_be_changed(engine: Engine) -> None:
+    people_and_friends(engine)
+    world = world_of(Worlds(engine), engine)
+    fan = world.neighbours(KNOWS, Towards.OUT, handles(world.find_one(PERSON, "zoë")))
+    with pytest.raises(ValueError, match="read-only"):
+        fan.targets[0] = 0
+
+
+def test_nothing_depends_on_what_is_kept(engine: Engine) -> None:
+    people_and_friends(engine)
+    worlds = Worlds(engine, bytes_max=0)
+    check_world(world_of(worlds, engine), engine, engine.snapshot())
+    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    check_world(world_of(worlds, engine), engine, engine.snapshot())
+
+
+@pytest.mark.parametrize("bytes_max", [0, 2_000, 1 << 20])
+def test_threads_share_one_world(engine: Engine, bytes_max: int) -> None:
+    """Readers of two versions at once, with too little room for both."""
+    people_and_friends(engine)
+    worlds = Worlds(engine, bytes_max=bytes_max)
+    old = engine.snapshot()
+    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    snapshots = [old, engine.snapshot()] * 4
+    ready = threading.Barrier(len(snapshots))
+
+    def look(snapshot: Snapshot) -> None:
+        ready.wait(60)
+        check_world(world_of(worlds, engine, snapshot), engine, snapshot)
+
+    with ThreadPoolExecutor(len(snapshots)) as pool:
+        for future in [pool.submit(look, snapshot) for snapshot in snapshots]:
+            future.result(120)
+    assert worlds.cache.nbytes <= max(bytes_max, 1 << 12)
+
+
+def test_cells_are_what_arrays_say(engine: Engine) -> None:
+    people_and_friends(engine)
+    world = world_of(Worlds(engine), engine)
+    wanted = handles(3, -1, 0, 6, 0)
+    for column in world.extent(PERSON).table().schema.names:
+        expected = world.take(PERSON, column, wanted).to_pylist()
+        assert world.cells(PERSON, column, wanted.tolist()) == expected, column
+
+
+def test_whether_a_query_would_read_much(engine: Engine) -> None:
+    people_and_friends(engine)
+    worlds = Worlds(engine)
+    world = world_of(worlds, engine)
+    assert world.rows_to_read([PERSON]) == 7
+    assert world.rows_to_read([PERSON, KNOWS]) == 13
+    world.find(PERSON, ["bo"])
+    assert world.rows_to_read([PERSON, KNOWS]) == 6
+    world.degrees(KNOWS, Towards.IN, None)
+    assert world.rows_to_read([PERSON, KNOWS]) == 0
+    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    assert world_of(worlds, engine).rows_to_read([PERSON, KNOWS]) == 0

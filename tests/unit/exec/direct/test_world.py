@@ -1,0 +1,280 @@
+"""The direct world says what the dense one says, and reads little for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.indices import ensure_indices
+from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.direct.budget import Bounds, TooWide
+from omnigraph.exec.direct.lookup import KEYS_MAX
+from omnigraph.exec.direct.world import DirectWorld, wanted_columns
+from omnigraph.exec.evaluate import Context
+from omnigraph.exec.search.engine import Search
+from omnigraph.exec.world import Fan, Handles, World
+from omnigraph.lang import compile_queries
+from omnigraph.lang.ir.expr import Bm25, Const, EntityRef
+from omnigraph.lang.ir.ops import ReadPlan, Towards
+from omnigraph.lang.values import Base, ValueType
+from omnigraph.runtime import telemetry
+from omnigraph.store.root import Root
+from tests.graphs import Delta, make, write
+from tests.unit.exec.dense.dense_graphs import (
+    COMPANY,
+    ENDS,
+    KNOWS,
+    PERSON,
+    SCHEMA,
+    WORKS_AT,
+    knows,
+    persons,
+)
+
+HOSTILE = ["o'hara", "a' OR '1'='1", '"', "`", "\\", "--", "%", "", " ", "é", "漢", "x;y", "\x00"]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return make(Root.parse(str(tmp_path / "graph")), SCHEMA)
+
+
+def direct(
+    engine: Engine,
+    wanted: Mapping[str, tuple[str, ...]] | None = None,
+    bounds: Bounds | None = None,
+) -> DirectWorld:
+    pinned = engine.snapshot()
+    return DirectWorld(engine, pinned, engine.schema(pinned).catalog, wanted, bounds)
+
+
+def dense(engine: Engine) -> World:
+    pinned = engine.snapshot()
+    return Worlds(engine).world(pinned, engine.schema(pinned).catalog)
+
+
+def found(world: World, entity: EntityRef, *ids: str) -> Handles:
+    handles = world.find(entity, ids)
+    assert (handles >= 0).all()
+    return handles
+
+
+def names(world: World, entity: EntityRef, handles: Handles) -> list[Any]:
+    return list(world.take(entity, "id", handles).to_pylist())
+
+
+def spelled(world: World, target: EntityRef, edge: EntityRef, fan: Fan) -> list[Any]:
+    """A fan in terms of ids, source by source."""
+    targets = names(world, target, fan.targets)
+    links = [""] * len(targets) if fan.edges is None else names(world, edge, fan.edges)
+    rows, start = [], 0
+    for count in fan.counts.tolist():
+        rows.append(list(zip(targets, links, strict=True))[start : start + count])
+        start += count
+    assert start == len(targets)
+    return rows
+
+
+def some_people(engine: Engine) -> None:
+    write(
+        engine,
+        {
+            "node:Person": Delta(
+                insert=[
+                    {"id": "zoë", "name": "zoë", "age": 1, "spot": [1.0, 2.0, 3.0]},
+                    {"id": "anna", "name": "anna", "bio": "likes graphs", "tags": ["x", "y"]},
+                    {"id": "Bo", "name": "Bo", "age": 3, "bio": "likes graphs and graphs"},
+                ]
+            ),
+            "edge:Knows": knows(
+                ("k1", "zoë", "anna"),
+                ("k2", "zoë", "anna"),
+                ("k0", "anna", "zoë"),
+                ("k9", "Bo", "Bo"),
+                ("k4", "zoë", "Bo"),
+            ),
+        },
+    )
+
+
+def test_entities_are_found_by_id_and_numbered_as_they_come(engine: Engine) -> None:
+    some_people(engine)
+    world = direct(engine, {"node:Person": ("age", "bio")})
+    assert world.find(PERSON, ["zoë", "nobody", "anna", "zoë"]).tolist() == [0, -1, 1, 0]
+    assert world.size(PERSON) == 3
+    taken = np.array([1, -1, 0, 1], np.int32)
+    assert world.take(PERSON, "age", taken).to_pylist() == [None, None, 1, None]
+    assert world.take(PERSON, "spot", taken).to_pylist() == [None, None, [1.0, 2.0, 3.0], None]
+    assert world.take(PERSON, "tags", taken[:1]).to_pylist() == [["x", "y"]]
+    assert names(world, PERSON, taken) == ["anna", None, "zoë", "anna"]
+
+
+def test_ranks_follow_ids_not_handles(engine: Engine) -> None:
+    some_people(engine)
+    world = direct(engine)
+    handles = found(world, PERSON, "zoë", "anna", "Bo")
+    assert world.rank(PERSON, handles).tolist() == [2, 1, 0]
+    assert world.rank(PERSON, np.array([1, -1, 1], np.int32)).tolist() == [0, -1, 0]
+
+
+def test_edges_of_all_ways(engine: Engine) -> None:
+    some_people(engine)
+    world = direct(engine)
+    people = found(world, PERSON, "zoë", "Bo", "zoë")
+
+    def near(towards: Towards) -> list[Any]:
+        fan = world.neighbours(KNOWS, towards, people)
+        return [[each for each, _ in row] for row in spelled(world, PERSON, KNOWS, fan)]
+
+    assert near(Towards.OUT) == [["Bo", "anna"], ["Bo"], ["Bo", "anna"]]
+    assert near(Towards.IN) == [["anna"], ["Bo", "zoë"], ["anna"]]
+    assert near(Towards.BOTH) == [["Bo", "anna"], ["Bo", "zoë"], ["Bo", "anna"]]
+    both = spelled(world, PERSON, KNOWS, world.edges(KNOWS, Towards.BOTH, people[:2]))
+    assert both == [
+        [("Bo", "k4"), ("anna", "k0"), ("anna", "k1"), ("anna", "k2")],
+        [("Bo", "k9"), ("zoë", "k4")],
+    ]
+
+
+def test_the_whole_of_a_small_type_may_be_asked_for(engine: Engine) -> None:
+    some_people(engine)
+    world = direct(engine)
+    everyone = np.arange(3, dtype=np.int32)
+    ids = names(world, PERSON, everyone)
+    assert sorted(ids) == ["Bo", "anna", "zoë"]
+    assert names(direct(engine), PERSON, everyone) == names(direct(engine), PERSON, everyone)
+    by_id = dict(zip(ids, world.degrees(KNOWS, Towards.OUT, None).tolist(), strict=True))
+    assert by_id == {"Bo": 1, "anna": 1, "zoë": 2}
+    assert world.take(COMPANY, "name", None).to_pylist() == []
+    assert world.take(COMPANY, "name", np.array([-1], np.int32)).to_pylist() == [None]
+
+
+def test_text_is_searched_with_the_statistics_of_the_type(engine: Engine) -> None:
+    some_people(engine)
+    ranking = Bm25("p", "bio", Const("graph", ValueType(Base.STRING)))
+    numbers = []
+    for world in (direct(engine), dense(engine)):
+        people = found(world, PERSON, "anna", "Bo", "zoë")
+        numbers.append(Search().values(ranking, PERSON, world, people, Context({}, 0))[0].tolist())
+    assert numbers[0] == numbers[1]
+
+
+def test_ids_are_never_read_as_conditions(engine: Engine) -> None:
+    write(engine, {"node:Person": persons(*HOSTILE), "edge:Knows": _ring(HOSTILE)})
+    world = direct(engine)
+    for each in [*HOSTILE, "missing' OR ''='"]:
+        (handle,) = world.find(PERSON, [each]).tolist()
+        assert (handle >= 0) == (each in HOSTILE)
+        if handle < 0:
+            continue
+        fan = world.neighbours(KNOWS, Towards.OUT, np.array([handle], np.int32))
+        following = HOSTILE[(HOSTILE.index(each) + 1) % len(HOSTILE)]
+        assert names(world, PERSON, fan.targets) == [following]
+
+
+def _ring(ids: list[str]) -> Delta:
+    return knows(*((f"e{n}", each, ids[(n + 1) % len(ids)]) for n, each in enumerate(ids)))
+
+
+def test_more_than_the_bounds_is_too_wide(engine: Engine) -> None:
+    write(engine, {"node:Person": persons(*(f"p{n:04}" for n in range(50)))})
+    ids = [f"p{n:04}" for n in range(50)]
+    assert len(direct(engine, bounds=Bounds(keys=50, rows=50)).find(PERSON, ids)) == 50
+    with pytest.raises(TooWide):
+        direct(engine, bounds=Bounds(keys=49)).find(PERSON, ids)
+    with pytest.raises(TooWide):
+        direct(engine, bounds=Bounds(rows=49)).find(PERSON, ids)
+    with pytest.raises(TooWide):
+        direct(engine, bounds=Bounds(rows=49)).take(PERSON, "name", None)
+
+
+@pytest.mark.parametrize("rows", [KEYS_MAX * 2, KEYS_MAX * 3])
+def test_long_lists_of_keys_are_cut_or_read_at_once(engine: Engine, rows: int) -> None:
+    ids = [f"p{n:04}" for n in range(KEYS_MAX * 2 + 7)]
+    write(engine, {"node:Person": persons(*ids), "edge:Knows": _ring(ids)})
+    world = direct(engine, bounds=Bounds(keys=10_000, rows=rows * 3))
+    asked = ids[: KEYS_MAX + 3]
+    handles = found(world, PERSON, *asked)
+    assert names(world, PERSON, handles) == asked
+    following = found(world, PERSON, *ids[1 : KEYS_MAX + 4])
+    assert world.linked(KNOWS, Towards.OUT, handles, following).all()
+    assert not world.linked(KNOWS, Towards.IN, handles, following).any()
+
+
+def test_a_query_reads_what_it_needs_in_one_go(engine: Engine) -> None:
+    some_people(engine)
+    ensure_indices(engine)
+    text = "query q() { match { $p: Person { name: 'x' } $p knows $f } return { $p.age, $f.bio } }"
+    catalog = engine.schema(engine.snapshot()).catalog
+    (plan,) = compile_queries(text.replace("'", '"'), catalog)
+    assert isinstance(plan, ReadPlan)
+    wanted = wanted_columns(plan)
+    world = direct(engine, wanted)
+    with telemetry.counting() as calls:
+        handles = found(world, PERSON, "zoë")
+        assert world.take(PERSON, "age", handles).to_pylist() == [1]
+        world.take(PERSON, "id", handles)
+        world.take(PERSON, "bio", handles)
+    assert calls.snapshot()["table.scan"] == 1
+
+
+WAYS = [
+    (KNOWS, Towards.OUT),
+    (KNOWS, Towards.IN),
+    (KNOWS, Towards.BOTH),
+    (WORKS_AT, Towards.OUT),
+    (WORKS_AT, Towards.IN),
+]
+NAMES = {PERSON: ["e", "B", "ä", "a'b", "c", "lone"], COMPANY: ["z", "y", "x"]}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("indexed", [False, True])
+def test_both_worlds_say_the_same(engine: Engine, seed: int, indexed: bool) -> None:
+    people, firms = NAMES[PERSON], NAMES[COMPANY]
+    pick = np.random.default_rng(seed).integers
+    friends = [(people[pick(5)], people[pick(5)]) for _ in range(12)]
+    jobs = [(people[pick(5)], firms[pick(2)]) for _ in range(5)]
+    work = [{"id": f"w{n}", "src": src, "dst": dst} for n, (src, dst) in enumerate(jobs)]
+    deltas = {
+        "node:Person": persons(*people),
+        "node:Company": Delta(insert=[{"id": each, "name": each} for each in firms]),
+        "edge:Knows": knows(*((f"k{n}", src, dst) for n, (src, dst) in enumerate(friends))),
+        "edge:WorksAt": Delta(insert=work),
+    }
+    write(engine, deltas)
+    if indexed:
+        ensure_indices(engine)
+        # And some that the indexes do not cover.
+        write(engine, {"edge:Knows": knows(("k-late", "lone", "e"))})
+    one, other = direct(engine), dense(engine)
+    for edge, towards in WAYS:
+        source, target = ENDS[edge.name]
+        if towards is Towards.IN:
+            source, target = target, source
+        for asked in (NAMES[source], NAMES[source][1:3], NAMES[source][:1] * 2, []):
+            ends = [NAMES[target][pick(len(NAMES[target]))] for _ in asked]
+            assert answers(one, edge, towards, (source, asked), (target, ends)) == answers(
+                other, edge, towards, (source, asked), (target, ends)
+            )
+
+
+def answers(
+    world: World,
+    edge: EntityRef,
+    towards: Towards,
+    sources: tuple[EntityRef, list[str]],
+    targets: tuple[EntityRef, list[str]],
+) -> list[Any]:
+    """Everything that a world says about some edges, in terms of ids."""
+    handles, ends = world.find(*sources), world.find(*targets)
+    near, full = world.neighbours(edge, towards, handles), world.edges(edge, towards, handles)
+    return [
+        spelled(world, targets[0], edge, near),
+        [sorted(row) for row in spelled(world, targets[0], edge, full)],
+        world.degrees(edge, towards, handles).tolist(),
+        world.linked(edge, towards, handles, ends).tolist(),
+    ]

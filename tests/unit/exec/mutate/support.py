@@ -1,0 +1,105 @@
+"""A graph to change by queries, for the tests beside this file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.exec.mutate.committed import MutationLimits
+from omnigraph.exec.mutate.mutator import Mutation, Mutator
+from omnigraph.lang import compile_queries
+from omnigraph.lang.ir.ops import MutationPlan
+from omnigraph.lang.query.params import bind
+from omnigraph.store.root import Root
+from omnigraph.types import MAIN, BranchName
+from tests.graphs import Row, chain, make, rows
+
+SCHEMA = """
+node Person {
+    name: String @key
+    age: I32?
+    email: String? @unique
+    born: Date?
+    seen: DateTime?
+    score: F32?
+    tags: [String]?
+    role: enum(admin, guest)?
+}
+node Company { name: String @key }
+node Note { text: String }
+node Spot { x: I32  y: I32  label: String?  @key(x, y) }
+edge Knows: Person -> Person { since: Date? }
+edge WorksAt: Person -> Company @card(0..1) { title: String? }
+edge Rates: Person -> Company { stars: I32  @key(src, dst) }
+edge Owns: Company -> Spot @card(1..)
+"""
+
+
+@dataclass
+class Embedder:
+    """Turns a text into numbers that tell it; remembers what it was asked."""
+
+    asked: list[tuple[tuple[str, ...], int, str | None]] = field(default_factory=list)
+
+    def embed_texts(
+        self, texts: Sequence[str], dim: int, model: str | None
+    ) -> list[tuple[float, ...]]:
+        self.asked.append((tuple(texts), dim, model))
+        return [tuple(float(len(text) + place) for place in range(dim)) for text in texts]
+
+
+class Lab:
+    """An engine, and queries run on it."""
+
+    def __init__(self, engine: Engine, limits: MutationLimits | None = None) -> None:
+        self.engine = engine
+        self.embedder = Embedder()
+        self.waits: list[float] = []
+        self.mutator = Mutator(engine, self.embedder, limits=limits, wait=self.waits.append)
+
+    def plan(self, text: str, base: Snapshot | None = None) -> MutationPlan:
+        snapshot = base or self.engine.snapshot()
+        (plan,) = compile_queries(text, self.engine.schema(snapshot).catalog)
+        assert isinstance(plan, MutationPlan)
+        return plan
+
+    def run(
+        self,
+        body: str,
+        given: Mapping[str, object] | None = None,
+        *,
+        params: str = "",
+        branch: BranchName = MAIN,
+        base: Snapshot | None = None,
+        **options: Any,
+    ) -> Mutation:
+        """Run the statements of one query, on the newest state or once on a given base."""
+        snapshot = base or self.engine.snapshot(branch)
+        plan = self.plan(f"query q({params}) {{ {body} }}", snapshot)
+        catalog = self.engine.schema(snapshot).catalog
+        bound = bind(plan.params, given or {})
+        if base is not None:
+            return self.mutator.run(plan, bound, catalog, base, **options)
+        return self.mutator.mutate(plan, bound, catalog, branch=branch, **options)
+
+    def rows(self, key: str, branch: BranchName = MAIN) -> dict[str, Row]:
+        return rows(self.engine, key, self.engine.snapshot(branch))
+
+    def column(self, key: str, name: str) -> dict[str, Any]:
+        return {each: row[name] for each, row in self.rows(key).items()}
+
+    def ends(self, key: str) -> list[tuple[str, str]]:
+        return sorted((row["src"], row["dst"]) for row in self.rows(key).values())
+
+    def commits(self) -> int:
+        return len(chain(self.engine))
+
+
+def lab(folder: Path, schema: str = SCHEMA, limits: MutationLimits | None = None) -> Lab:
+    return Lab(make(Root.parse(str(folder / "graph")), schema), limits)
+
+
+def counts(done: Mutation) -> tuple[int, int]:
+    return done.affected_nodes, done.affected_edges

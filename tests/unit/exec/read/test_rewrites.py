@@ -1,0 +1,267 @@
+"""Which way a query takes, and that it gives the same as any other."""
+
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import InvalidInput, LimitExceeded
+from omnigraph.exec.read import ahead, intersect
+from omnigraph.exec.read.limits import Limits
+from omnigraph.exec.read.plan import Program, prepare
+from omnigraph.exec.read.profile import Profile
+from omnigraph.exec.search.engine import Search
+from omnigraph.lang import compile_queries, compile_schema
+from omnigraph.lang.ir.ops import ReadPlan
+from omnigraph.lang.query.params import bind
+from omnigraph.runtime.clock import ManualClock
+from omnigraph.testing.naive import Given, ModelGraph, evaluate
+from omnigraph.testing.schemas import SOCIAL
+from omnigraph.testing.strategies_graph import sample_graph
+from tests.unit.exec.read.fake_world import FakeDense, FakeWorld
+
+CATALOG = compile_schema(SOCIAL)
+GRAPH = sample_graph(CATALOG, seed=3, nodes=9, edges=30)
+ADA = {"n": "Ada"}
+
+
+def program(body: str, params: str = "") -> Program:
+    (plan,) = compile_queries(f"query q({params}) {{ {body} }}", CATALOG)
+    assert isinstance(plan, ReadPlan)
+    return prepare(plan, CATALOG)
+
+
+def check(made: Program, given: dict[str, Any] | None = None) -> FakeWorld:
+    """Run a program and compare with nested loops; the world tells what was asked of it."""
+    params = bind(made.plan.params, given or {})
+    world = FakeDense(CATALOG, GRAPH)
+    found = made.run(world, params, 0, Search()).to_pylist()
+    asked = list(world.asked)
+    assert found == evaluate(made.plan, GRAPH, Given(params)), made.describe()
+    world.asked = asked
+    return world
+
+
+def steps(made: Program) -> list[str]:
+    return [type(step).__name__ for step in made.steps]
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("match { $a: Person $a knows $b } return { count($b) as n }", ["Arrive"]),
+        (
+            "match { $a: Person $a knows $b $b knows $c } return { count($c) as n }",
+            ["Arrive", "Degree"],
+        ),
+        (
+            "match { $a: Person $a.age > 0 $a knows $b } return { count($b) as n }",
+            ["Scan", "Degree"],
+        ),
+        (
+            "match { $a: Person $a knows $b $a worksAt $c } return { $a.city, count($c) as n }",
+            ["Scan", "Degree", "Degree"],
+        ),
+        (
+            "match { $a: Person not { $a knows $b } } return { count($a) as n }",
+            ["Scan", "Unlinked"],
+        ),
+        (
+            "match { $a: Person $a knows $b $b knows $c $a knows $c } return { count($c) as n }",
+            ["Scan", "Hop", "Intersect"],
+        ),
+        (
+            "match { $a: Person $a knows $b $b knows $c $c knows $a } return { count($c) as n }",
+            ["Scan", "Hop", "Intersect"],
+        ),
+        (
+            "match { $a: Person $b: Company $a.city = $b.name } return { $a.name, $b.name as b }",
+            ["Scan", "Match"],
+        ),
+        (
+            "match { $a: Person $b: Company $a.age = $b.size } return { $a.name, $b.name as b }",
+            ["Scan", "Match"],
+        ),
+        (
+            "match { $a: Person $b: Company $a.rating = $b.size } return { $a.name, $b.name as b }",
+            ["Scan", "Scan", "FilterRows"],
+        ),
+        ("match { $a: Person $a knows $b } return { $a.name, $b.name as b }", ["Scan", "Hop"]),
+        (
+            "match { $a: Person $a knows {1,3} $b } return { $a.name, count($b) as n }",
+            ["Scan", "Reach"],
+        ),
+        (
+            "match { $a: Person $a worksAt {1,4} $b } return { $b.name, count($a) as n }",
+            ["Arrive"],
+        ),
+        (
+            "match { $a: Person optional { $a knows $b } } return { $a.name, count($b) as n }",
+            ["Scan", "Optionally"],
+        ),
+        (
+            "match { $a: Person $a $e: knows $b } return { $a.name, count($e) as n }",
+            ["Scan", "Degree"],
+        ),
+        ("match { $a: Person $b: Person } return { count($a) as n }", ["Scan", "Scan"]),
+    ],
+)
+def test_ways(body: str, wanted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = program(body)
+    assert steps(made) == wanted
+    check(made)
+    monkeypatch.setattr(intersect, "_FEW", -1)
+    check(made)
+
+
+def test_counting_reads_no_columns() -> None:
+    for body in (
+        "match { $a: Person $a knows $b $b knows $c } return { count($c) as n }",
+        "match { $a: Person $a knows $b $b knows $c } return { count(distinct $c) as n }",
+        "match { $a: Person not { $a knows $b } } return { count($a) as n }",
+    ):
+        assert not [each for each in check(program(body)).asked if each.startswith("take")]
+
+
+def test_whole_hops_ask_for_degrees_only() -> None:
+    world = check(program("match { $a: Person $a knows $b $b knows $c } return { count($c) as n }"))
+    assert set(world.asked) == {"degrees"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "match { $p: Person { name: $n } } return { $p.age }",
+        "match { $p: Person $p.id = $n } return { $p.age }",
+        "match { $p: Person $n = $p.name $p.age > 0 } return { $p.age }",
+        'match { $p: Person $p.name in [$n, "b", $n, "nobody"] } return { $p.age }',
+        "match { $p: Person { name: $n } $p knows $f } return { $f.name }",
+    ],
+)
+def test_named_entities_are_found_not_scanned(body: str) -> None:
+    made = program(body, "$n: String")
+    assert made.selective
+    world = check(made, ADA)
+    assert "find" in world.asked
+    assert "take Person.name" not in world.asked[: world.asked.index("find")]
+
+
+def test_a_composite_key_is_found_by_its_parts() -> None:
+    catalog = compile_schema("node Cell { x: I32  y: F64  note: String?  @key(x, y) }")
+    graph = sample_graph(catalog)
+    row = next(iter(graph.tables["node:Cell"].values()))
+    body = "match { $c: Cell { y: $y, x: $x } } return { $c.note }"
+    (plan,) = compile_queries(f"query q($x: I64, $y: F64) {{ {body} }}", catalog)
+    assert isinstance(plan, ReadPlan)
+    made = prepare(plan, catalog)
+    for x, count in ((row["x"], 1), (2**40, 0)):
+        world = FakeWorld(catalog, graph)
+        params = bind(plan.params, {"x": x, "y": row["y"]})
+        assert len(made.run(world, params, 0)) == count
+        assert world.asked == (["find"] if count else [])
+
+
+def test_rows_come_sorted_where_they_are_made_sorted() -> None:
+    made = program(
+        "match { $p: Person { name: $n } $p knows $f $f knows $g }"
+        " return { $f.name, $g.name as g }",
+        "$n: String",
+    )
+    world = check(made, ADA)
+    assert "rank" not in world.asked
+
+
+def test_a_limit_follows_only_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_SPARE", 1)
+    monkeypatch.setattr(ahead, "_GROWTH", 2)
+    body = "match { $a: Person $a knows $b } return { $a.name, $b.name as b } limit $n"
+    made = program(body, "$n: I64")
+    assert isinstance(made.shortcut, ahead.FirstIds)
+    assert check(made, {"n": 1}).sources < len(GRAPH.tables["node:Person"])
+    check(made, {"n": 0})
+    check(made, {"n": 5})
+    check(made, {"n": 1000})
+
+
+def test_the_best_are_followed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_SPARE", 1)
+    body = (
+        "match { $d: Doc $a wrote $d } return { $d.slug, $a.name }"
+        " order { nearest($d.embedding, [1.0, 0.5, 0.25]) } limit $n"
+    )
+    made = program(body, "$n: I64")
+    assert isinstance(made.shortcut, ahead.BestFirst)
+    assert check(made, {"n": 1}).sources < len(GRAPH.tables["node:Doc"])
+    check(made, {"n": 4})
+    check(made, {"n": 1000})
+
+
+def test_a_cross_join_is_bounded() -> None:
+    made = program("match { $a: Person $b: Person $c: Person } return { $a.name }")
+    with pytest.raises(LimitExceeded) as caught:
+        made.run(FakeWorld(CATALOG, GRAPH), {}, 0, None, Limits(frame_rows_max=50))
+    assert caught.value.details == {"limit": "frame_rows_max", "most": 50}
+
+
+def test_a_traversal_is_bounded() -> None:
+    limits = Limits(frame_rows_max=7)
+    for hops in ("knows", "knows {1,3}"):
+        made = program(f"match {{ $a: Person $a {hops} $b }} return {{ $a.name, $b.age }}")
+        with pytest.raises(LimitExceeded):
+            made.run(FakeWorld(CATALOG, GRAPH), {}, 0, None, limits)
+
+
+@pytest.mark.parametrize("word", ["limit", "offset"])
+def test_bounds_are_not_negative(word: str) -> None:
+    made = program(f"match {{ $a: Person }} return {{ $a.name }} {word} $n", "$n: I64")
+    with pytest.raises(InvalidInput):
+        made.run(FakeWorld(CATALOG, GRAPH), {"n": -1}, 0)
+
+
+@pytest.mark.parametrize(
+    ("tail", "wrong"),
+    [
+        ('$d: Doc fuzzy($d.body, "x", $n) } return { $d.slug }', (-1, 3)),
+        ('$d: Doc not { $d cites $e not fuzzy($e.body, "x", $n) } } return { $d.slug }', (3,)),
+        (
+            "$d: Doc } return { $d.slug }"
+            ' order { rrf(bm25($d.body, "x"), bm25($d.title, "x"), $n) } limit 1',
+            (0, -5),
+        ),
+    ],
+)
+def test_settings_of_a_search_are_judged_without_data(tail: str, wrong: tuple[int, ...]) -> None:
+    made = program(f"match {{ {tail}", "$n: I32")
+    world = FakeWorld(CATALOG, ModelGraph({"node:Doc": {}, "edge:Cites": {}}))
+    assert list(made.run(world, {"n": 1}, 0, Search())) == []
+    for number in wrong:
+        with pytest.raises(InvalidInput):
+            made.run(world, {"n": number}, 0, Search())
+
+
+def test_a_profile_tells_rows_of_every_step() -> None:
+    made = program("match { $a: Person $a knows $b } return { $a.name, $b.name as b } limit 2")
+    profile = Profile(ManualClock(0))
+    rows = made.run(FakeWorld(CATALOG, GRAPH), {}, 0, None, Limits(), profile)
+    assert [item.label for item in profile.entries] == [
+        *(step.label for step in made.steps),
+        "result",
+    ]
+    assert profile.entries[0].rows == len(GRAPH.tables["node:Person"])
+    assert profile.entries[-1].rows == len(rows) == 2
+    assert "expand a Knows out b" in str(profile)
+    profile.restart("too wide")
+    assert not profile.entries
+    assert "too wide" in str(profile)
+
+
+@pytest.mark.parametrize(
+    ("body", "searches"),
+    [
+        ('match { $d: Doc search($d.body, "x") } return { $d.slug }', True),
+        ('match { $d: Doc not { $d cites $e search($e.body, "x") } } return { $d.slug }', True),
+        ('match { $d: Doc } return { bm25($d.body, "x") as score }', True),
+        ("match { $d: Doc } return { $d.slug }", False),
+    ],
+)
+def test_searching_is_known_beforehand(body: str, searches: bool) -> None:
+    assert program(body).searches == searches

@@ -1,0 +1,92 @@
+"""What changed between two versions of a table."""
+
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.engine import Engine
+from omnigraph.store.delta import table_delta
+from omnigraph.store.fold import FANOUT
+from omnigraph.store.root import Root
+from omnigraph.store.tables import Table
+from tests.graphs import COMPANY, PERSON, Delta, companies, make, people, write
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return make(Root.parse(str(tmp_path / "graph")))
+
+
+def table(engine: Engine, key: str = PERSON) -> Table:
+    return engine.table(engine.snapshot().pin(key))
+
+
+def told(new: Table, old: Table, rows_max: int = 1_000) -> tuple[list[str], list[int]]:
+    delta = table_delta(new, old, ["id"], rows_max=rows_max)
+    assert delta is not None
+    return sorted(delta.written.column("id").to_pylist()), sorted(delta.removed.tolist())
+
+
+def row_ids(of: Table) -> dict[str, int]:
+    rows = of.read(["id"], row_id=True).to_pylist()
+    return {row["id"]: row["_rowid"] for row in rows}
+
+
+def test_inserts_updates_and_deletes(engine: Engine) -> None:
+    write(engine, {PERSON: people("a", "b", "c")})
+    old = table(engine)
+    change = Delta(insert=[{"id": "d", "name": "d"}], update={"a": {"age": 5}}, delete=["b"])
+    write(engine, {PERSON: change})
+    new = table(engine)
+    assert told(new, old) == (["a", "d"], [row_ids(old)["b"]])
+    assert row_ids(new)["a"] == row_ids(old)["a"]
+
+
+def test_other_columns_than_ids(engine: Engine) -> None:
+    write(engine, {PERSON: people("a", age=3)})
+    old = table(engine)
+    write(engine, {PERSON: people("b", age=4)})
+    delta = table_delta(table(engine), old, ["age", "name"], rows_max=10)
+    assert delta is not None
+    assert delta.written.select(["age", "name"]).to_pylist() == [{"age": 4, "name": "b"}]
+
+
+def test_nothing_changed(engine: Engine) -> None:
+    write(engine, {PERSON: people("a")})
+    old = table(engine)
+    write(engine, {COMPANY: companies("x")})
+    assert told(table(engine), old) == ([], [])
+
+
+def test_what_came_and_went_in_between(engine: Engine) -> None:
+    write(engine, {PERSON: people("a")})
+    old = table(engine)
+    write(engine, {PERSON: people("b")})
+    known = row_ids(old)
+    write(engine, {PERSON: Delta(delete=["b"])})
+    written, removed = told(table(engine), old)
+    assert written == []
+    assert not set(removed) & set(known.values())
+
+
+def test_folding_reports_rows_again_as_they_are(engine: Engine) -> None:
+    for number in range(FANOUT - 1):
+        write(engine, {PERSON: people(f"p{number}")})
+    old = table(engine)
+    fragments = len(old.fragment_ids())
+    for number in range(3):
+        write(engine, {PERSON: people(f"q{number}")})
+    new = table(engine)
+    assert len(new.fragment_ids()) < fragments
+    written, removed = told(new, old)
+    assert {"q0", "q1", "q2"} <= set(written)
+    assert removed == []
+    assert {name: row_ids(new)[name] for name in row_ids(old)} == row_ids(old)
+
+
+def test_large_changes_are_not_told(engine: Engine) -> None:
+    write(engine, {PERSON: people("a")})
+    old = table(engine)
+    write(engine, {PERSON: people("b", "c", "d")})
+    assert table_delta(table(engine), old, ["id"], rows_max=2) is None
+    assert table_delta(table(engine), old, ["id"], rows_max=3) is not None
