@@ -67,10 +67,10 @@ docs: $(READY) ## Rewrite the pages that are made from the code
 	@$(BIN)/python -m tools.diagnostics
 
 .PHONY: lock
-lock: ## Resolve the dependencies anew into requirements/dev.lock
+lock: ## Resolve the dependencies anew into requirements/*.lock
 	@"$(PYTHON)" tools/lock.py
 
 .PHONY: clean
 clean: ## Remove the environment and every cache
-	@rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	@rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .bench
 	@find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} +

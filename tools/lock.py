@@ -1,4 +1,4 @@
-"""Resolve the dependencies of the base install and of development into one pinned file.
+"""Resolve dependencies into pinned files: one for development, one for the peers of the benchmarks.
 
 The resolver lives in a throw-away environment, so it never becomes a dependency. The result holds
 versions and hashes only: whoever installs decides where packages come from.
@@ -11,15 +11,15 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "requirements" / "dev.lock"
-HEADER = """\
-# Versions and hashes of the base install and of development. Written by `make lock`.
-"""
+FOLDER = ROOT / "requirements"
+# What is resolved, into which file, and what that file is for.
+LOCKS = (
+    (("pyproject.toml", "--extra=dev"), "dev.lock", "the base install and of development"),
+    (("requirements/bench.in",), "bench.lock", "the engines that benchmarks compare with"),
+)
 RESOLVE = (
     "pip",
     "compile",
-    "pyproject.toml",
-    "--extra=dev",
     "--universal",  # one file for every platform, with environment markers
     "--python-version=3.11",
     "--generate-hashes",
@@ -34,19 +34,25 @@ RESOLVE = (
 
 
 def main() -> int:
-    """Write the lock file, or leave the old one in place when resolving fails."""
+    """Write the lock files, or leave the old ones in place when resolving fails."""
+    found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         tools = Path(folder, "bin")
         subprocess.run([tools / "python", "-m", "pip", "install", "-qq", "uv"], check=True)
-        answer = subprocess.run(
-            [tools / "uv", *RESOLVE], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-        )
-    if "://" in answer.stdout:
-        print("the resolver wrote an address into the lock; not keeping it", file=sys.stderr)
+        for sources, name, purpose in LOCKS:
+            command = [tools / "uv", *RESOLVE, *sources]
+            answer = subprocess.run(
+                command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+            )
+            header = f"# Versions and hashes of {purpose}. Written by `make lock`.\n"
+            found[name] = header + answer.stdout
+    if any("://" in text for text in found.values()):
+        print("the resolver wrote an address into a lock; not keeping it", file=sys.stderr)
         return 1
-    LOCK.parent.mkdir(exist_ok=True)
-    LOCK.write_text(HEADER + answer.stdout)
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in found.items():
+        (FOLDER / name).write_text(text)
     return 0
 
 

@@ -1,22 +1,23 @@
 """Ways to a few results that do not follow the whole pattern.
 
-Both start from a part of what the first scan finds, and both know when that was not enough.
+All of them start from a part of what the first scan finds, and know when that was not enough.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import numpy as np
 
 from omnigraph.exec.read.fold import Mode
-from omnigraph.exec.read.frame import Frame
+from omnigraph.exec.read.frame import START, Frame, ascending
 from omnigraph.exec.read.join import Step, run_steps
 from omnigraph.exec.read.ranking import best_of, ranked_var
 from omnigraph.exec.read.results import bounds
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.read.scan import Scan
-from omnigraph.lang.ir.expr import Bm25, Nearest, Ranking
+from omnigraph.lang.ir.expr import Bm25, Nearest, Ranking, Rrf
 from omnigraph.lang.ir.ops import ReadPlan
 
 _SPARE: Final = 4  # how many times more entities are tried than results are asked for
@@ -33,8 +34,17 @@ class Shortcut(Protocol):
         ...
 
 
-def shortcut(plan: ReadPlan, steps: tuple[Step, ...], mode: Mode) -> Shortcut | None:
-    """The shortcut that a plan allows, if any."""
+def shortcut(
+    plan: ReadPlan, steps: tuple[Step, ...], mode: Mode, matched: Callable[[str], Sequence[Step]]
+) -> Shortcut | None:
+    """The shortcut that a plan allows, if any.
+
+    Args:
+        plan: The plan.
+        steps: How it is run.
+        mode: What it needs to know about equal rows.
+        matched: Gives the steps that find which entities of a variable are in any match.
+    """
     if mode is not Mode.ROWS or plan.limit is None or len(steps) < 2:
         return None
     first = steps[0]
@@ -42,6 +52,8 @@ def shortcut(plan: ReadPlan, steps: tuple[Step, ...], mode: Mode) -> Shortcut | 
         return None
     if isinstance(plan.ranking, Nearest | Bm25) and ranked_var(plan.ranking) == first.var:
         return BestFirst(plan, plan.ranking, first, steps[1:])
+    if isinstance(plan.ranking, Rrf) and ranked_var(plan.ranking) == first.var:
+        return FusedFirst(plan, plan.ranking, first, steps[1:], tuple(matched(first.var)))
     if plan.ranking is None and not plan.order and plan.tie_break[:1] == (first.var,):
         return FirstIds(plan, first, steps[1:])
     return None
@@ -82,6 +94,49 @@ class BestFirst:
             return None
         frame = run_steps(self.rest, Frame(len(handles), {self.first.var: handles}), run)
         return frame if frame is not None and frame.rows >= last else None
+
+
+class FusedFirst:
+    """The pattern from the best entities of a fusion.
+
+    Their ranks depend on all entities that are in any match, so those are found first, without
+    the rest of their rows.
+    """
+
+    __slots__ = ("first", "label", "matched", "plan", "ranking", "rest")
+
+    def __init__(
+        self,
+        plan: ReadPlan,
+        ranking: Rrf,
+        first: Scan,
+        rest: tuple[Step, ...],
+        matched: tuple[Step, ...],
+    ) -> None:
+        """Rank what the steps `matched` find, then take the other steps from the best."""
+        self.plan = plan
+        self.ranking = ranking
+        self.first = first
+        self.rest = rest
+        self.matched = matched
+        self.label = f"best first: {'; '.join(step.label for step in (*matched, *rest))}"
+
+    def __call__(self, run: Run) -> Frame | None:
+        """The rows of the best entities, if they are enough."""
+        _, last = bounds(self.plan, run.context)
+        found = run_steps(self.matched, START, run) if last else None
+        if found is None or not last:
+            return None
+        candidates = ascending(found.vars[self.first.var])
+        if len(candidates) < last * _SPARE:
+            return None
+        best = best_of(self.ranking, candidates, last, run)
+        if len(best.handles) < last:
+            return None
+        order = np.argsort(best.handles)
+        handles = best.handles[order]
+        run.scores[self.ranking] = handles, best.numbers[order]
+        return run_steps(self.rest, Frame(len(handles), {self.first.var: handles}), run)
 
 
 class FirstIds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omnigraph.exec.read.ahead import shortcut
+from omnigraph.exec.read.ahead import Shortcut, shortcut
 from omnigraph.exec.read.build import Builder
 from omnigraph.exec.read.fold import Mode
 from omnigraph.exec.read.frame import START
@@ -48,15 +48,17 @@ class Program:
         "steps",
     )
 
-    def __init__(self, plan: ReadPlan, steps: tuple[Step, ...]) -> None:
-        """Run `steps`, then make the results of `plan`."""
+    def __init__(
+        self, plan: ReadPlan, steps: tuple[Step, ...], ahead: Shortcut | None = None
+    ) -> None:
+        """Run `steps`, or what `ahead` finds by a shortcut, then make the results of `plan`."""
         self.plan = plan
         self.steps = steps
         self.entities: Mapping[str, EntityRef] = {need.var: need.entity for need in plan.needs}
         self.results = Results(plan)
         self.bounded = bounded(plan)
         self.searches = _searches(plan)
-        self.shortcut = shortcut(plan, steps, _mode(plan))
+        self.shortcut = ahead
         # Every entity is reached from a few that are named.
         self.selective = not self.searches and _finds(plan.pipeline, steps)
 
@@ -118,9 +120,14 @@ def prepare(plan: ReadPlan, catalog: Catalog) -> Program:
     """Decide how a plan is run; the catalog is the one that it was compiled with."""
     nullable = frozenset(need.var for need in plan.needs if need.nullable)
     builder = Builder(catalog, nullable)
-    live = _read_at_the_end(plan)
-    steps = builder.steps(plan.pipeline, frozenset(), live, _mode(plan), ends=_sees_rows(plan))
-    return Program(plan, tuple(steps))
+    live, mode = _read_at_the_end(plan), _mode(plan)
+    nothing: frozenset[str] = frozenset()
+    steps = tuple(builder.steps(plan.pipeline, nothing, live, mode, ends=_sees_rows(plan)))
+
+    def matched(var: str) -> list[Step]:
+        return builder.steps(plan.pipeline, nothing, frozenset({var}), Mode.SET)
+
+    return Program(plan, steps, shortcut(plan, steps, mode, matched))
 
 
 def _mode(plan: ReadPlan) -> Mode:

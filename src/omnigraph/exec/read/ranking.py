@@ -56,6 +56,10 @@ class Rankings:
         var = ranked_var(ranking)
         run = self.run
         handles = self.frame.vars[var]
+        known_before = run.scores.get(ranking)
+        if known_before is not None:
+            ranked, numbers = known_before
+            return numbers[np.searchsorted(ranked, handles)], np.ones(len(handles), np.bool_)
         there = handles >= 0
         distinct, places = np.unique(handles[there], return_inverse=True)
         found = run.searching().values(ranking, run.entities[var], run.world, distinct, run.context)
@@ -73,7 +77,7 @@ def best_rows(frame: Frame, ranking: Ranking, most: int, run: Run) -> tuple[Fram
     """
     var = ranked_var(ranking)
     handles = frame.vars[var]
-    if frame.rows < _WORTH or most < 1 or most * 4 > frame.rows:
+    if frame.rows < _WORTH or most < 1 or most * 4 > frame.rows or ranking in run.scores:
         return frame, Rankings(frame, run)
     candidates = ascending(handles)
     if candidates[0] < 0:

@@ -73,7 +73,7 @@ class Search(Protocol):
 class Run:
     """One execution: the world, what the caller gave, and what was computed on the way."""
 
-    __slots__ = ("context", "entities", "limits", "memo", "search", "world")
+    __slots__ = ("context", "entities", "limits", "memo", "scores", "search", "world")
 
     def __init__(
         self,
@@ -91,6 +91,8 @@ class Run:
         self.search = search
         self.limits = limits
         self.memo: dict[object, Mask] = {}
+        # Values of rankings that depend on more than the rows that are left, by handle.
+        self.scores: dict[Ranking, tuple[Handles, Scores]] = {}
 
     def columns(self, frame: Frame) -> Callable[[str, str], pa.Array]:
         """The columns of a frame, as the evaluation of predicates asks for them."""

@@ -195,6 +195,19 @@ def test_the_best_are_followed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     check(made, {"n": 1000})
 
 
+def test_a_fusion_ranks_all_matches_and_follows_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_SPARE", 1)
+    ranking = 'rrf(nearest($d.embedding, [1.0, 0.5, 0.25]), bm25($d.body, "graph data run"))'
+    body = (
+        "match { $d: Doc $a wrote $d $a.name != $no } return { $d.slug, $a.name,"
+        f" {ranking} as score }} order {{ {ranking} }} limit $n"
+    )
+    made = program(body, "$n: I64, $no: String")
+    assert isinstance(made.shortcut, ahead.FusedFirst)
+    for count in (1, 2, 4, 1000):
+        check(made, {"n": count, "no": "Ada"})
+
+
 def test_a_cross_join_is_bounded() -> None:
     made = program("match { $a: Person $b: Person $c: Person } return { $a.name }")
     with pytest.raises(LimitExceeded) as caught:
