@@ -12,11 +12,12 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
+from omnigraph.graph.access import Access
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.languages import Language
 from omnigraph.graph.parts import Parts
-from omnigraph.graph.snapshot import Access, Snapshot
+from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import IndexResult, MutationResult, commit_of
 from omnigraph.lang.query.params import bind
 from omnigraph.types import MAIN, Actor, BranchName, CommitId

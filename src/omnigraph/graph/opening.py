@@ -16,6 +16,7 @@ from omnigraph.exec.embed.source import Embeddings
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
+from omnigraph.graph.access import Rent
 from omnigraph.graph.environment import cache_folder
 from omnigraph.graph.environment import storage_options as from_variables
 from omnigraph.graph.facade import Graph
@@ -106,6 +107,7 @@ def _graph(
         search=Search(embeddings),
         mutator=Mutator(engine, embeddings),
         limits=Limits(frame_rows_max=bounds.frame_rows_max),
+        rent=Rent(),
     )
     return Graph(parts, actor=actor)
 

@@ -9,6 +9,7 @@ from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
+from omnigraph.graph.access import Rent
 from omnigraph.runtime.clock import Clock
 
 
@@ -22,3 +23,4 @@ class Parts:
     search: Search
     mutator: Mutator
     limits: Limits
+    rent: Rent

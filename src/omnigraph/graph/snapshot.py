@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
 
 from omnigraph.core.snapshot import Snapshot as Pinned
 from omnigraph.errors import Code, InvalidInput
@@ -14,6 +12,7 @@ from omnigraph.exec.direct.world import DirectWorld, wanted_columns
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.world import World
+from omnigraph.graph.access import Access
 from omnigraph.graph.languages import Language, Reading
 from omnigraph.graph.parts import Parts
 from omnigraph.lang.ir.explain import explain
@@ -22,16 +21,6 @@ from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
-# Types of so many rows are loaded sooner than an index finds a few of them.
-_ROWS_LOADED_AT_ONCE: Final = 20_000
-
-
-class Access(StrEnum):
-    """How a query reaches the data; the answer never depends on it."""
-
-    AUTO = "auto"
-    DENSE = "dense"  # whole columns and adjacency in memory
-    DIRECT = "direct"  # the store's indexes, for the few entities that are touched
 
 
 class Snapshot:
@@ -146,10 +135,15 @@ class Snapshot:
     ) -> Rows:
         if profile is not None:
             profile.path = Access.DIRECT.value
+        parts = self._parts
+        begin = parts.clock.ticks_ns()
         wanted = wanted_columns(reading.plan)
-        world = DirectWorld(self._parts.engine, self._pinned, self._language.catalog, wanted)
-        # Everything is read now: later it could turn out to be too wide, and nobody would catch it.
-        return self._on(world, reading, params, now_ms, profile).settled()
+        world = DirectWorld(parts.engine, self._pinned, self._language.catalog, wanted)
+        try:
+            # All of it is read now: later it could turn out too wide, and nobody would catch it.
+            return self._on(world, reading, params, now_ms, profile).settled()
+        finally:
+            parts.rent.pay(reading.plan.reads, parts.clock.ticks_ns() - begin)
 
     def _on(
         self,
@@ -166,12 +160,12 @@ class Snapshot:
         if access == Access.AUTO:
             if not reading.program.selective or reading in self._warm:
                 return False
-            loaded = self._parts.worlds.loaded(
-                self._pinned, self._language.catalog, reading.plan.reads, _ROWS_LOADED_AT_ONCE
-            )
-            if loaded:
-                self._warm.add(reading)
-            return not loaded
+            world = self._parts.worlds.world(self._pinned, self._language.catalog)
+            reads = reading.plan.reads
+            if self._parts.rent.is_worth_it(reads, world.rows_to_read(reads)):
+                return True
+            self._warm.add(reading)
+            return False
         if access not in (Access.DENSE, Access.DIRECT):
             known = ", ".join(item.value for item in Access)
             message = f"there is no access {access!r}; known: {known}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -22,7 +22,6 @@ from omnigraph.exec.dense.extent import Extent
 from omnigraph.exec.dense.topology import Topology
 from omnigraph.exec.dense.world import DenseWorld
 from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
-from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import Pin, Table
 
@@ -89,15 +88,6 @@ class Worlds:
             for item in catalog.edges
         }
         return DenseWorld(snapshot, nodes, edges, topologies)
-
-    def loaded(
-        self, snapshot: Snapshot, catalog: Catalog, entities: Iterable[EntityRef], rows_max: int
-    ) -> bool:
-        """Whether a query on these types can start without reading more than `rows_max` rows.
-
-        Columns do not count, nor what is on disk or follows from an older version in memory.
-        """
-        return self.world(snapshot, catalog).rows_to_read(entities) <= rows_max
 
     def flush(self) -> None:
         """Wait until everything that is to be saved is on disk."""
