@@ -104,7 +104,8 @@ def prepare(
     engine: Engine, deltas: Mapping[str, Delta], *, base: Snapshot, **options: Any
 ) -> Prepared:
     """Stage changes of several tables for one commit."""
-    staged = [(key, stage(engine, base, key, delta)) for key, delta in deltas.items()]
+    with engine.preparing(base):
+        staged = [(key, stage(engine, base, key, delta)) for key, delta in deltas.items()]
     writes = tuple(
         TableWrite(table_key=key, staged=(change,)) for key, change in staged if change is not None
     )

@@ -7,6 +7,7 @@ such a test fails, the work-around may go.
 
 import copy
 import dataclasses
+import json
 import os
 import pickle
 import re
@@ -444,6 +445,15 @@ def test_a_manifest_that_was_never_placed_does_no_harm(uri: Path) -> None:
     assert dataset.version == 1
     assert append(dataset, "b").version == 2
     assert [info["version"] for info in lance.dataset(str(uri)).versions()] == [1, 2]
+
+
+def test_a_commit_notes_its_version(uri: Path) -> None:
+    """Without the note every look for a head would list the versions."""
+    note = uri / "_versions" / "latest_version_hint.json"
+    dataset = create(uri, "a")
+    assert json.loads(note.read_bytes()) == {"version": 1}
+    append(dataset, "b")
+    assert json.loads(note.read_bytes()) == {"version": 2}
 
 
 def test_the_version_hint_is_only_a_hint(uri: Path) -> None:

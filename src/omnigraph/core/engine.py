@@ -19,7 +19,7 @@ from omnigraph.core.init import create_graph
 from omnigraph.core.lineage import first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
 from omnigraph.core.parts import Parts
-from omnigraph.core.publish import Published, Publisher
+from omnigraph.core.publish import Published, Publisher, branch_replaced
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import IntentLog
 from omnigraph.core.recovery.live import PROCESS
@@ -188,6 +188,19 @@ class Engine:
         self.require_writable()
         with storage_errors():
             return self.branches.writable(snapshot, table_key)
+
+    @contextmanager
+    def preparing(self, base: Snapshot) -> Iterator[None]:
+        """Translate what storage says while a write is prepared: its branch may go meanwhile."""
+        try:
+            yield
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                with storage_errors():
+                    branch = self.manifest.branch(base.branch)
+                if branch.incarnation != base.incarnation:
+                    raise branch_replaced(base.branch) from failure
+            raise public(failure) from failure
 
     def create_branch(
         self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None

@@ -40,6 +40,8 @@ ARROW_SCHEMA = pa.schema(
 # What decoding looks at; `base_objects` is for people who look at the table.
 READ_COLUMNS = tuple(name for name in ARROW_SCHEMA.names if name != "base_objects")
 COMMIT_COLUMNS = ("object_id", "object_type", "metadata")
+# Narrow, and enough to tell which rows make up the present.
+OUTLINE_COLUMNS = ("object_type", "location", "table_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.commit_log import CommitLog
@@ -29,6 +31,11 @@ from omnigraph.core.records import (
 from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.store.table import CREATED_AT, UPDATED_AT
 from omnigraph.types import BranchName, CommitId
+
+Places: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.signedinteger]]"
+
+_FIRST = -1  # older than every version of the manifest
+_DAMAGED = -1  # a version that is missing; decoding says so, unless there is a later one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +88,26 @@ class ManifestIndex:
         self._written: dict[str, int] = {}  # when the row of a table or head was last written
         self._pins: Mapping[str, TablePin] | None = None
 
+    def start(self, rows: pa.Table) -> None:
+        """Take in the present as it was read first. Whatever is folded later is not older."""
+        self._fold_present(rows, [_FIRST] * rows.num_rows)
+
     def fold(self, rows: pa.Table) -> None:
         """Take in rows as they are read, with the versions that created and last wrote them."""
         if not rows.num_rows:
             return
         # One piece: picking rows out of many is slow.
         rows = rows.combine_chunks()
-        places: dict[str, list[int]] = {}
-        for row, kind in enumerate(rows.column("object_type").to_pylist()):
-            places.setdefault(kind, []).append(row)
-        commits = places.pop(COMMIT_KIND, [])
-        if commits:
+        commits, present = sort_out(rows)
+        if len(commits):
             picked = rows.select([*COMMIT_COLUMNS, CREATED_AT]).take(commits)
             self.commits.add(picked.select(COMMIT_COLUMNS), picked.column(CREATED_AT).to_pylist())
+        picked = rows.take(present)
+        self._fold_present(picked, picked.column(UPDATED_AT).to_pylist())
+
+    def _fold_present(self, rows: pa.Table, written: Iterable[int]) -> None:
         self._pins = None
-        latest = _latest_versions(rows, places.pop(VERSION_KIND, []))
-        # History is long and the rest is short: of the versions only the latest are decoded.
-        short = [*latest, *(row for group in places.values() for row in group)]
-        picked = rows.take(pa.array(short, pa.int64()))
-        written = picked.column(UPDATED_AT).to_pylist()
-        for record, at in zip(decode(picked.select(READ_COLUMNS)), written, strict=True):
+        for record, at in zip(decode(rows.select(READ_COLUMNS)), written, strict=True):
             self._fold_one(record, at)
 
     def _fold_one(self, record: Record, written: int) -> None:
@@ -175,16 +182,33 @@ class ManifestIndex:
         )
 
 
-def _latest_versions(rows: pa.Table, places: list[int]) -> list[int]:
-    """Of rows of published versions, those with the greatest version of each table."""
-    if not places:
-        return []
-    picked = rows.select(["location", "table_version"]).take(places)
-    best: dict[str, tuple[int, int]] = {}
-    columns = (picked.column(0).to_pylist(), picked.column(1).to_pylist())
-    for place, location, version in zip(places, *columns, strict=True):
-        # A damaged row is kept, so that decoding it says what is wrong.
-        number = -1 if version is None else version
-        if location not in best or number > best[location][0]:
-            best[location] = (number, place)
-    return [place for _, place in best.values()]
+def sort_out(rows: pa.Table) -> tuple[Places, Places]:
+    """Of rows of a manifest, the places of the commits, and of what makes up the present.
+
+    The present is everything else, without the published versions that a later one of the same
+    table has superseded. History is long, so there is no loop over the rows.
+    """
+    kinds, names = _coded(rows.column("object_type"))
+    is_commit, is_version = (kinds == _code(names, kind) for kind in (COMMIT_KIND, VERSION_KIND))
+    # Rows of an unknown kind are among them, so that decoding refuses them.
+    others = np.flatnonzero(~(is_commit | is_version))
+    versions = np.flatnonzero(is_version)
+    if len(versions):
+        locations = _coded(rows.column("location"))[0][versions]
+        numbers = np.asarray(rows.column("table_version").fill_null(_DAMAGED))[versions]
+        # By table, then by version; of equal ones the first comes last.
+        order = np.lexsort((-versions, numbers, locations))
+        ordered = locations[order]
+        is_last = np.append(ordered[1:] != ordered[:-1], True)
+        others = np.concatenate([versions[order[is_last]], others])
+    return np.flatnonzero(is_commit), others
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[Places, list[str | None]]:
+    """A column of texts as small numbers, and the text that each number stands for."""
+    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return np.asarray(coded.indices), coded.dictionary.to_pylist()
+
+
+def _code(names: list[str | None], text: str) -> int:
+    return names.index(text) if text in names else -1

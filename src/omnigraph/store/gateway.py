@@ -17,6 +17,7 @@ from lance.lance import _Session
 
 from omnigraph.store.blobs import marked, stored
 from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.newest import noted_head
 from omnigraph.store.root import Root
 from omnigraph.store.strict import ExactVersion
 
@@ -60,6 +61,8 @@ class Gateway:
     def open(self, path: str, version: int | None, branch: str | None = None) -> Dataset:
         """Open a version, or the newest one. A fork is opened as the table in its own folder."""
         place = tree_path(path, branch)
+        if version is None and self._root.is_local:
+            version = noted_head(self._root.local_path / place / "_versions")
         dataset = lance.dataset(
             self._root.join(place),
             version=version,

@@ -18,7 +18,7 @@ from omnigraph.store.blobs import blob_field
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.compact import compact
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
-from omnigraph.store.files import Files, manifest_name
+from omnigraph.store.files import Files
 from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
@@ -38,6 +38,7 @@ from omnigraph.store.model import (
     Vector,
     VersionInfo,
 )
+from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
 from omnigraph.store.refs import References, fork_info
 from omnigraph.store.rewrite import stage_compaction
@@ -69,8 +70,6 @@ __all__ = [
 
 _PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
 _HANDLES_MAX: Final = 512
-# How far from a known version the newest is looked for before all of them are listed.
-_NEAR: Final = 6
 _NS_PER_US: Final = 1_000
 
 
@@ -180,8 +179,8 @@ class Tables:
     def head(self, path: str, branch: str | None = None, *, known: int | None = None) -> int:
         """Return the newest committed version; NOT_FOUND. Opening that version is free then.
 
-        Lance finds it by listing all versions. Whoever knows one that is or was the newest says
-        so, and then only the few that follow are looked for.
+        Finding it may take a listing of all versions. Whoever knows one that is or was the newest
+        says so, and then only the few that follow are looked for.
         """
         if known is not None:
             near = self._near_head(path, branch, known)
@@ -445,18 +444,14 @@ class Tables:
         return Table(pin, dataset)
 
     def _near_head(self, path: str, branch: str | None, known: int) -> int | None:
-        """The newest version if it is `known` or one of the next few. Versions have no gaps."""
         folder = f"{tree_path(path, branch)}/_versions"
 
         def look() -> int | None:
             try:
-                for version in range(known, known + _NEAR):
-                    if not self._backend.exists(f"{folder}/{manifest_name(version + 1)}"):
-                        return version
+                return near_head(known, lambda name: self._backend.exists(f"{folder}/{name}"))
             except Exception:
                 with object_errors(StorageCall.TABLE_HEAD.value, path):
                     raise
-            return None
 
         return storage_call(StorageCall.TABLE_HEAD, path, look)
 

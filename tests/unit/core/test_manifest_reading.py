@@ -7,22 +7,53 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 
-from omnigraph.core import publish
+from omnigraph.core import manifest, publish
 from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.records import FORMAT_VERSION, STAMP
+from omnigraph.core.records import (
+    ARROW_SCHEMA,
+    FORMAT_VERSION,
+    KEY,
+    STAMP,
+    Record,
+    TableRecord,
+    TombstoneRecord,
+    VersionRecord,
+    encode,
+)
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin
 from omnigraph.types import MAIN, BranchName, CommitId
-from tests.graphs import COMPANY, PERSON, audit, chain, companies, ids, make, people, reopen, write
+from tests.graphs import (
+    COMPANY,
+    KNOWS,
+    PERSON,
+    audit,
+    chain,
+    companies,
+    ids,
+    make,
+    people,
+    reopen,
+    write,
+)
 
 DEV, CHILD = BranchName("dev"), BranchName("child")
 THREADS = 8
+
+
+@pytest.fixture(autouse=True, params=[0, manifest.FEW_ROWS], ids=["outlined", "whole"])
+def few_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A manifest is read in one of two ways when it is opened; everything holds for both."""
+    rows: int = request.param
+    monkeypatch.setattr(manifest, "FEW_ROWS", rows)
+    return rows
 
 
 @pytest.fixture
@@ -33,6 +64,12 @@ def root(tmp_path: Path) -> Root:
 @pytest.fixture
 def graph(root: Root) -> Engine:
     return make(root)
+
+
+def version_of(location: str, number: int) -> VersionRecord:
+    return VersionRecord(
+        table_key="node:Firm", location=location, version=number, table_branch=None, row_count=0
+    )
 
 
 def counted(engine: Engine, branch: BranchName = MAIN) -> dict[str, int]:
@@ -60,6 +97,82 @@ def test_looking_reads_only_what_is_new(graph: Engine, root: Root) -> None:
         assert read["manifest.rows_read"] == 2 * size + 1
         assert read["table.scan"] == 1
     assert counted(graph) == {"table.head": 1}
+
+
+def test_opening_a_long_history_reads_the_present_alone(graph: Engine, few_rows: int) -> None:
+    seen = []
+    for number in range(1, 33):
+        write(graph, {PERSON: people(f"p{number}")}, idempotency_key=f"k{number}")
+        if number in (16, 32):  # the same distance from the last compaction
+            with telemetry.counting() as counts:
+                opened = reopen(graph.root, OpenMode.READ_ONLY)
+            seen.append(counts.snapshot())
+            assert opened.snapshot() == graph.snapshot()
+    short, long = seen
+    if few_rows:
+        assert "table.take" not in long
+        assert long["manifest.rows_read"] > short["manifest.rows_read"]
+    else:
+        # The tables and the latest version of each, and the head.
+        assert long["manifest.rows_read"] == short["manifest.rows_read"] == 2 * 3 + 1
+        assert long["table.scan"] == long["table.take"] == long["table.head"] == 1
+        assert "manifest.history_read" not in long
+
+
+def test_history_is_there_when_it_is_asked_for(graph: Engine, root: Root) -> None:
+    done = [write(graph, {PERSON: people(f"p{n}")}, idempotency_key=f"k{n}") for n in range(20)]
+    for number in (0, 7, 19):
+        published = done[number]
+        fresh = reopen(root, OpenMode.READ_ONLY)
+        assert fresh.manifest.find_key(MAIN, f"k{number}") == published.commit
+        assert fresh.manifest.find_key(MAIN, "k") is None
+        fresh = reopen(root, OpenMode.READ_ONLY)
+        assert fresh.commit_info(published.commit.id) == published.commit
+        log = reopen(root, OpenMode.READ_ONLY).manifest.commits(MAIN)
+        assert log.manifest_version(published.commit.id) == published.manifest_version
+    assert chain(reopen(root)) == chain(graph)
+    again = write(reopen(root), {PERSON: people("again")}, idempotency_key="k7")
+    assert (again.replayed, again.commit) == (True, done[7].commit)
+
+
+def test_what_follows_the_opening_is_seen(graph: Engine, root: Root) -> None:
+    """Heads, tables that were dropped and renamed: news after the first look as before it."""
+    write(graph, {PERSON: people("a"), COMPANY: companies("x")})
+    reader = reopen(root, OpenMode.READ_ONLY)
+    pin = graph.snapshot().pin(COMPANY)
+    records: list[tuple[Record, ...]] = [
+        (TableRecord(table_key="node:Firm", location=pin.path),),
+        (TombstoneRecord(table_key="node:Firm", location=pin.path, version=pin.version),),
+        (TableRecord(table_key="node:Firm", location="nodes/new"), version_of("nodes/new", 1)),
+    ]
+    expected = [{PERSON, KNOWS, "node:Firm"}, {PERSON, KNOWS}, {PERSON, KNOWS, "node:Firm"}]
+    for step, tables in zip(records, expected, strict=True):
+        write(graph, {}, records=step)
+        assert set(reader.snapshot().tables) == tables
+        assert reader.snapshot() == graph.snapshot() == reopen(root).snapshot()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"object_type": "graph_tag"},
+        {"location": None},
+        {"table_version": None},
+        {"row_count": None},
+    ],
+    ids=str,
+)
+def test_a_row_that_cannot_be_read_is_reported_when_the_graph_is_opened(
+    graph: Engine, root: Root, damage: dict[str, object]
+) -> None:
+    write(graph, {PERSON: people("a")})
+    base = Pin(MANIFEST, graph.snapshot().manifest_version)
+    good = encode([version_of("nodes/odd", 1)]).to_pylist()[0]
+    bad = pa.Table.from_pylist([{**good, **damage}], schema=ARROW_SCHEMA)
+    graph.tables.merge_rows(MANIFEST, None, base, KEY, bad)
+    with pytest.raises(Corrupt) as caught:
+        reopen(root, OpenMode.READ_ONLY)
+    assert caught.value.details["object_id"] == good["object_id"]
 
 
 def test_the_manifest_stays_in_few_fragments(

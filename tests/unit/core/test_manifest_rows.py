@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 
 from omnigraph.core.records import (
     ARROW_SCHEMA,
+    COMMIT_COLUMNS,
+    COMMIT_KIND,
+    OUTLINE_COLUMNS,
+    VERSION_KIND,
     Commit,
     HeadRecord,
     Record,
@@ -20,7 +24,7 @@ from omnigraph.core.records import (
     decode,
     encode,
 )
-from omnigraph.core.snapshot import ManifestIndex, TablePin
+from omnigraph.core.snapshot import ManifestIndex, TablePin, sort_out
 from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.runtime import ids as ulid
 from omnigraph.store.table import CREATED_AT, UPDATED_AT
@@ -174,6 +178,64 @@ def test_folding_does_not_depend_on_split_order_or_repetition(
     edges = [0, *cuts, len(shuffled)]
     chunks = [shuffled[a:b] for a, b in itertools.pairwise(edges) if a < b]
     assert plain(index_of(*(dated(*chunk) for chunk in chunks))) == expected
+
+
+def stored(
+    entries: Sequence[tuple[Record, int, int]], at: int
+) -> dict[str, tuple[Record, int, int]]:
+    """The rows that a manifest holds at a version, by key: of each the latest state."""
+    states = [entry for entry in entries if entry[2] <= at]
+    return dict(zip(dated(*states).column("object_id").to_pylist(), states, strict=True))
+
+
+@given(histories(), st.data())
+def test_a_start_and_what_follows_add_up_to_the_whole(
+    entries: list[tuple[Record, int, int]], data: st.DataObject
+) -> None:
+    """Rows that are read again, after a compaction, are as the later version has them."""
+    newest = max(written for _, _, written in entries)
+    first = stored(entries, data.draw(st.integers(1, newest)))
+    last = stored(entries, newest)
+    rows = dated(*data.draw(st.permutations(list(first.values()))))
+    commits, present = (rows.take(places) for places in sort_out(rows))
+    index = ManifestIndex()
+    index.start(present)
+    index.commits.add(commits.select(COMMIT_COLUMNS), commits.column(CREATED_AT).to_pylist())
+    again = data.draw(st.lists(st.sampled_from(list(last.values())), max_size=10, unique_by=id))
+    fresh = [entry for key, entry in last.items() if entry != first.get(key)]
+    for chunk in data.draw(st.permutations([fresh, again])):
+        if chunk:
+            index.fold(dated(*chunk))
+    assert plain(index) == plain(index_of(dated(*last.values())))
+
+
+KINDS = ("table", "table_version", "table_tombstone", "graph_commit", "graph_head", "odd", None)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(KINDS), st.sampled_from(["n/1", "n/2", None]), st.none() | numbers
+        )
+    )
+)
+def test_sorting_out_is_what_a_loop_would_do(
+    cells: list[tuple[str | None, str | None, int | None]],
+) -> None:
+    """Damaged rows, and such of an unknown kind, belong to the present: decoding reports them."""
+    latest: dict[str | None, tuple[int, int]] = {}
+    for place, (kind, location, number) in enumerate(cells):
+        if kind == VERSION_KIND:
+            known = latest.get(location)
+            if known is None or (number or -1) > known[0]:
+                latest[location] = (number or -1, place)
+    others = [place for place, row in enumerate(cells) if row[0] not in (COMMIT_KIND, VERSION_KIND)]
+    schema = pa.schema([pa.field(name, ARROW_SCHEMA.field(name).type) for name in OUTLINE_COLUMNS])
+    plain_rows = [dict(zip(OUTLINE_COLUMNS, row, strict=True)) for row in cells]
+    rows = pa.Table.from_pylist(plain_rows, schema=schema)
+    commits, present = sort_out(rows)
+    assert commits.tolist() == [at for at, row in enumerate(cells) if row[0] == COMMIT_KIND]
+    assert sorted(present.tolist()) == sorted([*others, *(place for _, place in latest.values())])
 
 
 def pin(**values: object) -> TablePin:

@@ -99,8 +99,8 @@ def test_the_counts_are_the_reviewed_ones(short: dict[str, dict[str, int]]) -> N
 
 def test_history_costs_nothing(tmp_path: Path, short: dict[str, dict[str, int]]) -> None:
     long = measure(Root.parse(str(tmp_path / "graph")), LONG)
-    # Opening reads all pins, and the first write of a handle reads the history: in as many calls,
-    # though not in as many rows.
+    # Opening reads the whole history as long as it is short: in as many calls, though not in as
+    # many rows.
     reading = {"manifest.rows_read", "manifest.fragments_read", "manifest.history_read"}
     for operation, calls in short.items():
         plain = {name: n for name, n in calls.items() if name not in reading}

@@ -168,7 +168,7 @@ class Mutator:
         if done is not None:
             return done
         self._check_base(request, base)
-        with telemetry.span("mutate", query=request.plan.name), storage_errors():
+        with telemetry.span("mutate", query=request.plan.name), self._engine.preparing(base):
             outcome = self._outcome(request, base, embeddings)
             counts = {_NODES: outcome.count("node"), _EDGES: outcome.count("edge")}
             writes = stage(self._engine, base, outcome.deltas)
