@@ -1,4 +1,4 @@
-"""A walk through the two languages, a graph and the store. Run it with `make demo`.
+"""A walk through a graph, the two languages and the store. Run it with `make demo`.
 
 Every output below comes from the library or from the `omnigraph` command, as it runs.
 """
@@ -20,32 +20,32 @@ console = Console(highlight=False)
 
 def main() -> None:
     """Show one thing after the other."""
-    title("1. A schema says what may exist")
+    title("1. A graph: change it, ask it, search it, branch it")
+    run_example("graph.py")
+
+    title("2. A schema says what may exist")
     compile_the_schema()
 
-    title("2. Queries are checked against it before any data is touched")
+    title("3. Queries are checked against it before any data is touched")
     say("These twelve fit:")
     run("lint", "--schema", "people.pg", "--query", "queries.gq")
     say("These do not. All mistakes are reported at once, with their places:")
     run("lint", "--schema", "people.pg", "--query", "mistakes.gq", expect=1)
 
-    title("3. There is one way to spell a query")
+    title("4. There is one way to spell a query")
     say("The formatter keeps comments and decides everything else:")
     run("fmt", "--lang", "gq", "-", stdin=UNTIDY)
 
-    title("4. A query becomes a plan")
+    title("5. A query becomes a plan")
     say("Who works with my friends, and is not a friend yet?")
     run("explain", "--schema", "people.pg", "--query", "queries.gq", "introductions")
     ask_the_library()
 
-    title("5. A schema can change")
+    title("6. A schema can change")
     say("Renames keep their data; every step says what it would do to stored rows:")
     run("schema", "plan", "--schema", "people_v2.pg", "--against", "people.pg")
     say("The way back would take a value from an enum, among other things, and is refused:")
     run("schema", "plan", "--schema", "people.pg", "--against", "people_v2.pg", expect=1)
-
-    title("6. A graph: change it, ask it, search it, branch it")
-    run_example("graph.py")
 
     title("7. Below the languages: a commit, a crash and a recovery")
     run_example("storage.py")

@@ -15,6 +15,7 @@ from omnigraph import errors
 __all__ = [
     "Branch",
     "Commit",
+    "Embedder",
     "Graph",
     "IndexResult",
     "MutationResult",
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Branch": "omnigraph.graph.values",
     "Commit": "omnigraph.graph.values",
+    "Embedder": "omnigraph.exec.embed.provider",
     "Graph": "omnigraph.graph.facade",
     "IndexResult": "omnigraph.graph.values",
     "MutationResult": "omnigraph.graph.values",

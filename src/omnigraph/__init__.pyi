@@ -1,6 +1,7 @@
 """The public surface, for type checkers; the module itself loads these names on first use."""
 
 from omnigraph import errors as errors
+from omnigraph.exec.embed.provider import Embedder as Embedder
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
 from omnigraph.graph.facade import Graph as Graph
@@ -16,6 +17,7 @@ from omnigraph.runtime.settings import Settings as Settings
 __all__ = [
     "Branch",
     "Commit",
+    "Embedder",
     "Graph",
     "IndexResult",
     "MutationResult",

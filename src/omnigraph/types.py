@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from omnigraph.errors import Code, InvalidInput
 
-__all__ = ["MAIN", "ULID", "Actor", "BranchName", "CommitId"]
+__all__ = ["MAIN", "ULID", "Actor", "BranchName", "CommitId", "IdempotencyKey"]
 
 # 48 bits of time and 80 of chance in Crockford's base 32, without I, L, O and U.
 ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -20,6 +20,14 @@ _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _BRANCH_CHARS_MAX: Final = 120
 _SLASHES_MAX: Final = 20
 _ACTOR_CHARS_MAX: Final = 256
+_KEY_CHARS_MAX: Final = 256
+
+
+def _text(value: object, what: str) -> str:
+    """The value, if it is a text; callers without a type checker hand over anything."""
+    if not isinstance(value, str):
+        raise InvalidInput(Code.NAME_INVALID, f"{what} is a text, not {type(value).__name__}")
+    return value
 
 
 class BranchName(str):
@@ -33,7 +41,7 @@ class BranchName(str):
 
     def __new__(cls, text: str) -> Self:
         """Trim and check the text."""
-        name = text.strip()
+        name = _text(text, "a branch name").strip()
         if fault := _branch_fault(name):
             raise InvalidInput(Code.NAME_INVALID, f"branch name {text!r} {fault}", name=text)
         return super().__new__(cls, name)
@@ -69,7 +77,7 @@ class CommitId(str):
 
     def __new__(cls, text: str) -> Self:
         """Check the text."""
-        if not ULID.fullmatch(text):
+        if not ULID.fullmatch(_text(text, "a commit id")):
             raise InvalidInput(Code.NAME_INVALID, f"{text!r} is not a commit id", name=text)
         return super().__new__(cls, text)
 
@@ -81,7 +89,7 @@ class Actor(str):
 
     def __new__(cls, text: str) -> Self:
         """Trim and check the text."""
-        name = text.strip()
+        name = _text(text, "an actor").strip()
         if not name or len(name) > _ACTOR_CHARS_MAX or not name.isprintable():
             raise InvalidInput(
                 Code.NAME_INVALID,
@@ -94,6 +102,20 @@ class Actor(str):
     def is_system(self) -> bool:
         """Whether the name belongs to the system itself, such as recovery."""
         return self.startswith("omnigraph:")
+
+
+class IdempotencyKey(str):
+    """A caller's name of one operation. Taken as it is: two keys are equal or they are not."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        """Check the text."""
+        key = _text(text, "an idempotency key")
+        if not key or len(key) > _KEY_CHARS_MAX or not key.isprintable():
+            message = f"an idempotency key is 1 to {_KEY_CHARS_MAX} printable characters"
+            raise InvalidInput(Code.NAME_INVALID, message)
+        return super().__new__(cls, key)
 
 
 MAIN: Final = BranchName("main")

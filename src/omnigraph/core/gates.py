@@ -71,3 +71,8 @@ def again(root: str, branch: str) -> Iterator[None]:
     """Hold the gate of those who start over on a branch. Stands before all others."""
     with _through(root, "again", branch):
         yield
+
+
+def is_started_over(root: str, branch: str) -> bool:
+    """Whether somebody starts over on a branch, or waits to."""
+    return (root, "again", branch) in _registry

@@ -47,9 +47,13 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
     fixed = ("id",) if entity.kind == "node" else ("id", "src", "dst")
     wishes = [_ordered(name) for name in fixed]
     single = {columns[0] for columns in entity.indexes if len(columns) == 1}
+    # Whoever writes a unique value looks for it; of several together one finds few enough.
+    unique = {columns[0] for columns in entity.uniques}
     for item in entity.properties:
         if item.name in single or item.name in entity.key:
             wishes += _wishes(item)
+        elif item.name in unique and item.type.is_scalar:
+            wishes.append(_ordered(item.name))
     return tuple(wishes)
 
 

@@ -29,6 +29,10 @@ def read_cell(
     length: int | None,
 ) -> BlobRange | None:
     """Bytes of one blob property of one entity; None when the property is null."""
+    if not all(isinstance(each, str) for each in (type_name, entity_id, property_name)):
+        raise InvalidInput(Code.INPUT_INVALID, "a type, an id and a property are texts")
+    if not all(isinstance(each, int) for each in (offset, length or 0)):
+        raise InvalidInput(Code.INPUT_INVALID, "a range is two whole numbers")
     if offset < 0 or (length is not None and length < 0):
         raise InvalidInput(Code.INPUT_INVALID, "a range begins and ends at or after 0")
     if length is not None and length > BLOB_BYTES_MAX:
@@ -41,7 +45,7 @@ def read_cell(
     entity = _entity(catalog, type_name, property_name)
     table = engine.table(snapshot.pin(table_key(entity.kind, entity.name)))
     with storage_errors():
-        found = table.locate([entity_id])
+        found = table.locate([entity_id] if _storable(entity_id) else [])
         if not found.num_rows:
             text = f"{type_name} {entity_id!r} does not exist"
             raise NotFound(Code.NOT_FOUND, text, type=type_name, id=entity_id)
@@ -56,6 +60,15 @@ def read_cell(
             limit=BLOB_BYTES_MAX,
         )
     return cell
+
+
+def _storable(text: str) -> bool:
+    """Whether an entity can have this id at all: half a character cannot be stored."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _entity(catalog: Catalog, type_name: str, property_name: str) -> EntityType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.core.engine import Engine
+from omnigraph.errors import Code, NotFound
 from omnigraph.graph.values import Branch
 from omnigraph.types import BranchName, CommitId
 
@@ -19,18 +20,35 @@ class Branches:
     def create(self, name: str, from_: str = "main", *, at: str | None = None) -> Branch:
         """Make a branch. It takes one small write, however large the graph is.
 
+        Example:
+            ```python
+            made = graph.branches.create("agent/42")
+            assert (made.parent, made.head) == ("main", graph.snapshot().commit)
+            ```
+
         Args:
             name: Letters, digits, `.`, `-`, `_`, and slashes between segments.
             from_: The branch to start from.
             at: A commit of that branch to start from, instead of its newest one.
         """
         commit = None if at is None else CommitId(at)
-        made = BranchName(name)
-        self._engine.create_branch(made, source=BranchName(from_), commit=commit)
+        made, source = BranchName(name), BranchName(from_)
+        if commit is not None:
+            self._engine.snapshot(source)
+            if commit not in self._engine.manifest.commits(source):
+                text = f"branch '{source}' has no commit {commit}"
+                raise NotFound(Code.NOT_FOUND, text, branch=source, commit=commit)
+        self._engine.create_branch(made, source=source, commit=commit)
         return self.show(made)
 
     def list(self) -> list[str]:
-        """The names of all branches, sorted."""
+        """The names of all branches, sorted.
+
+        Example:
+            ```python
+            assert graph.branches.list() == ["main"]
+            ```
+        """
         return [str(name) for name in self._engine.branches.list()]
 
     def show(self, name: str) -> Branch:
@@ -42,5 +60,12 @@ class Branches:
         return Branch(name=str(branch), parent=parent, head=str(snapshot.head))
 
     def delete(self, name: str) -> None:
-        """Delete a branch; its commits that no other branch shares go with it."""
+        """Delete a branch; its commits that no other branch shares go with it.
+
+        Example:
+            ```python
+            graph.branches.create("draft")
+            graph.branches.delete("draft")
+            ```
+        """
         self._engine.delete_branch(BranchName(name))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from omnigraph.core.engine import Engine
+from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.values import Commit, commit_of
 from omnigraph.types import BranchName, CommitId
 
@@ -24,17 +25,31 @@ class Commits:
     ) -> list[Commit]:
         """The commits of a branch, newest first.
 
+        Example:
+            ```python
+            newest = graph.commits.list(limit=1)[0]
+            assert newest.id == graph.snapshot().commit
+            ```
+
         Args:
             branch: Which branch.
             actor: Only what this actor did.
             limit: At most so many.
         """
-        return list(islice(self.walk(branch, actor=actor), limit))
+        most = None if limit is None else whole_number(limit, "a limit", 0)
+        return list(islice(self.walk(branch, actor=actor), most))
 
     def walk(self, branch: str = "main", *, actor: str | None = None) -> Iterator[Commit]:
         """The commits of a branch, newest first, one at a time."""
         return map(commit_of, self._engine.commits(BranchName(branch), actor=actor))
 
     def show(self, commit: str) -> Commit:
-        """One commit by its id, whatever branch it was made on."""
+        """One commit by its id, whatever branch it was made on.
+
+        Example:
+            ```python
+            commit = graph.commits.show(graph.snapshot().commit)
+            assert commit.branch == "main"
+            ```
+        """
         return commit_of(self._engine.commit_info(CommitId(commit)))

@@ -13,6 +13,7 @@ from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.access import Access
+from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.languages import Language
@@ -20,7 +21,7 @@ from omnigraph.graph.parts import Parts
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import IndexResult, MutationResult, commit_of
 from omnigraph.lang.query.params import bind
-from omnigraph.types import MAIN, Actor, BranchName, CommitId
+from omnigraph.types import MAIN, Actor, BranchName, CommitId, IdempotencyKey
 
 
 class Graph:
@@ -31,7 +32,7 @@ class Graph:
     Example:
         ```python
         with og.open("people.omni") as graph:
-            graph.mutate('query add() { insert Person { name: "Ada" } }')
+            graph.mutate('query add() { insert Person { name: "Di" } }')
             for row in graph.query("query all() { match { $p: Person } return { $p.name } }"):
                 print(row["p.name"])
         ```
@@ -90,6 +91,15 @@ class Graph:
     ) -> Rows:
         """Run a reading query against the newest state of a branch, or an older one.
 
+        Example:
+            ```python
+            rows = graph.query(
+                "query q($a: I32) { match { $p: Person  $p.age > $a } return { $p.name as name } }",
+                {"a": 35},
+            )
+            assert rows.to_pylist() == [{"name": "Ada"}]
+            ```
+
         Args:
             text: One or several queries.
             params: The values of the declared parameters.
@@ -108,7 +118,13 @@ class Graph:
     def explain(
         self, text: str, *, name: str | None = None, branch: str = MAIN, at: str | None = None
     ) -> str:
-        """The plan of a query and how it would reach the data, as text."""
+        """The plan of a query and how it would reach the data, as text.
+
+        Example:
+            ```python
+            print(graph.explain("query all() { match { $p: Person } return { $p.name } }"))
+            ```
+        """
         return self.snapshot(branch, at=at).explain(text, name=name)
 
     def profile(
@@ -121,13 +137,29 @@ class Graph:
         at: str | None = None,
         access: str = Access.AUTO,
     ) -> Profile:
-        """Run a query and tell what each operator did: rows, time, and the path taken."""
+        """Run a query and tell what each operator did: rows, time, and the path taken.
+
+        Example:
+            ```python
+            profile = graph.profile("query q() { match { $p: Person } return { count($p) as n } }")
+            assert profile.rows[0]["n"] == 2
+            print(profile)
+            ```
+        """
         return self.snapshot(branch, at=at).profile(text, params, name=name, access=access)
 
     def snapshot(
         self, branch: str = MAIN, *, at: str | None = None, version: int | None = None
     ) -> Snapshot:
         """Pin one moment, to read several things of the same state.
+
+        Example:
+            ```python
+            before = graph.snapshot()
+            graph.mutate('query more() { insert Person { name: "Cy" } }')
+            assert before.counts["node:Person"] == 2
+            assert graph.snapshot().counts["node:Person"] == 3
+            ```
 
         Args:
             branch: The newest state of this branch.
@@ -154,6 +186,12 @@ class Graph:
         at: str | None = None,
     ) -> bytes | None:
         """Bytes of one blob; None when it is null. Reads no more than is asked for.
+
+        Example:
+            ```python
+            graph.mutate('query q() { insert File { path: "a", content: "base64:aGVsbG8=" } }')
+            assert graph.read_blob("File", "a", "content", offset=1, length=3) == b"ell"
+            ```
 
         Args:
             type_name: The type of the node or edge.
@@ -197,6 +235,15 @@ class Graph:
     ) -> MutationResult:
         """Run a changing query: all of it is one commit, or nothing happens.
 
+        Example:
+            ```python
+            result = graph.mutate(
+                "query age($n: String, $a: I32) { update Person set { age: $a } where name = $n }",
+                {"n": "Bo", "a": 30},
+            )
+            assert result.affected_nodes == 1 and result.commit is not None
+            ```
+
         Args:
             text: One or several queries.
             params: The values of the declared parameters.
@@ -228,7 +275,7 @@ class Graph:
             branch=known,
             actor=who,
             if_commit=None if if_commit is None else CommitId(if_commit),
-            idempotency_key=idempotency_key,
+            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
         )
         return MutationResult(
             affected_nodes=done.affected_nodes,
@@ -238,7 +285,14 @@ class Graph:
         )
 
     def ensure_indices(self, *, branch: str = MAIN, actor: str | None = None) -> IndexResult:
-        """Build every index that the schema asks for and that is missing; one commit, or none."""
+        """Build every index that the schema asks for and that is missing; one commit, or none.
+
+        Example:
+            ```python
+            assert graph.ensure_indices().commit is not None
+            assert graph.ensure_indices().commit is None
+            ```
+        """
         who = self._actor if actor is None else Actor(actor)
         report = ensure_indices(self._engine, BranchName(branch), actor=who)
         commit = None if report.published is None else commit_of(report.published.commit)
@@ -257,17 +311,21 @@ class Graph:
     # -- inside ------------------------------------------------------------------------------------
 
     def _pinned(self, branch: str, at: str | None, version: int | None = None) -> Pinned:
-        known = self._names.get(branch)
-        if known is None:
-            known = self._names[branch] = BranchName(branch)
+        try:
+            known = self._names[branch]
+        except (KeyError, TypeError):
+            known = BranchName(branch)
         if at is not None:
             if version is not None:
                 message = "give either a commit or a version, not both"
                 raise InvalidInput(Code.INPUT_INVALID, message)
             return self._engine.snapshot_at(CommitId(at), known)
         if version is not None:
-            return self._engine.snapshot_at_version(known, version)
-        return self._engine.snapshot(known)
+            number = whole_number(version, "a version", 1)
+            return self._engine.snapshot_at_version(known, number)
+        pinned = self._engine.snapshot(known)
+        self._names[branch] = known
+        return pinned
 
     def _language(self, pinned: Pinned) -> Language:
         known = self._languages.get(pinned.schema_digest)

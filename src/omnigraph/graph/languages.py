@@ -22,6 +22,7 @@ class Reading:
 
     plan: ReadPlan
     program: Program
+    types: tuple[str, ...]  # the keys of the tables that it reads
 
 
 class Language:
@@ -39,14 +40,18 @@ class Language:
 
     def reading(self, text: str, name: str | None) -> Reading:
         """The reading query `name` of a text, or its only one."""
-        known = self._readings.get((text, name))
+        try:
+            known = self._readings.get((text, name))
+        except TypeError:  # not even a key; `plan` says what is wrong
+            known = None
         if known is not None:
             return known
         plan = self.plan(text, name)
         if not isinstance(plan, ReadPlan):
             message = f"query `{plan.name}` changes the graph; run it with `mutate`"
             raise InvalidInput(Code.QUERY_INVALID, message, query=plan.name)
-        reading = Reading(plan, prepare(plan, self.catalog))
+        types = tuple(entity.table_key for entity in plan.reads)
+        reading = Reading(plan, prepare(plan, self.catalog), types)
         with self._lock:
             self._readings[text, name] = reading
             while len(self._readings) > PROGRAMS_MAX:
@@ -65,4 +70,6 @@ class Language:
         """The plan of any query."""
         if not isinstance(text, str):
             raise InvalidInput(Code.INPUT_INVALID, "a query is a text")
+        if name is not None and not isinstance(name, str):
+            raise InvalidInput(Code.INPUT_INVALID, "the name of a query is a text")
         return self._compiler.compile(text, name)

@@ -17,6 +17,7 @@ from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
 from omnigraph.graph.access import Rent
+from omnigraph.graph.arguments import instance
 from omnigraph.graph.environment import cache_folder
 from omnigraph.graph.environment import storage_options as from_variables
 from omnigraph.graph.facade import Graph
@@ -38,6 +39,11 @@ def init(
     settings: Settings | None = None,
 ) -> Graph:
     """Make a new graph and open it.
+
+    Example:
+        ```python
+        graph = og.init("friends.omni", schema="node Person { name: String @key }")
+        ```
 
     Args:
         uri: A directory that is not a graph yet, or `s3://bucket/prefix`.
@@ -69,6 +75,13 @@ def open(
 ) -> Graph:
     """Open a graph.
 
+    Example:
+        ```python
+        og.init("friends.omni", schema="node Person { name: String @key }").close()
+        with og.open("friends.omni", "r") as graph:
+            assert graph.snapshot().counts == {"node:Person": 0}
+        ```
+
     Args:
         uri: Where it lives: a directory or `s3://bucket/prefix`.
         mode: `rw`, or `r` for reading only: such a handle never writes, not even to recover.
@@ -91,13 +104,23 @@ def open(
 
 
 def _root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
-    place = os.fspath(uri)
+    try:
+        place = os.fspath(uri)
+    except TypeError:
+        message = f"a graph is opened by its path or URI, not by {type(uri).__name__}"
+        raise InvalidInput(Code.INPUT_INVALID, message) from None
+    if options is not None:
+        instance(options, Mapping, "storage options are a dictionary")
     return Root.parse(place, from_variables(place, os.environ) if options is None else options)
 
 
 def _graph(
     engine: Engine, actor: str | None, embedder: Embedder | None, settings: Settings | None
 ) -> Graph:
+    if settings is not None:
+        instance(settings, Settings, "settings are an `omnigraph.Settings`")
+    if embedder is not None and not callable(getattr(embedder, "embed", None)):
+        raise InvalidInput(Code.SETTINGS_INVALID, "an embedder has a `model` and `embed`")
     bounds = settings or Settings()
     embeddings = Embeddings(lambda: embedder or _configured_embedder())
     parts = Parts(
@@ -118,16 +141,18 @@ def _configured_embedder() -> Embedder:
 
 def _schema_text(schema: str | os.PathLike[str]) -> tuple[str, str]:
     """The text of a schema, and how diagnostics call it."""
+    if not isinstance(schema, str):
+        instance(schema, os.PathLike, "a schema is a text or the path of a file")
+    if isinstance(schema, str) and not schema.endswith(_SCHEMA_SUFFIX):
+        return schema, "<schema>"
     if isinstance(schema, str) and ("{" in schema or "\n" in schema):
         return schema, "<schema>"
     path = Path(schema)
-    if isinstance(schema, str) and path.suffix != _SCHEMA_SUFFIX and not path.exists():
-        return schema, "<schema>"
     try:
         return path.read_text(encoding="utf-8"), str(path)
     except FileNotFoundError:
         message = f"there is no schema file {path}"
         raise NotFound(Code.FILE_NOT_FOUND, message, path=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         message = f"the schema file {path} cannot be read: {error}"
         raise InvalidInput(Code.INPUT_INVALID, message, path=str(path)) from error

@@ -40,7 +40,7 @@ class Snapshot:
         self._parts = parts
         self._pinned = pinned
         self._language = language
-        self._warm: set[Reading] = set()  # whose types have been found loaded
+        self._warm: set[tuple[str, ...]] = set()  # types that were found loaded together
 
     def __repr__(self) -> str:
         return f"Snapshot(branch={self.branch!r}, commit={self.commit!r})"
@@ -158,13 +158,13 @@ class Snapshot:
 
     def _is_direct(self, reading: Reading, access: str) -> bool:
         if access == Access.AUTO:
-            if not reading.program.selective or reading in self._warm:
+            if not reading.program.selective or reading.types in self._warm:
                 return False
             world = self._parts.worlds.world(self._pinned, self._language.catalog)
             reads = reading.plan.reads
             if self._parts.rent.is_worth_it(reads, world.rows_to_read(reads)):
                 return True
-            self._warm.add(reading)
+            self._warm.add(reading.types)
             return False
         if access not in (Access.DENSE, Access.DIRECT):
             known = ", ".join(item.value for item in Access)

@@ -3,10 +3,13 @@
 import base64
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omnigraph as og
+from omnigraph.exec.read import reach
+from omnigraph.runtime import telemetry
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -17,6 +20,7 @@ edge Owns: Person -> File { proof: Blob? }
 ADD = "query add($n: String, $a: I32?) { insert Person { name: $n, age: $a } }"
 ALL = "query all() { match { $p: Person } return { $p.name as name } order { name } }"
 TWO = ALL + "\n" + ADD
+ANY: Any = og  # for calls that no type checker would let pass
 
 
 @pytest.fixture
@@ -123,7 +127,6 @@ def test_explain_and_profile_tell_the_path(graph: og.Graph) -> None:
     assert "dense" in text
     profile = graph.profile(ALL, access="direct")
     assert profile.path == "direct"
-    assert profile.rows is not None
     assert names(profile.rows) == ["Ada"]
     assert [entry.rows for entry in profile.entries][-1] == 1
     assert graph.profile(ALL).path == "dense"
@@ -207,3 +210,151 @@ def test_a_blob_range_begins_at_zero_or_later(graph: og.Graph) -> None:
         graph.read_blob("File", "a", "content", offset=-1)
     with pytest.raises(og.errors.LimitExceeded):
         graph.read_blob("File", "a", "content", length=1 << 40)
+
+
+# -- arguments of the wrong kind -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda g: g.query(ALL, [1]),
+        lambda g: g.query(ALL, "x"),
+        lambda g: g.query([]),
+        lambda g: g.query(ALL, name=3),
+        lambda g: g.query(ALL, name=[]),
+        lambda g: g.query(ALL, branch=None),
+        lambda g: g.query(ALL, branch=[]),
+        lambda g: g.query(ALL, at=3),
+        lambda g: g.mutate(ADD, {"n": "x"}, if_commit=5),
+        lambda g: g.mutate(ADD, {"n": "x"}, actor=3),
+        lambda g: g.mutate(ADD, {"n": "x"}, idempotency_key=7),
+        lambda g: g.mutate(ADD, {"n": "x"}, idempotency_key=""),
+        lambda g: g.mutate(ADD, {"n": "x"}, idempotency_key="k" * 1000),
+        lambda g: g.branches.create(None),
+        lambda g: g.branches.show(1),
+        lambda g: g.commits.show(None),
+        lambda g: g.commits.list(3),
+        lambda g: g.commits.list(limit=-1),
+        lambda g: g.commits.list(limit="x"),
+        lambda g: g.snapshot(version="x"),
+        lambda g: g.snapshot(version=-1),
+        lambda g: g.snapshot(version=2**80),
+        lambda g: g.read_blob("File", 1, "content"),
+        lambda g: g.read_blob(1, "a", "content"),
+        lambda g: g.read_blob("File", "a", "content", offset="x"),
+        lambda g: g.read_blob("File", "a", "content", length=1.5),
+        lambda g: ANY.open(None),
+        lambda g: ANY.open(3),
+        lambda g: ANY.open(g.uri, storage_options=[1]),
+        lambda g: ANY.open(g.uri, embedder=3),
+        lambda g: ANY.open(g.uri, settings={}),
+        lambda g: ANY.init(g.uri + "2", None),
+        lambda g: ANY.init(g.uri + "2", b"node P { }"),
+        lambda g: ANY.init(g.uri + "2", "x\0.pg"),
+        lambda g: ANY.init(g.uri + "2", "x" * 5000),
+    ],
+)
+def test_a_wrong_argument_is_said_to_be_wrong(graph: og.Graph, call: Any) -> None:
+    before = graph.snapshot().commit
+    with pytest.raises(og.errors.InvalidInput):
+        call(graph)
+    assert graph.snapshot().commit == before
+
+
+def test_half_a_character_is_no_id(graph: og.Graph) -> None:
+    with pytest.raises(og.errors.NotFound):
+        graph.read_blob("File", "\ud800", "content")
+
+
+def test_a_key_stands_for_one_operation(graph: og.Graph) -> None:
+    graph.mutate(ADD, {"n": "Ada"}, idempotency_key="k")
+    for text, params in ((ADD, {"n": "Bo"}), (STORE, {"p": "a"})):
+        with pytest.raises(og.errors.InvalidInput, match="another operation"):
+            graph.mutate(text, params, idempotency_key="k")
+    assert names(graph.query(ALL)) == ["Ada"]
+
+
+def test_a_branch_starts_from_a_commit_of_its_source(graph: og.Graph) -> None:
+    graph.branches.create("other")
+    commit = graph.mutate(ADD, {"n": "Ada"}).commit
+    assert commit is not None
+    with pytest.raises(og.errors.NotFound, match="branch 'other' has no commit"):
+        graph.branches.create("third", from_="other", at=commit.id)
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def test_vectors_that_nobody_asks_for_stay_where_they_are(tmp_path: Path) -> None:
+    """And of those that are asked for by a few rows, only these are read."""
+    graph = og.init(tmp_path / "g", "node D { k: String @key  n: I32  v: Vector(4)? }")
+    for number in range(20):
+        insert = "query q($k: String, $n: I32, $v: Vector(4)?) { insert D { k: $k, n: $n, v: $v } }"
+        vector = [float(number), 1.0, 0.0, 0.0] if number % 3 else None
+        graph.mutate(insert, {"k": f"k{number:02}", "n": number % 2, "v": vector})
+    asked = [
+        ("return { count($d) as c }", 0),
+        ("return { $d.n as n, count($d) as c }", 0),
+        ("return { $d.k as k } order { k } limit 2", 0),
+        ("return { $d.k as k, $d.v as v } order { k } limit 2", 2),
+        ("return { $d } limit 3", 3),
+    ]
+    for clauses, taken in asked:
+        with telemetry.counting() as counts:
+            list(graph.query("query q() { match { $d: D } " + clauses + " }"))
+        found = counts.snapshot()
+        assert found.get("dense.values_taken", 0) == taken, clauses
+        # The columns that are read are the small ones; they are read once.
+        assert found.get("dense.column_read", 0) <= 2, clauses
+    with telemetry.counting() as counts:
+        near = "order { nearest($d.v, [1.0, 0.0, 0.0, 0.0]) } limit 1"
+        list(graph.query("query q() { match { $d: D } return { $d.k as k } " + near + " }"))
+    assert counts.snapshot()["dense.column_read"] == 1
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def test_a_dense_graph_is_walked_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many sources lead to far more targets than there are pairs; only the pairs are kept."""
+    graph = og.init(tmp_path / "g", "node P { k: String @key }\nedge To: P -> P")
+    people = "\n".join(f'insert P {{ k: "p{n}" }}' for n in range(12))
+    edges = "\n".join(
+        f'insert To {{ from: "p{a}", to: "p{b}" }}' for a in range(12) for b in range(12) if a != b
+    )
+    graph.mutate("query q() { " + people + edges + " }")
+    far = "query q() { match { $a: P  $a to {1,3} $b } return { count($a) as pairs } }"
+    whole = graph.query(far)[0]["pairs"]
+    monkeypatch.setattr(reach, "_FAN_MAX", 5)
+    assert graph.query(far)[0]["pairs"] == whole == 12 * 11
+
+
+def test_the_rows_of_a_query_are_bounded(tmp_path: Path) -> None:
+    settings = og.Settings(frame_rows_max=100)
+    graph = og.init(tmp_path / "g", "node P { k: String @key }", settings=settings)
+    people = "\n".join(f'insert P {{ k: "p{n}" }}' for n in range(12))
+    graph.mutate("query q() { " + people + " }")
+    with pytest.raises(og.errors.LimitExceeded) as caught:
+        graph.query("query q() { match { $a: P  $b: P  $a.k != $b.k } return { $a.k, $b.k } }")
+    assert caught.value.details["limit"] == "frame_rows_max"
+
+
+def test_the_smallest_number_is_a_number_like_others(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", "node P { k: String @key  n: I64  @unique(n) }")
+    add = "query q($k: String, $n: I64) { insert P { k: $k, n: $n } }"
+    graph.mutate(add, {"k": "a", "n": 5})
+    graph.mutate(add, {"k": "b", "n": -(2**63)})
+    graph.ensure_indices()
+    with pytest.raises(og.errors.ConstraintViolated):
+        graph.mutate(add, {"k": "c", "n": -(2**63)})
+    change = "query q($n: I64) { update P set { n: 7 } where n <= $n }"
+    assert graph.mutate(change, {"n": -(2**63)}).affected_nodes == 1
+
+
+def test_unique_values_are_found_by_an_index(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", "node P { k: String @key  mail: String  @unique(mail) }")
+    graph.mutate('query q() { insert P { k: "a", mail: "a@b" } }')
+    built = graph.ensure_indices().built
+    assert ("node:P", "mail_ordered") in built
+    assert ("node:P", "mail_text") not in built

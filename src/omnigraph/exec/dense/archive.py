@@ -49,9 +49,11 @@ class Archive:
         path = self._path(place)
         try:
             found = decode(_read(path))
-            os.utime(path)  # what was used last is removed last
         except (OSError, pa.ArrowException, ValueError, LookupError, TypeError):
             found = None
+        else:
+            with suppress(OSError):  # somebody else's folder can be read all the same
+                os.utime(path)  # what was used last is removed last
         telemetry.count("dense.archive_miss" if found is None else "dense.archive_hit")
         return found
 
@@ -87,7 +89,7 @@ class Archive:
             _write(part, arrays())
             os.replace(part, path)
             self._prune(keep=path)
-        except OSError:
+        except (OSError, pa.ArrowException):
             # A full or read-only disk costs speed, nothing else.
             telemetry.count("dense.archive_unwritten")
             with suppress(OSError):

@@ -60,6 +60,8 @@ _TRAIL_MAX: Final = 8
 _CHANGE_SHARE: Final = 16
 _CHANGE_ROWS: Final = 2_000
 _DIGEST_BYTES: Final = 12
+# So many vectors are taken one by one before the column is loaded: it may be most of a type.
+_FEW_VECTORS: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +175,8 @@ class Extent:
 
     def take(self, name: str, handles: Handles | None) -> pa.Array:
         """The values of a column at some handles, null for -1; None for all of them."""
+        if handles is not None and self._is_better_taken(name, len(handles)):
+            return self._taken(name, handles)
         column = self.column(name)
         return column if handles is None else picked(column, handles)
 
@@ -180,6 +184,9 @@ class Extent:
         """A few values of a column as Python has them, null for -1."""
         if name == ID and self.kind == "node":
             return self.index.cells(handles)
+        if self._is_better_taken(name, len(handles)):
+            found: list[Any] = self._taken(name, np.array(handles, np.int32)).to_pylist()
+            return found
         return self._column_slot(name).get().cells(handles)
 
     def derived(
@@ -192,13 +199,6 @@ class Extent:
     ) -> T:
         """A structure that somebody else makes from a column: kept, and saved with a codec."""
         return self._derived_slot((column, kind), build, size, codec).get()
-
-    def has_column(self, name: str) -> bool:
-        """Whether a column is in memory."""
-        if name == ID and self.kind == "node":
-            return self.roster.peek() is not None
-        slot = self._columns.get(name)
-        return slot is not None and slot.peek() is not None
 
     def is_at_hand(self) -> bool:
         """Whether the roster is in memory, on disk, or follows from one in memory."""
@@ -333,6 +333,24 @@ class Extent:
             fresh = self._cache.slot(lambda: self._build_column(name), self._column_bytes)
             slot = self._columns.setdefault(name, fresh)
         return slot
+
+    def _is_better_taken(self, name: str, count: int) -> bool:
+        """Whether a few values are worth more than the column: vectors nobody searches yet."""
+        slot = self._columns.get(name)
+        if count > _FEW_VECTORS or name == ID or (slot is not None and slot.peek() is not None):
+            return False
+        kind = self.table().schema.field(name).type
+        return bool(pa.types.is_fixed_size_list(kind)) and not self.is_saved(_column_file(name))
+
+    def _taken(self, name: str, handles: Handles) -> pa.Array:
+        """A few values, by the identity of their rows."""
+        telemetry.count("dense.values_taken", len(handles))
+        there = handles >= 0
+        rows = self.roster.get().rows.of(handles[there])
+        with storage_errors():
+            found = self.table().take(rows.tolist(), [name]).column(name).combine_chunks()
+        places = np.cumsum(there, dtype=np.int64) - 1
+        return found.take(pa.array(places, mask=~there))
 
     def _build_column(self, name: str) -> Column:
         found = self._derived_column(name)

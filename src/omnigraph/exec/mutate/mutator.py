@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final
 
 from omnigraph.core import gates
@@ -14,7 +15,15 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
-from omnigraph.errors import Busy, Code, Conflict, Forbidden, JsonValue, PreconditionFailed
+from omnigraph.errors import (
+    Busy,
+    Code,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    JsonValue,
+    PreconditionFailed,
+)
 from omnigraph.exec.evaluate import Context
 from omnigraph.exec.mutate.build import Build
 from omnigraph.exec.mutate.committed import Committed, MutationLimits
@@ -34,7 +43,7 @@ _AGAIN: Final = frozenset(
 )
 _PAUSE_S: Final = 0.002
 _PAUSE_MAX_S: Final = 0.1
-_NODES, _EDGES = "affected_nodes", "affected_edges"
+_NODES, _EDGES, _REQUEST = "affected_nodes", "affected_edges", "request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +66,12 @@ class Request:
     actor: str | None = None
     if_commit: CommitId | None = None
     idempotency_key: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """What tells it from other requests that are given the same idempotency key."""
+        values = sorted(self.params.items())
+        return blake2b(repr((self.plan.ops, values)).encode(), digest_size=16).hexdigest()
 
     @property
     def repeatable(self) -> bool:
@@ -113,11 +128,13 @@ class Mutator:
         embeddings = Embeddings(self._embedder)
         if not request.repeatable:
             return self._attempt(request, branch, embeddings)
-        try:
-            return self._attempt(request, branch, embeddings)
-        except (Conflict, Busy) as conflict:
-            if conflict.code not in _AGAIN:
-                raise
+        # Newcomers queue up behind those who start over, or these would never get through.
+        if not gates.is_started_over(self._engine.root.uri, branch):
+            try:
+                return self._attempt(request, branch, embeddings)
+            except (Conflict, Busy) as conflict:
+                if conflict.code not in _AGAIN:
+                    raise
         return self._again(request, branch, embeddings)
 
     def _again(self, request: Request, branch: BranchName, embeddings: Embeddings) -> Mutation:
@@ -175,6 +192,9 @@ class Mutator:
         if not writes:
             return Mutation(affected_nodes=0, affected_edges=0, commit=None)
         written = {item.table_key for item in writes}
+        details: dict[str, JsonValue] = {**counts}
+        if request.idempotency_key is not None:
+            details[_REQUEST] = request.digest
         prepared = Prepared(
             base=base,
             kind=WriterKind.MUTATION,
@@ -183,11 +203,11 @@ class Mutator:
             idempotency_key=request.idempotency_key,
             head=request.if_commit,
             judged={key: base.pin(key).version for key in sorted(outcome.judged - written)},
-            details=counts,
+            details=details,
         )
         published = self._engine.commit(prepared)
         if published.replayed:
-            return _recorded(published.commit)
+            return _recorded(published.commit, request)
         return Mutation(
             affected_nodes=counts[_NODES],
             affected_edges=counts[_EDGES],
@@ -227,7 +247,7 @@ class Mutator:
             return None
         with storage_errors():
             known = self._engine.manifest.find_key(base.branch, request.idempotency_key)
-        return None if known is None else _recorded(known)
+        return None if known is None else _recorded(known, request)
 
     def _check_base(self, request: Request, base: Snapshot) -> None:
         if request.if_commit is not None and request.if_commit != base.head:
@@ -241,8 +261,11 @@ class Mutator:
             raise Conflict(Code.CONFLICT, text, branch=base.branch)
 
 
-def _recorded(commit: Commit) -> Mutation:
-    """The outcome of an earlier call, as its commit tells."""
+def _recorded(commit: Commit, request: Request) -> Mutation:
+    """The outcome of an earlier call, as its commit tells, if it was the same call."""
+    if commit.details.get(_REQUEST) != request.digest:
+        text = f"the idempotency key names another operation already, commit {commit.id}"
+        raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
     return Mutation(
         affected_nodes=_number(commit.details.get(_NODES)),
         affected_edges=_number(commit.details.get(_EDGES)),

@@ -189,7 +189,7 @@ class Reader:
     ) -> list[Any]:
         """The values of a column at some handles as plain Python, None for -1."""
         cells: Any = getattr(world, "cells", None)
-        if cells is None:
+        if cells is None or kind.base is Base.VECTOR:
             return plain(world.take(entity, name, handles), kind)
         if len(handles) <= _FEW and kind.base is not Base.DATETIME:
             few: list[Any] = cells(entity, name, handles.tolist())

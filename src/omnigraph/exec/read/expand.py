@@ -16,7 +16,7 @@ from omnigraph.lang.ir.ops import Expand, Towards
 
 REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
 
-_MANY: Final = 4096  # from so many sources on it pays to ask first how much they lead to
+_MANY: Final = 64  # so many sources may lead to more than fits: it is asked first how much
 
 
 class Hop:
@@ -77,7 +77,10 @@ class HopEdges:
         op = self.op
         if self.nullable:
             frame = present(frame, op.source)
-        fan = run.world.edges(op.edge, op.towards, frame.vars[op.source])
+        sources = frame.vars[op.source]
+        if frame.rows >= _MANY:
+            run.limits.check(int(run.world.degrees(op.edge, op.towards, sources).sum()))
+        fan = run.world.edges(op.edge, op.towards, sources)
         run.limits.check(len(fan.targets))
         edges = fan.edges
         assert edges is not None

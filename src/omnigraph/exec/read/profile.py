@@ -34,7 +34,7 @@ class Profile:
         self._clock = clock
         self.entries: list[Entry] = []
         self.path = ""
-        self.rows: Rows | None = None
+        self.rows = Rows((), (), 0)
         self.restarts: list[str] = []
 
     def ticks(self) -> int:

@@ -13,6 +13,7 @@ from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 
 _SEEN_MAX: Final = 1 << 25  # how many (source, node) pairs are marked at once
+_FAN_MAX: Final = 1 << 22  # how many targets are looked at at once
 
 
 class Walk:
@@ -78,16 +79,11 @@ class Walk:
         found: list[Counts] = [np.empty(0, np.int64)]
         frontier = own
         for distance in range(1, self.high + 1):
-            nodes = (frontier % size).astype(np.int32)
-            fan = world.neighbours(self.edge, self.towards, nodes)
-            keys: Counts = np.repeat(frontier - nodes, fan.counts)
-            keys = keys + fan.targets
             if distance == 1:
-                fresh = keys
-                frontier = keys[~seen[keys]]
+                fresh = self._step(world, frontier, size, None)
+                frontier = fresh[~seen[fresh]]
             else:
-                fresh = np.unique(keys[~seen[keys]])
-                frontier = fresh
+                fresh = frontier = self._step(world, frontier, size, seen)
             seen[frontier] = True
             touched.append(frontier)
             if distance >= self.low:
@@ -99,3 +95,22 @@ class Walk:
         pairs = np.sort(np.concatenate(found))
         counts = np.bincount(pairs // size, minlength=len(sources)) if size else base
         return Fan(counts, (pairs % max(size, 1)).astype(np.int32))
+
+    def _step(self, world: World, frontier: Counts, size: int, seen: Mask | None) -> Counts:
+        """The pairs one hop from those of the frontier, each once; without those seen before."""
+        nodes = (frontier % size).astype(np.int32)
+        ends = np.cumsum(world.degrees(self.edge, self.towards, nodes))
+        # A dense graph leads to far more than there are pairs: it is walked piece by piece.
+        cuts = np.searchsorted(ends, np.arange(_FAN_MAX, int(ends[-1]), _FAN_MAX)) + 1
+        found: list[Counts] = []
+        for part, near in zip(np.split(frontier, cuts), np.split(nodes, cuts), strict=True):
+            if not len(part):
+                continue
+            fan = world.neighbours(self.edge, self.towards, near)
+            keys: Counts = np.repeat(part - near, fan.counts)
+            keys = keys + fan.targets
+            found.append(keys if seen is None else np.unique(keys[~seen[keys]]))
+        if len(found) == 1:
+            return found[0]
+        whole: Counts = np.concatenate([np.empty(0, np.int64), *found])
+        return whole if seen is None else np.unique(whole)

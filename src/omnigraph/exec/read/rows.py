@@ -19,11 +19,11 @@ class Rows(Sequence[dict[str, Any]]):
     `datetime`, lists and vectors are lists, a whole entity is a dictionary or None.
 
     Example:
-        >>> rows = graph.query("query q() { match { $p: Person } return { $p.name } }")
-        >>> rows.columns
-        ('p.name',)
-        >>> rows[0]
-        {'p.name': 'Ada'}
+        ```python
+        rows = graph.query("query q() { match { $p: Person } return { $p.name } }")
+        assert rows.columns == ("p.name",)
+        assert rows[0] == {"p.name": "Ada"}
+        ```
 
     Attributes:
         columns: The names of the columns.

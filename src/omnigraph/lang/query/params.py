@@ -31,6 +31,7 @@ _MISSING = object()
 
 def bind(specs: Iterable[ParamSpec], given: Mapping[str, object]) -> dict[str, ConstValue]:
     """The value of every declared parameter; raises one `InvalidInput` with all problems."""
+    _check_named(given)
     declared = {spec.name: spec.type for spec in specs}
     problems: list[tuple[str, str]] = []
     bound: dict[str, ConstValue] = {}
@@ -50,6 +51,12 @@ def bind(specs: Iterable[ParamSpec], given: Mapping[str, object]) -> dict[str, C
         text = "\n".join(text for _, text in problems)
         raise InvalidInput(Code.PARAMS_INVALID, text, problems=plain)
     return bound
+
+
+def _check_named(given: object) -> None:
+    if not isinstance(given, Mapping):
+        text = f"parameters are given by name, as a dictionary, not as {_name(given)}"
+        raise InvalidInput(Code.PARAMS_INVALID, text)
 
 
 class _Unfit(Exception):
