@@ -1,0 +1,37 @@
+"""A graph through its public face, on every kind of storage."""
+
+import pytest
+
+import omnigraph as og
+from omnigraph.store.root import Root
+
+SCHEMA = "node P { k: String @key  t: String @index }\nedge Knows: P -> P"
+FILL = """
+query fill() {
+  insert P { k: "a", t: "graphs weave" }
+  insert P { k: "b", t: "tables hold" }
+  insert Knows { from: "a", to: "b" }
+}
+"""
+PAIRS = "query pairs() { match { $a: P  $a knows $b } return { $a.k as a, $b.k as b } }"
+FIND = 'query find() { match { $a: P  search($a.t, "weaving") } return { $a.k as k } }'
+
+
+@pytest.mark.parametrize("access", ["dense", "direct"])
+def test_change_branch_ask_search(root: Root, access: str) -> None:
+    options = dict(root.storage_options)
+    with og.init(root.uri, SCHEMA, storage_options=options) as graph:
+        graph.mutate(FILL)
+        graph.branches.create("x")
+        gone = graph.mutate('query q() { delete P where k = "b" }', branch="x")
+        assert (gone.affected_nodes, gone.affected_edges) == (1, 1)
+        assert graph.ensure_indices().commit is not None
+    with og.open(root.uri, "r", storage_options=options) as graph:
+        assert graph.query(PAIRS, access=access).to_pylist() == [{"a": "a", "b": "b"}]
+        assert graph.query(PAIRS, branch="x", access=access).to_pylist() == []
+        assert graph.query(FIND, access=access).to_pylist() == [{"k": "a"}]
+        assert [commit.kind for commit in graph.commits.list()] == [
+            "ensure_indices",
+            "mutation",
+            "init",
+        ]
