@@ -223,9 +223,6 @@ def _fitted(value: ConstValue, kind: ValueType) -> ConstValue:
     return value
 
 
-_I64_MIN = -(2**63)
-
-
 def _fitted_float(value: float, kind: ValueType) -> float | None:
     try:
         number = float(value)
@@ -249,7 +246,7 @@ def _spelled(value: ConstValue, kind: ValueType) -> str:
         return f"date '{format_date(int(value))}'"
     if kind.base is Base.DATETIME:
         return f"timestamp '{format_datetime(int(value))}'"
-    if value == _I64_MIN:
+    if value == INT_RANGES[Base.I64][0]:
         # Its digits without the sign do not fit, and the store would read a float.
         return "(-9223372036854775807 - 1)"
     return repr(value)

@@ -260,7 +260,6 @@ class Graph:
             PreconditionFailed: `if_commit` is not the newest commit.
             Forbidden: The graph is open for reading only.
         """
-        self._engine.require_writable()
         who = self._actor if actor is None else Actor(actor)
         known = BranchName(branch)
 

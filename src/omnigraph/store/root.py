@@ -74,11 +74,6 @@ class Root:
         return self.uri.startswith(f"{_MEMORY}://")
 
     @property
-    def is_s3(self) -> bool:
-        """Whether the root is in an object store that speaks S3."""
-        return self.uri.startswith(f"{_S3}://")
-
-    @property
     def local_path(self) -> Path:
         """The directory; only for local roots."""
         if not self.is_local:

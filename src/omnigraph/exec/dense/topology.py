@@ -182,16 +182,13 @@ class Topology:
         self, slot_of: Callable[[Topology], Slot[Ends] | Slot[Csr]]
     ) -> tuple[Topology, Steps] | None:
         """The nearest older version that has something at hand, and the way from there."""
-        ways = [
-            {id(older): step for older, step in extent.steps()}
-            for extent in (self.edge, self.source, self.target)
-        ]
+        ways = [dict(extent.steps()) for extent in (self.edge, self.source, self.target)]
         best = self._nearest(ways, slot_of, self._around.relatives(self))
         return best or self._nearest(ways, slot_of, self._around.ancestors(self))
 
     def _nearest(
         self,
-        ways: Sequence[Mapping[int, Step]],
+        ways: Sequence[Mapping[Extent, Step]],
         slot_of: Callable[[Topology], Slot[Ends] | Slot[Csr]],
         candidates: Iterable[Topology],
     ) -> tuple[Topology, Steps] | None:
@@ -200,7 +197,7 @@ class Topology:
             if other is self or slot_of(other).peek() is None or other.ends.peek() is None:
                 continue
             edge, source, target = (
-                way.get(id(extent))
+                way.get(extent)
                 for way, extent in zip(ways, (other.edge, other.source, other.target), strict=True)
             )
             if edge is None or source is None or target is None:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 from omnigraph.core import gates
-from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.engine import Engine
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.snapshot import Snapshot
@@ -19,7 +19,6 @@ from omnigraph.errors import (
     Busy,
     Code,
     Conflict,
-    Forbidden,
     InvalidInput,
     JsonValue,
     PreconditionFailed,
@@ -178,9 +177,8 @@ class Mutator:
     # -- one attempt -------------------------------------------------------------------------------
 
     def _run(self, request: Request, base: Snapshot, embeddings: Embeddings) -> Mutation:
-        if self._engine.mode is OpenMode.READ_ONLY:
-            # Said before anything is read, and also when nothing would match.
-            raise Forbidden(Code.READ_ONLY, "the graph is open for reading only")
+        # Said before anything is read, and also when nothing would match.
+        self._engine.require_writable()
         done = self._replayed(request, base)
         if done is not None:
             return done

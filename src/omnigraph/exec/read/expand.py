@@ -19,20 +19,35 @@ REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOT
 _MANY: Final = 64  # so many sources may lead to more than fits: it is asked first how much
 
 
-class Hop:
+class Along:
+    """A step along one edge of the plan; `nullable` says that an end may be missing."""
+
+    __slots__ = ("label", "nullable", "op", "tail")
+
+    def __init__(self, op: Expand, tail: Tail, *, nullable: bool, label: str) -> None:
+        """Follow `op`."""
+        self.op = op
+        self.tail = tail
+        self.nullable = nullable
+        self.label = label
+
+    def _ask_first(self, sources: Handles, run: Run) -> None:
+        """Refuse what would not fit before it is made."""
+        if len(sources) >= _MANY:
+            run.limits.check(int(run.world.degrees(self.op.edge, self.op.towards, sources).sum()))
+
+
+class Hop(Along):
     """One hop to the distinct nodes at the other end."""
 
-    __slots__ = ("condition", "label", "nullable", "op", "tail")
+    __slots__ = ("condition",)
 
     def __init__(
         self, op: Expand, condition: Condition | None, tail: Tail, *, nullable: bool, label: str
     ) -> None:
-        """Follow `op`; `nullable` says that the source may be missing."""
-        self.op = op
+        """Follow `op` to nodes that meet a condition."""
+        super().__init__(op, tail, nullable=nullable, label=label)
         self.condition = condition
-        self.tail = tail
-        self.nullable = nullable
-        self.label = label
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The rows with their targets."""
@@ -40,18 +55,17 @@ class Hop:
         if self.nullable:
             frame = present(frame, op.source)
         sources = frame.vars[op.source]
-        if frame.rows >= _MANY:
-            run.limits.check(int(run.world.degrees(op.edge, op.towards, sources).sum()))
+        self._ask_first(sources, run)
         fan = run.world.neighbours(op.edge, op.towards, sources)
         run.limits.check(len(fan.targets))
         mask = None if self.condition is None else self.condition.mask(run, fan.targets)
         return self.tail.expanded(frame, fan.counts, {op.target: fan.targets}, mask, op.target)
 
 
-class HopEdges:
+class HopEdges(Along):
     """One hop with a row per edge; closed when the target is bound already."""
 
-    __slots__ = ("condition", "edge_condition", "edge_var", "label", "nullable", "op", "tail")
+    __slots__ = ("condition", "edge_condition", "edge_var")
 
     def __init__(
         self,
@@ -64,13 +78,10 @@ class HopEdges:
         label: str,
     ) -> None:
         """Follow `op`, which names its edges."""
-        self.op = op
+        super().__init__(op, tail, nullable=nullable, label=label)
         self.edge_var = op.edge_var or ""
         self.condition = condition
         self.edge_condition = edge_condition
-        self.tail = tail
-        self.nullable = nullable
-        self.label = label
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The rows with their edges and targets."""
@@ -78,8 +89,7 @@ class HopEdges:
         if self.nullable:
             frame = present(frame, op.source)
         sources = frame.vars[op.source]
-        if frame.rows >= _MANY:
-            run.limits.check(int(run.world.degrees(op.edge, op.towards, sources).sum()))
+        self._ask_first(sources, run)
         fan = run.world.edges(op.edge, op.towards, sources)
         run.limits.check(len(fan.targets))
         edges = fan.edges
@@ -97,17 +107,10 @@ class HopEdges:
         return self.tail.expanded(frame, fan.counts, fresh, mask)
 
 
-class Close:
+class Close(Along):
     """A hop between two bound nodes: keeps the rows in which it exists."""
 
-    __slots__ = ("label", "nullable", "op", "tail")
-
-    def __init__(self, op: Expand, tail: Tail, *, nullable: bool, label: str) -> None:
-        """Check for the edge of `op`."""
-        self.op = op
-        self.tail = tail
-        self.nullable = nullable
-        self.label = label
+    __slots__ = ()
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The rows whose two nodes are linked."""
@@ -119,10 +122,10 @@ class Close:
         return self.tail.kept(frame.keep(linked))
 
 
-class Reach:
+class Reach(Along):
     """Several hops, open or closed."""
 
-    __slots__ = ("chains", "condition", "label", "nullable", "op", "tail", "walk")
+    __slots__ = ("chains", "condition", "walk")
 
     def __init__(
         self,
@@ -135,12 +138,9 @@ class Reach:
         label: str,
     ) -> None:
         """Follow `op`; an edge between two types cannot be followed twice, it never `chains`."""
-        self.op = op
+        super().__init__(op, tail, nullable=nullable, label=label)
         self.condition = condition
-        self.tail = tail
         self.chains = chains
-        self.nullable = nullable
-        self.label = label
         self.walk = Walk(op.edge, op.towards, op.low, op.high if chains else 1)
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
@@ -177,17 +177,10 @@ class Reach:
         return self.walk.reach(run.world, distinct, size, run.limits), rows
 
 
-class Degree:
+class Degree(Along):
     """A hop to nodes that nobody asks about: only how many there are matters."""
 
-    __slots__ = ("label", "nullable", "op", "tail")
-
-    def __init__(self, op: Expand, tail: Tail, *, nullable: bool, label: str) -> None:
-        """Count along `op`."""
-        self.op = op
-        self.tail = tail
-        self.nullable = nullable
-        self.label = label
+    __slots__ = ()
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The rows that lead anywhere, as often as they do."""

@@ -7,11 +7,11 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from omnigraph.exec.read.expand import Along
 from omnigraph.exec.read.fold import Mode, Tail, packed
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.world import Counts, Handles, Mask
-from omnigraph.lang.ir.ops import Expand
 
 _WORTH: Final = 64  # fewer rows than this are not worth the search for equal ones
 
@@ -62,17 +62,10 @@ class Anti:
         return self.tail.kept(frame)
 
 
-class Unlinked:
+class Unlinked(Along):
     """Keeps the rows whose node has no edge of a type."""
 
-    __slots__ = ("label", "nullable", "op", "tail")
-
-    def __init__(self, op: Expand, tail: Tail, *, nullable: bool, label: str) -> None:
-        """Look for any edge that `op` could follow."""
-        self.op = op
-        self.tail = tail
-        self.nullable = nullable
-        self.label = label
+    __slots__ = ()
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The rows that stay."""
