@@ -97,6 +97,7 @@ class Code(StrEnum):
     INIT_IN_PROGRESS = "init_in_progress"
     OUTCOME_UNKNOWN = "outcome_unknown"
     READ_ONLY = "read_only"
+    ENGINE_UNAVAILABLE = "engine_unavailable"
 
 
 class GraphError(Exception):
@@ -259,6 +260,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.SETTINGS_INVALID,
             Code.NAME_INVALID,
             Code.MIGRATION_UNSUPPORTED,
+            Code.ENGINE_UNAVAILABLE,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
         Forbidden: (Code.FORBIDDEN, Code.READ_ONLY),

@@ -13,6 +13,7 @@ SCHEMA_IR = "_schema.ir.json"
 SCHEMA_STATE = "__schema_state.json"
 INIT_CLAIM = "__claims/init"
 BRANCH_CLAIM = "__claims/branches"
+STAGING = "__staging"  # what the tasks of a load exchange; nothing refers to it
 
 _FOLDERS: dict[EntityKind, str] = {"node": "nodes", "edge": "edges"}
 

@@ -19,6 +19,8 @@ Origin: TypeAlias = Callable[[int], tuple[str, int]]
 class Rule(StrEnum):
     """What can be broken, in the order in which rules are judged."""
 
+    SYNTAX = "syntax"  # not one entity in the form of the input
+    FIELD = "field"  # a field that is unknown, or given twice
     REQUIRED = "required"
     TYPE = "type"
     ENUM = "enum"
@@ -41,8 +43,8 @@ class Violation:
 
     Attributes:
         rule: What is broken.
-        kind: Whether a node type or an edge type declares the rule.
-        type_name: The type that declares it.
+        kind: Whether a node type or an edge type declares the rule; None when that is unclear.
+        type_name: The type that declares it; None when the data does not say.
         id: The entity; the source node for a broken cardinality; None while it has no id.
         properties: The properties that the rule is about, `src` and `dst` among them.
         value: What was found, as JSON can say it and not longer than a reader needs.
@@ -52,8 +54,8 @@ class Violation:
     """
 
     rule: Rule
-    kind: EntityKind
-    type_name: str
+    kind: EntityKind | None
+    type_name: str | None
     id: str | None
     properties: tuple[str, ...]
     value: JsonValue
@@ -68,7 +70,7 @@ class Violation:
             self.file or "",
             self.line or 0,
             self.kind == "edge",
-            self.type_name,
+            self.type_name or "",
             self.id or "",
             _ORDER[self.rule],
             self.properties,

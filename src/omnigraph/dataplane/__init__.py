@@ -1,0 +1,1 @@
+"""Bulk load and export: one pipeline, run in this process or on Spark."""

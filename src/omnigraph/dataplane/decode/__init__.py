@@ -1,0 +1,1 @@
+"""From bytes and foreign columns to rows as tables store them."""

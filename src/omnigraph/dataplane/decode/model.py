@@ -1,0 +1,59 @@
+"""What decoders make: rows of one type, as its table stores them, with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.lang.catalog.model import Catalog, EntityType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """Rows of one type from one block of the input, in the order of the input.
+
+    Attributes:
+        entity: Their type.
+        rows: Every column of the type's table, in the table's order and types, and all of them
+            nullable. `id` is what the input says, null where it says nothing; a key has not been
+            turned into an id yet. What the input does not name is null.
+        lines: Where each row comes from: the 1-based number of its line or row within its split.
+        absent: For the columns of interest, which rows do not name the property at all (as
+            opposed to naming it null). A column that is not listed is named by every row.
+        claimed: Ids of entities whose line breaks a rule of the format and is not among the rows.
+            They exist as far as others are concerned, or each edge to them would be blamed, too.
+    """
+
+    entity: EntityType
+    rows: pa.Table
+    lines: npt.NDArray[np.int64]
+    absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
+    claimed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a decoder is told. Picklable.
+
+    Attributes:
+        catalog: The types that the input may have.
+        absences: Per table key, the columns for which `Decoded.absent` is wanted.
+        line_bytes_max: The longest line that is read.
+    """
+
+    catalog: Catalog
+    absences: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    line_bytes_max: int = 32 << 20
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a decoder has read of a split so far; it counts as it goes."""
+
+    lines: int = 0  # of the split, blank ones included; rows for formats that have no lines
+    bytes: int = 0  # of the file, as stored
+    rows: int = 0  # decoded

@@ -1,0 +1,1 @@
+"""Exporting a snapshot: NDJSON, Arrow IPC, Parquet."""

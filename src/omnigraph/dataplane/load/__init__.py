@@ -1,0 +1,1 @@
+"""Loading: decode, judge, write fragments, one commit."""

@@ -1,0 +1,134 @@
+"""What a long operation tells while it runs, and how it is stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from omnigraph.runtime.clock import Clock
+
+
+class Cancelled(Exception):
+    """Somebody asked to stop. Never leaves the data plane as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """A moment of a load, an export or an optimisation.
+
+    Attributes:
+        operation: `load`, `export` or `optimize`.
+        engine: `inprocess` or `spark`.
+        reason: Why this engine.
+        stage: What is going on: `read`, `match`, `write`, `judge`, `commit` and so on.
+        tasks_done: How many tasks of the stage are done.
+        tasks: How many it has; None while that is not known.
+        rows: Rows read or written so far, over all stages.
+        bytes: Bytes of input read, or of output written, so far.
+        bytes_total: How many there will be; None when nobody knows.
+        violations: Broken rules found so far.
+        seconds: Since the operation began.
+    """
+
+    operation: str
+    engine: str
+    reason: str
+    stage: str
+    tasks_done: int = 0
+    tasks: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    bytes_total: int | None = None
+    violations: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rows_per_second(self) -> float:
+        """The average rate so far."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """The average rate so far."""
+        return self.bytes / self.seconds if self.seconds > 0 else 0.0
+
+
+Listener: TypeAlias = Callable[[Progress], None]
+
+
+class Monitor:
+    """Counts what an operation has done, and tells a listener. Thread-safe.
+
+    The listener is called by one thread at a time, after every step; it should return quickly. An
+    error that it raises stops the operation.
+    """
+
+    def __init__(
+        self,
+        operation: str,
+        engine: str,
+        reason: str,
+        clock: Clock,
+        listener: Listener | None = None,
+    ) -> None:
+        """Start the clock."""
+        self._clock = clock
+        self._listener = listener
+        self._lock = threading.RLock()
+        self._start = clock.now_us()
+        self._now = Progress(operation=operation, engine=engine, reason=reason, stage="start")
+        self._stopped = threading.Event()
+
+    def stage(self, name: str, tasks: int | None = None) -> None:
+        """Begin a stage."""
+        self._change(stage=name, tasks=tasks, tasks_done=0)
+
+    def expect(self, bytes_total: int | None) -> None:
+        """Say how many bytes there will be."""
+        self._change(bytes_total=bytes_total)
+
+    def add(self, *, tasks: int = 0, rows: int = 0, bytes: int = 0, violations: int = 0) -> None:
+        """Count something that was done."""
+        with self._lock:
+            now = self._now
+            self._change(
+                tasks_done=now.tasks_done + tasks,
+                rows=now.rows + rows,
+                bytes=now.bytes + bytes,
+                violations=now.violations + violations,
+            )
+
+    @property
+    def now(self) -> Progress:
+        """Where the operation stands."""
+        with self._lock:
+            return replace(self._now, seconds=self._seconds())
+
+    @property
+    def is_stopped(self) -> bool:
+        """Has somebody asked to stop?"""
+        return self._stopped.is_set()
+
+    def stop(self) -> None:
+        """Ask whoever works on the operation to stop soon."""
+        self._stopped.set()
+
+    def check(self) -> None:
+        """Stop here if somebody asked for it.
+
+        Raises:
+            Cancelled: Somebody did.
+        """
+        if self._stopped.is_set():
+            raise Cancelled
+
+    def _seconds(self) -> float:
+        return (self._clock.now_us() - self._start) / 1_000_000
+
+    def _change(self, **values: object) -> None:
+        with self._lock:
+            self._now = replace(self._now, **values, seconds=self._seconds())  # type: ignore[arg-type]
+            if self._listener is not None:
+                self._listener(self._now)

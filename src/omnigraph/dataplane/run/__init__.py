@@ -1,0 +1,1 @@
+"""Running tasks: on threads of this process, or on Spark."""

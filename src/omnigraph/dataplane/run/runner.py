@@ -1,0 +1,55 @@
+"""What runs the tasks of a stage, whether on threads or on a cluster.
+
+A task is a function of a module with one picklable argument and a picklable result: a
+specification goes out, a receipt comes back. It may run more than once, at the same time even, and
+only one of its results counts; so it never changes anything that somebody can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class EngineName(StrEnum):
+    """What a data plane operation runs on."""
+
+    AUTO = "auto"
+    INPROCESS = "inprocess"
+    SPARK = "spark"
+
+
+class Runner(Protocol):
+    """Runs tasks."""
+
+    @property
+    def name(self) -> EngineName:
+        """`inprocess` or `spark`."""
+        ...
+
+    @property
+    def parallelism(self) -> int:
+        """About how many tasks run at once."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """Do tasks run in other processes, so that what they exchange goes through storage?"""
+        ...
+
+    def run(
+        self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Run a task for each item; yield the number of an item and its result as they come.
+
+        The first error ends the stage: other tasks are cancelled, and it is raised once none of
+        them runs any more. Closing the iterator, or an interrupt, cancels them too.
+
+        Raises:
+            GraphError: A task raised it.
+        """
+        ...

@@ -1,0 +1,123 @@
+"""Inputs and splits: what is to be read, and the piece of it that one task reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import pyarrow as pa
+
+from omnigraph.lang.catalog.model import EntityKind
+
+
+class Format(StrEnum):
+    """How rows are spelled."""
+
+    NDJSON = "ndjson"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"  # IPC, file or stream
+
+
+class Compression(StrEnum):
+    """How bytes are packed. A packed file is read by one task from its beginning."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeRef:
+    """A node type or an edge type by name."""
+
+    kind: EntityKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInput:
+    """One file, or object, to be loaded.
+
+    Attributes:
+        uri: A local path, or an address such as `s3://bucket/key`.
+        name: How messages call it: as the user wrote it, as far as possible.
+        size: Bytes; None for a stream that cannot tell.
+        type: Whose rows it holds; None for NDJSON, whose lines tell.
+        storage_options: How to reach it.
+    """
+
+    uri: str
+    name: str
+    format: Format
+    compression: Compression = Compression.NONE
+    size: int | None = None
+    type: TypeRef | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInput:
+    """Rows of one type that are in memory already."""
+
+    name: str
+    type: TypeRef
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderInput:
+    """Rows of one type that come as a stream of Arrow batches; it can be read once."""
+
+    name: str
+    type: TypeRef
+    reader: pa.RecordBatchReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameInput:
+    """Rows of one type that are a Spark DataFrame. `frame` is one; only Spark can read it."""
+
+    name: str
+    type: TypeRef
+    frame: object
+
+
+Input = FileInput | TableInput | ReaderInput | FrameInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSplit:
+    """A piece of a file. Picklable.
+
+    Of a file of lines: the lines that begin at a byte from `start` up to, and without, `stop`. Of
+    Parquet: the row groups `groups`; of an Arrow IPC file: its record batches `groups`. None in
+    `stop` and `groups` stand for the whole file.
+
+    Attributes:
+        number: Splits are numbered in the order of the input, from 0.
+        first_row: The 1-based number, in its file, of its first row; None where only reading the
+            splits before it can tell (lines), and the driver adds it up afterwards.
+    """
+
+    number: int
+    input: FileInput
+    start: int = 0
+    stop: int | None = None
+    groups: tuple[int, ...] | None = None
+    first_row: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSplit:
+    """A piece of a table that is in memory; for tasks of this process only."""
+
+    number: int
+    name: str
+    type: TypeRef
+    table: pa.Table
+    first_row: int | None = 1
+
+
+Split = FileSplit | TableSplit
