@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench import commit, compile, report
+from bench.load import group as load
+from bench.load.parts import PARTS
 from bench.measure import Case, measure
 from bench.query import group as query
 from bench.query.engines import ENGINES
@@ -17,6 +19,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "compile": lambda _: _measured("compile", compile.cases),
     "commit": lambda _: _measured("commit", commit.cases),
     "query": lambda chosen: query.run(_query_choice(chosen)),
+    "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
 
 
@@ -42,10 +45,20 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     arguments.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}")
     arguments.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
-    only = arguments.add_argument_group("only for `query`")
-    only.add_argument(
-        "--scale", type=float, default=1.0, help="how much of the graph; less than 1 is quick"
+    arguments.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="of `query` and `load`: how much data; less than 1 is quick",
     )
+    arguments.add_argument(
+        "--part",
+        action="append",
+        default=[],
+        choices=tuple(PARTS),
+        help="of `load`: only this part of it",
+    )
+    only = arguments.add_argument_group("only for `query`")
     only.add_argument(
         "--engine", action="append", default=[], choices=tuple(ENGINES), help="only this one"
     )

@@ -56,6 +56,12 @@ def prepare(place: Place, engines: Sequence[str], say: Say) -> list[Loaded]:
     return ready
 
 
+def peers(say: Say) -> bool:
+    """Make ready the environment of the peers; False if that cannot be done here."""
+    _own_folder()
+    return _environment(say)
+
+
 def _scale(place: Place) -> float:
     return float(place.folder.name.removeprefix("scale-"))
 

@@ -1,6 +1,8 @@
 """The public surface, for type checkers; the module itself loads these names on first use."""
 
 from omnigraph import errors as errors
+from omnigraph.dataplane.load.request import Counts as Counts
+from omnigraph.dataplane.progress import Progress as Progress
 from omnigraph.exec.embed.provider import Embedder as Embedder
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
@@ -10,18 +12,26 @@ from omnigraph.graph.opening import open as open
 from omnigraph.graph.snapshot import Snapshot as Snapshot
 from omnigraph.graph.values import Branch as Branch
 from omnigraph.graph.values import Commit as Commit
+from omnigraph.graph.values import ExportResult as ExportResult
 from omnigraph.graph.values import IndexResult as IndexResult
+from omnigraph.graph.values import LoadResult as LoadResult
 from omnigraph.graph.values import MutationResult as MutationResult
+from omnigraph.graph.values import OptimizeResult as OptimizeResult
 from omnigraph.runtime.settings import Settings as Settings
 
 __all__ = [
     "Branch",
     "Commit",
+    "Counts",
     "Embedder",
+    "ExportResult",
     "Graph",
     "IndexResult",
+    "LoadResult",
     "MutationResult",
+    "OptimizeResult",
     "Profile",
+    "Progress",
     "Rows",
     "Settings",
     "Snapshot",

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.failpoints import Fp
-from omnigraph.errors import Code, Conflict, NotFound, RecoveryRequired
+from omnigraph.errors import Code, Conflict, NotFound, RecoveryRequired, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import LostReply, Refuse
 from omnigraph.store.root import Root
@@ -163,4 +163,74 @@ def test_a_lost_reply_is_found_out(graph: Engine) -> None:
     with failpoints.armed({Fp.PUBLISH: LostReply()}):
         done = write(graph, {PERSON: people("a")})
     assert graph.snapshot().head == done.commit.id
+    audit(graph)
+
+
+# -- branches that are made with a commit ----------------------------------------------------------
+
+
+def bear(graph: Engine, *, source: BranchName = MAIN) -> None:
+    with graph.creating_branch(DEV, source=source) as base:
+        deltas = {PERSON: people("born"), KNOWS: acquaintances(("born", "born"))}
+        prepared = prepare(graph, deltas, base=base, idempotency_key="k")
+        assert not graph.has_branch(DEV)
+        graph.commit(prepared)
+
+
+def test_a_branch_is_born_with_its_commit(graph: Engine, root: Root) -> None:
+    write(graph, {PERSON: people("a")})
+    bear(graph)
+    write(graph, {PERSON: people("later")}, branch=DEV)
+    graph.create_branch(CHILD, source=DEV)
+    for engine in (graph, reopen(root), reopen(root, OpenMode.READ_ONLY)):
+        assert engine.branches.list() == (DEV, CHILD, MAIN)
+        assert ids(engine, PERSON, DEV) == ids(engine, PERSON, CHILD) == {"a", "born", "later"}
+        assert ids(engine, PERSON) == {"a"}
+        assert engine.merge_base(DEV, MAIN) == chain(engine)[-1]
+        audit(engine)
+    graph.delete_branch(CHILD)
+    graph.delete_branch(DEV)
+    bear(graph)
+    assert ids(reopen(root), PERSON, DEV) == {"a", "born"}
+    assert graph.branches.reclaim() == 0
+
+
+def test_of_two_who_make_one_branch_one_wins(graph: Engine, root: Root) -> None:
+    other = reopen(root)
+    with other.creating_branch(DEV) as base:
+        late = prepare(other, {PERSON: people("late")}, base=base)
+        bear(graph)
+        with pytest.raises(Conflict) as caught:
+            other.commit(late)
+    assert caught.value.code is Code.BRANCH_EXISTS
+    assert ids(other, PERSON, DEV) == {"born"}
+    assert other.branches.reclaim() == 0
+    audit(other)
+
+
+@pytest.mark.parametrize(
+    ("point", "lands"), [(Fp.ARM, False), (Fp.LAND, False), (Fp.BEAR, True), (Fp.PUBLISH, True)]
+)
+def test_a_branch_whose_birth_broke_off_is_there_or_not(
+    graph: Engine, root: Root, point: Fp, lands: bool
+) -> None:
+    nth = 2 if point is Fp.LAND else 1
+    refusal = Unavailable if point is Fp.ARM else RecoveryRequired
+    with failpoints.armed({point: Refuse()}, nth=nth), pytest.raises(refusal):
+        bear(graph)
+    assert reopen(root, OpenMode.READ_ONLY).branches.list() == (MAIN,)
+    healed = reopen(root)
+    assert healed.has_branch(DEV) == lands
+    if not lands:
+        bear(healed)
+    assert ids(healed, PERSON, DEV) == {"born"}
+    assert healed.branches.reclaim() == 0
+    audit(healed)
+
+
+@pytest.mark.parametrize("point", [Fp.BEGIN, Fp.ARM, Fp.BEAR, Fp.PUBLISH])
+def test_a_lost_reply_at_a_birth_is_found_out(graph: Engine, point: Fp) -> None:
+    with failpoints.armed({point: LostReply()}):
+        bear(graph)
+    assert ids(graph, PERSON, DEV) == {"born"}
     audit(graph)

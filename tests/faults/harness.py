@@ -12,11 +12,12 @@ import multiprocessing
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, cast
 
-from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.engine import Engine, OpenMode, components
 from omnigraph.errors import Code, Conflict, Effect, GraphError
 from omnigraph.runtime.failpoints import (
     CRASH_STATUS,
@@ -31,6 +32,9 @@ from omnigraph.runtime.failpoints import (
     catalogued,
 )
 from omnigraph.store.failures import StorageFailure
+from omnigraph.store.objects import ObjectStore
+from omnigraph.store.root import Root
+from omnigraph.store.tables import Tables
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON, State
 from omnigraph.types import MAIN
@@ -216,6 +220,7 @@ def finish(engine: Engine, action: str, after: State) -> None:
         assert engine.snapshot(branch).head == published.commit.id
         assert all("next" in worlds.rows_of(engine, key, branch) for key in rows)
     worlds.assert_in_order(engine)
+    worlds.assert_nothing_left(engine)
 
 
 def audited(engine: Engine) -> set[str]:
@@ -232,3 +237,51 @@ def passes(run: Callable[[], object], points: Iterable[StrEnum]) -> dict[StrEnum
         }
         run()
     return {point: plan.passes for point, plan in plans.items() if plan.passes}
+
+
+class Interrupted:
+    """Passes every call on; at one of them, something else happens first."""
+
+    def __init__(self, inner: object, due: Callable[[], None]) -> None:
+        self._inner = inner
+        self._due = due
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._due()
+            return found(*args, **kwargs)
+
+        return call
+
+
+class Countdown:
+    """Runs something once, when it has been called often enough."""
+
+    def __init__(self, nth: int, run: Callable[[], None]) -> None:
+        self.left = nth
+        self._run = run
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self._run()
+
+    @property
+    def came(self) -> bool:
+        return self.left <= 0
+
+
+def open_interrupted(path: Path, due: Callable[[], None]) -> Engine:
+    """Open a world; before one of the calls to storage, something else happens."""
+    root = Root.parse(str(path))
+    parts = components(root, durable=False)
+    parts = replace(
+        parts,
+        tables=cast("Tables", Interrupted(parts.tables, due)),
+        objects=cast("ObjectStore", Interrupted(parts.objects, due)),
+    )
+    return Engine.open(root, parts)

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
-from omnigraph.core.engine import Engine, components
 from omnigraph.core.failpoints import Fp
 from omnigraph.errors import Effect, GraphError
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan
 from omnigraph.store.calls import StorageCall
-from omnigraph.store.objects import ObjectStore
-from omnigraph.store.root import Root
-from omnigraph.store.tables import Tables
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import COMPANY, KNOWS, PERSON, State
 from tests.faults.harness import (
     FAULTS,
+    Countdown,
     Lab,
     attempt,
     audited,
     children,
     crash_child,
     finish,
+    open_interrupted,
     passes,
 )
 
@@ -225,54 +222,6 @@ def test_processes_that_open_at_once_settle_an_intent_once(lab: Lab, name: str) 
     assert [child.exitcode for child in crowd] == [0, 0, 0, 0]
     judge(lab, situation, path, left)
     lab.discard(path)
-
-
-class Interrupted:
-    """Passes every call on; at one of them, something else happens first."""
-
-    def __init__(self, inner: object, due: Callable[[], None]) -> None:
-        self._inner = inner
-        self._due = due
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not callable(found):
-            return found
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self._due()
-            return found(*args, **kwargs)
-
-        return call
-
-
-class Countdown:
-    """Runs something once, when it has been called often enough."""
-
-    def __init__(self, nth: int, run: Callable[[], None]) -> None:
-        self.left = nth
-        self._run = run
-
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self._run()
-
-    @property
-    def came(self) -> bool:
-        return self.left <= 0
-
-
-def open_interrupted(path: Path, due: Callable[[], None]) -> Engine:
-    """Open a world; before one of the calls to storage, something else happens."""
-    root = Root.parse(str(path))
-    parts = components(root, durable=False)
-    parts = replace(
-        parts,
-        tables=cast("Tables", Interrupted(parts.tables, due)),
-        objects=cast("ObjectStore", Interrupted(parts.objects, due)),
-    )
-    return Engine.open(root, parts)
 
 
 @situations

@@ -388,7 +388,7 @@ def test_of_two_writes_with_one_key_that_both_landed_one_is_taken_back(engine: E
     )
 
     def another() -> None:
-        Publisher(engine.root.uri, engine.tables, engine.manifest).publish(change)
+        Publisher(engine.root.uri, engine.tables, engine.manifest, engine.births).publish(change)
 
     published = commit_with(engine, staged(engine, key="k"), after={"land": another})
     assert (published.replayed, published.commit.id) == (True, first)

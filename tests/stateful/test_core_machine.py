@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
+    multiple,
     precondition,
     rule,
     run_state_machine_as_test,
@@ -287,6 +288,49 @@ class CoreMachine(RuleBasedStateMachine):
         parent = str(self.engine.manifest.branch(name).parent)
         tables, keys = world.branches[branch], world.keys.get(branch)
         self.models.step(lambda now: now.create_at(name, parent, tables, keys))
+
+    @rule(target=commits, name=st.sampled_from(NAMES), at=st.integers(0, 9), wanted=changes)
+    def bear_branch(self, name: BranchName, at: int, wanted: Any) -> Any:
+        """A branch comes into being with a commit."""
+        source = self.pick(at)
+        if name in self.world.branches:
+            assert code_of(refusal(lambda: self.engine.begin_branch(name))) == Code.BRANCH_EXISTS
+            return multiple()
+        deltas, change = self.deltas(source, wanted)
+        with self.engine.creating_branch(name, source=source) as base:
+            done = self.engine.commit(prepare(self.engine, deltas, base=base))
+        assert done.commit.parent_id == self.engine.snapshot(source).head
+        self.models.step(lambda world: world.create(name, source).write(name, change))
+        return (done.commit.id, name, self.engine.manifest.branch(name), self.world)
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        at=st.integers(0, 9),
+        wanted=changes,
+        nth=st.integers(1, 60),
+        fault=st.sampled_from([Refuse(), LostReply()]),
+    )
+    def bear_branch_with_fault(
+        self, name: BranchName, at: int, wanted: Any, nth: int, fault: Fault
+    ) -> None:
+        """Something breaks on the way: the branch is there with its commit, or not at all."""
+        source = self.pick(at)
+        if name in self.world.branches:
+            return
+        deltas, change = self.deltas(source, wanted)
+
+        def bear() -> None:
+            with self.engine.creating_branch(name, source=source) as base:
+                self.engine.commit(prepare(self.engine, deltas, base=base))
+
+        with failpoints.armed(dict.fromkeys(StorageCall, fault), nth=nth):
+            error = refusal(bear)
+        unclear = isinstance(error, GraphError) and error.effect is not Effect.NONE
+        self.engine = reopen(self.root)
+        there = name in self.engine.branches.list()
+        assert unclear or there == (error is None), error
+        if there:
+            self.models.step(lambda world: world.create(name, source).write(name, change))
 
     @rule(name=st.sampled_from(NAMES))
     def delete_branch(self, name: BranchName) -> None:

@@ -117,6 +117,12 @@ class GraphMachine(RuleBasedStateMachine):
         self.graph.ensure_indices(branch=branch)
         self.remember(branch)
 
+    @rule(data=st.data())
+    def optimize(self, data: st.DataObject) -> None:
+        branch = self.pick(data)
+        self.graph.optimize(branch=branch, engine="inprocess")
+        self.remember(branch)
+
     @rule()
     def reopen(self) -> None:
         uri = self.graph.uri

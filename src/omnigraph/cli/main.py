@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from omnigraph.cli import data
 from omnigraph.cli.exits import Status, discard_output, output_failed, reporting
 
 _QUERIES = "Schemas and queries"
@@ -80,6 +81,29 @@ Schema = Annotated[
     ),
 ]
 _STDIN = Path("-")
+
+
+_COMMANDS = (
+    (data.init, ("omnigraph init --schema people.pg people.omni",)),
+    (
+        data.load,
+        (
+            "omnigraph load --data people.jsonl --mode append --store people.omni",
+            "omnigraph load -d Person=people.csv -d Knows=knows.parquet -m merge --store g.omni",
+            "omnigraph load -d 'new/*.gz' -m merge -b review --create-from main --store g.omni",
+            "zcat dump.gz | omnigraph load -d - -m append --store people.omni",
+        ),
+    ),
+    (
+        data.export,
+        (
+            "omnigraph export --store people.omni > people.jsonl",
+            "omnigraph export --store people.omni --out parts/ --format parquet",
+            "omnigraph export --store people.omni --type Person --at 01J… --out people.jsonl",
+        ),
+    ),
+    (data.optimize, ("omnigraph optimize --store people.omni",)),
+)
 
 
 def _read_stdin_once(*paths: Path | None) -> None:
@@ -255,6 +279,10 @@ def schema_plan(
         from omnigraph.cli.commands.schema_plan import perform
 
         raise typer.Exit(perform(schema, against, allow_data_loss=allow_data_loss, as_json=as_json))
+
+
+for _command, _shown in _COMMANDS:
+    app.command(rich_help_panel=data.DATA, epilog=examples(*_shown))(_command)
 
 
 @app.command(rich_help_panel=_ABOUT)

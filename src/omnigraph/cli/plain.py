@@ -29,6 +29,7 @@ _CONTROLS: Final = {
     **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
 }
 
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _HEAD: Final = re.compile(r"(?P<place>.+?:\d+:\d+: )(?P<kind>error|warning|info)(?P<rest>\[.*)")
 _GUTTER: Final = re.compile(r"(?P<gutter> *\d+ \| )(?P<code>.*)")
 _CARET: Final = re.compile(r"(?P<gutter> +\| )(?P<caret>\s*\^+)")
@@ -89,6 +90,15 @@ def visible(text: str) -> str:
 def counted(number: int, word: str, plural: str | None = None) -> str:
     """`1 query`, `2 queries`."""
     return f"{number} {word if number == 1 else plural or word + 's'}"
+
+
+def amount(count: float) -> str:
+    """A number of bytes as people write it."""
+    for unit in _UNITS[:-1]:
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == _UNITS[0] else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} {_UNITS[-1]}"
 
 
 def plain(part: Part) -> str:

@@ -10,16 +10,13 @@ is removed before the name is used again.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from omnigraph.core import gates
-from omnigraph.core.claims import Claims
+from omnigraph.core.births import Births, branch_exists
 from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST
-from omnigraph.core.manifest import BranchInfo, Manifest, native
-from omnigraph.core.publish import branch_replaced
+from omnigraph.core.layout import MANIFEST, cradle_parts, fork_mark, fork_name
+from omnigraph.core.manifest import BranchInfo, Manifest, born, branch_replaced, native
+from omnigraph.core.recovery.intent import IntentLog
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput
 from omnigraph.runtime import telemetry
@@ -36,16 +33,21 @@ Writers = Callable[[BranchName], tuple[str, ...]]
 class Branches:
     """The branches of one graph."""
 
-    __slots__ = ("_claims", "_manifest", "_root", "_tables", "_writers")
+    __slots__ = ("_births", "_intents", "_manifest", "_tables", "_writers")
 
     def __init__(
-        self, root: str, tables: Tables, manifest: Manifest, claims: Claims, writers: Writers
+        self,
+        tables: Tables,
+        manifest: Manifest,
+        births: Births,
+        intents: IntentLog,
+        writers: Writers,
     ) -> None:
         """Work on this manifest and these tables; `writers` names who is writing to a branch."""
-        self._root = root
         self._tables = tables
         self._manifest = manifest
-        self._claims = claims
+        self._births = births
+        self._intents = intents
         self._writers = writers
 
     def list(self) -> tuple[BranchName, ...]:
@@ -58,9 +60,8 @@ class Branches:
         self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
     ) -> BranchInfo:
         """Make a branch from another one, as it is or as of one of its commits."""
-        self._check_name(name)
-        with self._alone():
-            self._check_free(name)
+        with self._births.alone():
+            self._births.check_free(name)
             if commit is None:
                 snapshot = self._manifest.snapshot(source)
             else:
@@ -80,28 +81,16 @@ class Branches:
             guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, str(name), at))
         except StorageFailure as failure:
             if failure.kind is FailureKind.EXISTS:
-                raise _exists(name) from failure
+                raise branch_exists(name) from failure
             # Nobody else makes branches now: if it is there, it is ours and the reply was lost.
             if failure.effect_free or self._tables.fork_info(MANIFEST, name) is None:
                 raise
-
-    def _check_name(self, name: BranchName) -> None:
-        if name == MAIN:
-            raise InvalidInput(Code.NAME_INVALID, "the branch 'main' always exists", name=name)
-
-    def _check_free(self, name: BranchName) -> None:
-        for other in self._manifest.names():
-            if other == name:
-                raise _exists(name)
-            if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
-                text = f"'{name}' and the branch '{other}' are paths of each other"
-                raise Conflict(Code.BRANCH_EXISTS, text, branch=name, other=other)
 
     def delete(self, name: BranchName) -> None:
         """Delete a branch that nothing descends from; its own forks of tables go with it."""
         if name == MAIN:
             raise InvalidInput(Code.NAME_INVALID, "the branch 'main' cannot be deleted", name=name)
-        with self._alone():
+        with self._births.alone():
             info = self._manifest.branch(name)
             snapshot = self._manifest.snapshot(name)
             writers = self._writers(name)
@@ -110,15 +99,21 @@ class Branches:
                 raise Conflict(Code.BRANCH_IN_USE, text, branch=name, operations=list(writers))
             self._drop(info)
             self._manifest.forget(name)
+            if info.cradle is not None:
+                self._births.drop(MANIFEST, info.cradle)
         for pin in snapshot.tables.values():
             if is_fork_of(pin, info.incarnation):
-                self._drop_table_fork(pin.path, str(pin.table_branch))
+                self._births.drop(pin.path, str(pin.table_branch))
 
     def _drop(self, info: BranchInfo) -> None:
         try:
             guarded(Fp.DROP, lambda: self._tables.drop_fork(MANIFEST, info.name))
         except StorageFailure as failure:
             if failure.kind is FailureKind.CONFLICT:
+                # What is left of a branch that was never born, or is deleted, holds it, too.
+                if self._reclaim_cradles():
+                    self._drop(info)
+                    return
                 raise self._in_use(info) from failure
             if failure.effect_free or self._tables.fork_info(MANIFEST, info.name) is not None:
                 raise
@@ -132,12 +127,6 @@ class Branches:
         text = f"branches were made from '{info.name}': {', '.join(children)}"
         return Conflict(Code.BRANCH_IN_USE, text, branch=info.name, children=children)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep every other maker of branches out, of this process and of others."""
-        with gates.branching(self._root), self._claims.holding(BRANCH_CLAIM):
-            yield
-
     # -- forks of tables -------------------------------------------------------------------------
 
     def writable(self, snapshot: Snapshot, table_key: str) -> Table:
@@ -150,8 +139,14 @@ class Branches:
             return self._tables.open(at)
         except StorageFailure as failure:
             if failure.kind is FailureKind.NOT_FOUND:
-                check_incarnation(snapshot, self._manifest.snapshot(snapshot.branch))
+                self.check_base(snapshot)
             raise
+
+    def check_base(self, base: Snapshot) -> None:
+        """Refuse a base whose branch, or what it is being made from, was deleted meanwhile."""
+        at = base if base.origin is None else base.origin
+        if self._manifest.branch(at.branch).incarnation != at.incarnation:
+            raise branch_replaced(at.branch)
 
     def _fork(self, at: Pin, incarnation: str) -> Pin:
         """A fork that holds exactly what is pinned: one that is there, or a new one.
@@ -188,44 +183,37 @@ class Branches:
         same = (found.parent_branch, found.parent_version) == (at.branch, at.version)
         return same and self._tables.head(at.path, fork) == at.version
 
+    # -- what is left ----------------------------------------------------------------------------
+
     def reclaim(self) -> int:
-        """Remove forks of tables whose branch is gone; tell how many."""
+        """Remove forks whose branch is gone, or was never born; tell how many."""
         paths = sorted({pin.path for pin in self._manifest.snapshot(MAIN).tables.values()})
         # Forks first, branches after: a branch that is made meanwhile is then among the living.
         forks = [(path, fork) for path in paths for fork in self._tables.fork_names(path)]
-        living = {fork_mark(info.incarnation) for info in self._manifest.branches().values()}
+        living = {fork_mark(incarnation) for incarnation in self._living()}
         dead = [(path, fork) for path, fork in forks if fork.partition(".")[0] not in living]
-        return sum(self._drop_table_fork(path, fork) for path, fork in dead)
+        with self._births.alone():
+            cradles = self._reclaim_cradles()
+        return cradles + sum(self._births.drop(path, fork) for path, fork in dead)
 
-    def _drop_table_fork(self, path: str, fork: str) -> bool:
-        try:
-            self._tables.drop_fork(path, fork)
-        except StorageFailure:
-            telemetry.count("branch.fork_left")
-            return False
-        return True
+    def _living(self) -> set[str]:
+        """The incarnations that are there or being made, the latter first: they may be born."""
+        making = {intent.incarnation for intent in self._intents.pending()}
+        return making | {info.incarnation for info in self._manifest.branches().values()}
 
-
-def fork_mark(incarnation: str) -> str:
-    """What the names of all forks of one incarnation begin with."""
-    return "f" + hashlib.sha256(incarnation.encode()).hexdigest()[:20]
-
-
-def fork_name(incarnation: str, number: int = 0) -> str:
-    """The name of a fork that a branch's tables get."""
-    return f"{fork_mark(incarnation)}.{number}"
+    def _reclaim_cradles(self) -> int:
+        """Drop the cradles that no branch came from and no operation needs. For who is alone."""
+        cradles = [(name, cradle_parts(name)) for name in self._tables.fork_names(MANIFEST)]
+        if all(parts is None for _, parts in cradles):
+            return 0
+        living = self._living()
+        return sum(
+            self._births.drop(MANIFEST, name)
+            for name, parts in cradles
+            if parts is not None and born(parts[0]) not in living
+        )
 
 
 def is_fork_of(pin: TablePin, incarnation: str) -> bool:
     """Does a table stand on a fork that belongs to this branch?"""
     return (pin.table_branch or "").partition(".")[0] == fork_mark(incarnation)
-
-
-def check_incarnation(base: Snapshot, now: Snapshot) -> None:
-    """Refuse a base whose branch was deleted and made again."""
-    if base.incarnation != now.incarnation:
-        raise branch_replaced(base.branch)
-
-
-def _exists(name: BranchName) -> Conflict:
-    return Conflict(Code.BRANCH_EXISTS, f"the branch '{name}' exists already", branch=name)

@@ -13,17 +13,18 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from omnigraph.core.births import Births
 from omnigraph.core.branches import Branches
 from omnigraph.core.claims import Claims
 from omnigraph.core.init import create_graph
 from omnigraph.core.lineage import first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
 from omnigraph.core.parts import Parts
-from omnigraph.core.publish import Published, Publisher, branch_replaced
+from omnigraph.core.publish import Published, Publisher
 from omnigraph.core.records import Commit
-from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.recovery.intent import IntentLog, WriterKind
 from omnigraph.core.recovery.live import PROCESS
-from omnigraph.core.recovery.sweep import Outcome, Recovery
+from omnigraph.core.recovery.sweep import Authority, Outcome, Recovery
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import public, storage_errors
@@ -80,11 +81,13 @@ class Engine:
         self.manifest = Manifest(parts.tables)
         self.schemas = SchemaFiles(parts.objects)
         self.intents = IntentLog(parts.objects)
+        self.births = Births(root.uri, parts.tables, self.manifest, _claims(parts), self.intents)
         shared = Parts(
             root=root.uri,
             tables=parts.tables,
             manifest=self.manifest,
-            publisher=Publisher(root.uri, parts.tables, self.manifest),
+            births=self.births,
+            publisher=Publisher(root.uri, parts.tables, self.manifest, self.births),
             intents=self.intents,
             live=PROCESS,
             clock=parts.clock,
@@ -93,7 +96,7 @@ class Engine:
         self.recovery = Recovery(shared)
         self._writes = WritePath(shared, self.recovery)
         self.branches = Branches(
-            root.uri, parts.tables, self.manifest, _claims(parts), self._writers_of
+            parts.tables, self.manifest, self.births, self.intents, self._writers_of
         )
 
     # -- opening -----------------------------------------------------------------------------------
@@ -197,10 +200,23 @@ class Engine:
         except StorageFailure as failure:
             if failure.kind is FailureKind.NOT_FOUND:
                 with storage_errors():
-                    branch = self.manifest.branch(base.branch)
-                if branch.incarnation != base.incarnation:
-                    raise branch_replaced(base.branch) from failure
+                    self.branches.check_base(base)
             raise public(failure) from failure
+
+    def has_branch(self, name: BranchName) -> bool:
+        """Is there a branch of this name? One that a dead writer was about to make counts, too.
+
+        Which of both it comes to is settled first, so that whoever repeats that write finds it.
+        """
+        with storage_errors():
+            if self.manifest.exists(name):
+                return True
+            if self.mode is OpenMode.READ_ONLY:
+                return False
+            for intent in self.intents.scan().intents:
+                if intent.origin is not None and intent.branch == name:
+                    self.recovery.settle_left(intent, Authority.FULL)
+            return self.manifest.exists(name)
 
     def create_branch(
         self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
@@ -216,13 +232,60 @@ class Engine:
         with storage_errors():
             self.branches.delete(name)
 
+    def begin_branch(
+        self,
+        name: BranchName,
+        *,
+        source: BranchName = MAIN,
+        commit: CommitId | None = None,
+        kind: WriterKind = WriterKind.LOAD,
+    ) -> Snapshot:
+        """Begin a branch that comes into being with its first commit; return that commit's base.
+
+        Nobody sees the branch until a write with this base is committed. Whoever does not get that
+        far abandons it; `creating_branch` sees to that.
+        """
+        self.require_writable()
+        with storage_errors():
+            if commit is None:
+                start = self.manifest.snapshot(source)
+            else:
+                start = self.manifest.at_commit(commit, source)
+            return self.births.begin(name, start, kind)
+
+    def abandon_branch(self, base: Snapshot) -> None:
+        """Give up a branch that was begun; once its write was committed, do nothing."""
+        self.births.abandon(base)
+
+    @contextmanager
+    def creating_branch(
+        self,
+        name: BranchName,
+        *,
+        source: BranchName = MAIN,
+        commit: CommitId | None = None,
+        kind: WriterKind = WriterKind.LOAD,
+    ) -> Iterator[Snapshot]:
+        """Begin a branch for the length of a block that prepares and commits its first write."""
+        base = self.begin_branch(name, source=source, commit=commit, kind=kind)
+        try:
+            yield base
+        finally:
+            self.abandon_branch(base)
+
     def _writers_of(self, branch: BranchName) -> tuple[str, ...]:
-        """The operations that are writing to a branch right now."""
-        return tuple(
-            intent.operation_id
-            for intent in self.intents.pending()
-            if intent.branch == branch and self.recovery.is_live(intent)
-        )
+        """The operations that are writing to a branch right now, or making another one from it."""
+        found = []
+        for intent in self.intents.pending():
+            origin = intent.origin
+            if branch not in (intent.branch, origin and origin.branch):
+                continue
+            if self.recovery.is_live(intent):
+                found.append(intent.operation_id)
+            elif origin is not None:
+                # Not to be taken up again once the branch is gone.
+                self.recovery.settle_left(intent, Authority.FULL)
+        return tuple(found)
 
     def commit(self, prepared: Prepared) -> Published:
         """Make a prepared write visible."""

@@ -6,6 +6,7 @@ write of its own that changes no row, published like any other.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from omnigraph.core.engine import Engine
@@ -15,6 +16,7 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
+from omnigraph.store.table import quoted
 from omnigraph.store.tables import Btree, Fts, IndexWish, Metric, Table, Vector
 from omnigraph.types import MAIN, BranchName
 
@@ -89,7 +91,7 @@ def ensure_indices(
         missing = _missing(table, wanted_indexes(entity))
         ready = []
         for wish in missing:
-            reason = _not_yet(table, wish)
+            reason = not_yet(table, wish)
             if reason is None:
                 ready.append(wish)
             else:
@@ -119,12 +121,16 @@ def _missing(table: Table, wishes: tuple[IndexWish, ...]) -> list[IndexWish]:
     return [wish for wish in wishes if wish.name not in known]
 
 
-def _not_yet(table: Table, wish: IndexWish) -> str | None:
-    """Why an index cannot be built now."""
+def not_yet(table: Table, wish: IndexWish) -> str | None:
+    """Why an index cannot be built now; None when it can."""
     if table.row_count == 0:
         return "the table is empty"
     if isinstance(wish.kind, Vector):
-        found = table.scan(["id"], filter=f"`{wish.column}` is not null")
-        if not any(batch.num_rows for batch in found):
-            return "no entity has a vector"
+        return None if has_values(table, wish.column) else "no entity has a vector"
     return None
+
+
+def has_values(table: Table, column: str, fragments: Collection[int] | None = None) -> bool:
+    """Is there a row, in some fragments or at all, that is not null there?"""
+    found = table.scan(["id"], filter=f"{quoted(column)} is not null", fragments=fragments)
+    return any(batch.num_rows for batch in found)

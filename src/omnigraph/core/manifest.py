@@ -20,7 +20,7 @@ from functools import partial
 import pyarrow as pa
 
 from omnigraph.core.commit_log import CommitLog
-from omnigraph.core.layout import MANIFEST
+from omnigraph.core.layout import CRADLES, MANIFEST, cradle_parts
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
     COMMIT_KIND,
@@ -54,6 +54,7 @@ class BranchInfo:
     parent: BranchName | None  # None for main
     parent_version: int
     incarnation: str
+    cradle: str | None = None  # the fork that it got its first commit in, if it was born with one
 
 
 _MAIN_INFO = BranchInfo(name=MAIN, parent=None, parent_version=0, incarnation="main")
@@ -100,6 +101,10 @@ class Manifest:
             known = self._readers.pop(branch, None)
         if known is not None:
             self._tables.forget_fork(MANIFEST, branch)
+
+    def exists(self, name: BranchName) -> bool:
+        """Is there a branch of this name now?"""
+        return name == MAIN or self._tables.fork_info(MANIFEST, name) is not None
 
     # -- the present -----------------------------------------------------------------------------
 
@@ -183,8 +188,7 @@ class Manifest:
                 raise self._missing(info, version) from failure
             raise
         if not self._stands(info):
-            text = f"branch '{info.name}' was deleted and made again meanwhile"
-            raise Conflict(Code.BRANCH_REPLACED, text, branch=info.name)
+            raise branch_replaced(info.name)
         with self._lock:
             self._past[info.incarnation, version] = snapshot
             while len(self._past) > _PAST_MAX:
@@ -297,7 +301,21 @@ def native(branch: BranchName) -> str | None:
     return None if branch == MAIN else str(branch)
 
 
+def born(operation_id: str) -> str:
+    """The incarnation of a branch that an operation makes, known before the branch is there."""
+    return f"born:{operation_id}"
+
+
+def branch_replaced(branch: BranchName) -> Conflict:
+    """The conflict of a write with the end of its branch."""
+    text = f"branch '{branch}' was deleted and made again meanwhile"
+    return Conflict(Code.BRANCH_REPLACED, text, branch=branch)
+
+
 def _info(name: BranchName, fork: ForkInfo) -> BranchInfo:
+    cradle = cradle_parts(fork.parent_branch)
+    if cradle is not None:
+        return _born_info(name, fork, *cradle)
     parent = MAIN if fork.parent_branch is None else BranchName(fork.parent_branch)
     return BranchInfo(
         name=name,
@@ -307,8 +325,25 @@ def _info(name: BranchName, fork: ForkInfo) -> BranchInfo:
     )
 
 
+def _born_info(name: BranchName, fork: ForkInfo, operation_id: str, source: str) -> BranchInfo:
+    """What a branch is that was forked from its cradle: the cradle itself is nobody's parent.
+
+    The identifier has a step for each fork on the way; the last but one made the cradle.
+    """
+    made_at, _, _ = fork.identifier.split("/")[-2].partition(":")
+    return BranchInfo(
+        name=name,
+        parent=BranchName(source),
+        parent_version=int(made_at),
+        incarnation=born(operation_id),
+        cradle=fork.parent_branch,
+    )
+
+
 def _valid(text: str) -> tuple[BranchName, ...]:
     """The name, or nothing: what other tools forked from the manifest is no branch of ours."""
+    if text.startswith(f"{CRADLES}/"):
+        return ()
     try:
         return (BranchName(text),)
     except InvalidInput:

@@ -3,6 +3,8 @@
 All rows of a change go into the manifest by one merge on `object_id`. The row of the branch's head
 is among them, so two publishes of one branch never both succeed from the same base: the loser
 looks again, checks again, and tries again, a bounded number of times.
+
+The first commit of a branch that is made with it has no rival for the head, only for the name.
 """
 
 from __future__ import annotations
@@ -10,13 +12,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from omnigraph.core import gates
+from omnigraph.core.births import Births, branch_exists
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.manifest import Manifest, native
+from omnigraph.core.manifest import Manifest, branch_replaced, native
 from omnigraph.core.records import KEY, Commit, HeadRecord, Record, encode
-from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import Code, Conflict, JsonValue, PreconditionFailed, RecoveryRequired
+from omnigraph.core.snapshot import Origin, Snapshot
+from omnigraph.errors import (
+    Code,
+    Conflict,
+    JsonValue,
+    NotFound,
+    PreconditionFailed,
+    RecoveryRequired,
+)
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin, Tables
@@ -51,6 +63,7 @@ class Change:
     judged: Mapping[str, int] = field(default_factory=dict)
     records: tuple[Record, ...] = ()
     details: Mapping[str, JsonValue] = field(default_factory=dict)
+    origin: Origin | None = None  # of a change that makes its own branch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +78,20 @@ class Published:
 class Publisher:
     """Publishes the changes of one graph."""
 
-    __slots__ = ("_manifest", "_root", "_tables")
+    __slots__ = ("_births", "_manifest", "_root", "_tables")
 
-    def __init__(self, root: str, tables: Tables, manifest: Manifest) -> None:
+    def __init__(self, root: str, tables: Tables, manifest: Manifest, births: Births) -> None:
         """Publish into this manifest."""
         self._root = root
         self._tables = tables
         self._manifest = manifest
+        self._births = births
 
     def publish(self, change: Change) -> Published:
         """Make a change visible, or raise a typed conflict with nothing changed."""
+        if change.origin is not None:
+            with telemetry.span("publish", branch=change.branch), self._births.alone():
+                return self._publish_birth(change, change.origin)
         with (
             telemetry.span("publish", branch=change.branch),
             gates.publishing(self._root, change.branch),
@@ -93,6 +110,23 @@ class Publisher:
         text = f"branch '{change.branch}' is written to by too many at once"
         raise Conflict(Code.HEAD_CONTENTION, text, branch=change.branch, attempts=ATTEMPTS_MAX)
 
+    def _publish_birth(self, change: Change, origin: Origin) -> Published:
+        """Make a branch with its first commit."""
+        if self._manifest.exists(change.branch):
+            done = self._already(change, self._manifest.snapshot(change.branch))
+            if done is None:
+                raise branch_exists(change.branch)
+            return done
+        self._births.check_free(change.branch)
+        base = self._births.base(change.branch, origin)
+        check(change, base)
+        commit, rows = _rows(change, base)
+        try:
+            version = self._births.bear(change.branch, origin, rows)
+        except StorageFailure as failure:
+            version = self._look(change, failure)
+        return Published(commit=commit, manifest_version=version)
+
     def _already(self, change: Change, snapshot: Snapshot) -> Published | None:
         """The commit, if it is visible: our own by a lost reply, or an earlier one by its key."""
         commits = self._manifest.commits(change.branch)
@@ -109,20 +143,7 @@ class Publisher:
 
     def _attempt(self, change: Change, snapshot: Snapshot) -> tuple[Commit, int | None]:
         """One try. The version is None when another publish came first."""
-        commit = Commit(
-            id=change.commit_id,
-            parent_id=snapshot.head,
-            merged_parent_id=change.merged_parent_id,
-            branch=change.branch,
-            actor=change.actor,
-            created_at=change.created_at,
-            idempotency_key=change.idempotency_key,
-            kind=change.kind,
-            details=change.details,
-        )
-        digest = change.schema_digest or snapshot.schema_digest
-        head = HeadRecord(branch=change.branch, commit=commit.id, schema_digest=digest)
-        rows = encode((*change.records, commit, head))
+        commit, rows = _rows(change, snapshot)
         branch = native(change.branch)
         base = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=branch)
 
@@ -143,7 +164,7 @@ class Publisher:
             if change.commit_id in self._manifest.commits(change.branch):
                 self.make_durable(change.branch)
                 return snapshot.manifest_version
-        except StorageFailure:
+        except (StorageFailure, NotFound):
             telemetry.count("publish.unclear")
         text = "the publish was sent and its outcome is not known"
         raise RecoveryRequired(
@@ -169,6 +190,24 @@ class Publisher:
             telemetry.count("publish.compaction_failed")
 
 
+def _rows(change: Change, snapshot: Snapshot) -> tuple[Commit, pa.Table]:
+    """The commit that follows a snapshot, and everything that publishing it writes."""
+    commit = Commit(
+        id=change.commit_id,
+        parent_id=snapshot.head,
+        merged_parent_id=change.merged_parent_id,
+        branch=change.branch,
+        actor=change.actor,
+        created_at=change.created_at,
+        idempotency_key=change.idempotency_key,
+        kind=change.kind,
+        details=change.details,
+    )
+    digest = change.schema_digest or snapshot.schema_digest
+    head = HeadRecord(branch=change.branch, commit=commit.id, schema_digest=digest)
+    return commit, encode((*change.records, commit, head))
+
+
 def check(change: Change, snapshot: Snapshot) -> None:
     """Everything a change depends on must be as it was when the change was made."""
     if change.incarnation != snapshot.incarnation:
@@ -187,12 +226,6 @@ def check(change: Change, snapshot: Snapshot) -> None:
             actual = pin.version if pin is not None else None
             if actual != expected:
                 raise version_mismatch(key, expected, actual)
-
-
-def branch_replaced(branch: BranchName) -> Conflict:
-    """The conflict of a write with the end of its branch."""
-    text = f"branch '{branch}' was deleted and made again meanwhile"
-    return Conflict(Code.BRANCH_REPLACED, text, branch=branch)
 
 
 def version_mismatch(table_key: str, expected: int, actual: int | None) -> Conflict:

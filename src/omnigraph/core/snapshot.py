@@ -50,6 +50,16 @@ class TablePin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a branch that is still being made starts from, and the operation that makes it."""
+
+    operation_id: str
+    branch: BranchName
+    incarnation: str
+    version: int  # of the manifest of that branch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The graph as of one commit of one branch. Nobody reads anything newer through it."""
 
@@ -59,6 +69,7 @@ class Snapshot:
     head: CommitId
     schema_digest: str
     tables: Mapping[str, TablePin]  # by table key
+    origin: Origin | None = None  # set as long as the branch itself is only being made
 
     def pin(self, table_key: str) -> TablePin:
         """The pin of one table."""

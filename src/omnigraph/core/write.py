@@ -4,6 +4,9 @@ Every writer makes a `Prepared` and leaves through `WritePath.commit`. Up to `ar
 moved; `land` moves tables one by one, each strictly from the version that the write was made for;
 `publish` makes all of it visible at once. A write that is refused after `arm` is undone on the
 spot; any other failure is reported with the operation id by which recovery will settle it.
+
+A base whose branch is only being made takes the same way: its intent is there already, its tables
+are nobody else's, and the publish makes the branch. Whatever ends such a write ends the branch.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from omnigraph.core import gates
+from omnigraph.core.births import branch_exists
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.parts import Parts
 from omnigraph.core.publish import Change, Published, check, version_mismatch
@@ -19,9 +23,17 @@ from omnigraph.core.records import Record
 from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
 from omnigraph.core.recovery.owner import this_process
 from omnigraph.core.recovery.sweep import Authority, Recovery, Settled, forward_change, unsettled
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.snapshot import Origin, Snapshot
 from omnigraph.core.storage_errors import public, storage_errors
-from omnigraph.errors import Busy, Code, Conflict, GraphError, JsonValue, RecoveryRequired
+from omnigraph.errors import (
+    Busy,
+    Code,
+    Conflict,
+    GraphError,
+    InvalidInput,
+    JsonValue,
+    RecoveryRequired,
+)
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.failpoints import hit
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -61,6 +73,11 @@ class Prepared:
         several = any(len(item.staged) > 1 for item in self.tables)
         return several or self.kind is WriterKind.BRANCH_MERGE
 
+    @property
+    def creates_branch(self) -> bool:
+        """Does the write make the branch that it writes to?"""
+        return self.base.origin is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Armed:
@@ -87,6 +104,7 @@ class WritePath:
         self._root = parts.root
         self._tables = parts.tables
         self._manifest = parts.manifest
+        self._births = parts.births
         self._publisher = parts.publisher
         self._intents = parts.intents
         self._live = parts.live
@@ -97,8 +115,11 @@ class WritePath:
     def commit(self, prepared: Prepared) -> Published:
         """Take a prepared write through all phases."""
         hit(Fp.STAGED)
-        operation_id = self._ids.new()
-        keys = [item.table_key for item in prepared.tables]
+        origin = prepared.base.origin
+        self._births.take(prepared.base)
+        operation_id = self._ids.new() if origin is None else origin.operation_id
+        # Nobody else knows the tables of a branch that is not there.
+        keys = [] if origin is not None else [item.table_key for item in prepared.tables]
         with telemetry.operation(operation_id), telemetry.span("commit", kind=prepared.kind.value):
             with (
                 gates.writing(self._root, prepared.base.branch, keys),
@@ -114,6 +135,8 @@ class WritePath:
 
     def _ready(self, prepared: Prepared, operation_id: str) -> Armed | Published:
         """Arm the write, unless it is done already or needs no arming."""
+        if prepared.base.origin is not None:
+            return self._ready_birth(prepared, prepared.base.origin)
         if not prepared.tables:
             self._settle_same_key(prepared)
             # A change that moves no table needs no intent: one write does it all.
@@ -123,6 +146,16 @@ class WritePath:
             if done is not None:
                 return done
         return self.arm(prepared, operation_id)
+
+    def _ready_birth(self, prepared: Prepared, origin: Origin) -> Armed | Published:
+        """Arm a write that makes its branch, or give the branch up."""
+        ready: Armed | Published | None = None
+        try:
+            ready = self.arm(prepared, origin.operation_id)
+            return ready
+        finally:
+            if not isinstance(ready, Armed):
+                self._births.give_up(prepared.base, origin)
 
     def _carry_out(self, armed: Armed) -> Published:
         """Land and publish. Whatever happens here, the intent tells recovery about it."""
@@ -203,7 +236,7 @@ class WritePath:
                 done = None if rivals else self._admit(prepared, intent)
                 if not rivals and done is None:
                     return Armed(prepared=prepared, intent=intent, bystanders=bystanders)
-                self._intents.remove(operation_id)
+                self._step_back(intent)
             except BaseException:
                 self._withdraw(intent)
                 raise
@@ -217,13 +250,34 @@ class WritePath:
 
     def _admit(self, prepared: Prepared, intent: Intent) -> Published | None:
         """Check what the write depends on. Nobody else moves its tables now, so that stays."""
+        if prepared.creates_branch:
+            return self._admit_birth(prepared, intent)
         snapshot = self._manifest.snapshot(intent.branch)
         done = self._replay(prepared, snapshot)
         if done is None:
             check(forward_change(intent), snapshot)
         return done
 
+    def _admit_birth(self, prepared: Prepared, intent: Intent) -> Published | None:
+        """The name decides at the end; but who sees now that it is taken need not go on."""
+        if self._manifest.exists(intent.branch):
+            done = self._replay(prepared, self._manifest.snapshot(intent.branch))
+            if done is None:
+                raise branch_exists(intent.branch)
+            return done
+        key = prepared.idempotency_key
+        if key is not None and intent.origin is not None:
+            known = self._births.find_key(intent.origin, key)
+            if known is not None:
+                text = f"the idempotency key names another operation already, commit {known.id}"
+                raise InvalidInput(Code.INPUT_INVALID, text, commit=known.id)
+        check(forward_change(intent), prepared.base)
+        return None
+
     def _put(self, intent: Intent) -> None:
+        if intent.origin is not None:
+            self._births.arm(intent)
+            return
         try:
             guarded(Fp.ARM, lambda: self._intents.put(intent))
         except StorageFailure as failure:
@@ -231,10 +285,15 @@ class WritePath:
             if not unclear or self._intents.get(intent.operation_id) is None:
                 raise
 
+    def _step_back(self, intent: Intent) -> None:
+        """Take an intent back, except for a branch in the making: that goes with its branch."""
+        if intent.origin is None:
+            self._intents.remove(intent.operation_id)
+
     def _withdraw(self, intent: Intent) -> None:
         """Nothing has moved, so the intent may go; if it stays, recovery finds nothing to do."""
         try:
-            self._intents.remove(intent.operation_id)
+            self._step_back(intent)
         except StorageFailure:
             telemetry.count("write.intent_left")
             self._release(intent)
@@ -303,6 +362,7 @@ class WritePath:
             records=prepared.records,
             confirms=prepared.confirms,
             details=prepared.details,
+            origin=base.origin,
         )
 
     # -- land ------------------------------------------------------------------------------------
@@ -396,10 +456,7 @@ class WritePath:
     def _release(self, intent: Intent) -> None:
         """Let others settle the intent although this process lives on; it may not come to that."""
         try:
-            # What is stored may know more than we do: a confirmation whose reply was lost.
-            stored = self._intents.get(intent.operation_id)
-            if stored is not None:
-                self._intents.replace(replace(stored, owner=stored.owner.released()))
+            self._intents.release(intent.operation_id)
         except (StorageFailure, GraphError):
             telemetry.count("write.lease_kept")
 

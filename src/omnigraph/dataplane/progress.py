@@ -94,11 +94,19 @@ class Monitor:
         with self._lock:
             now = self._now
             self._change(
-                tasks_done=now.tasks_done + tasks,
+                tasks_done=_capped(now.tasks_done + tasks, now.tasks),
                 rows=now.rows + rows,
                 bytes=now.bytes + bytes,
                 violations=now.violations + violations,
             )
+
+    def reached(self, tasks_done: int, tasks: int) -> None:
+        """Tell how far a stage is whose results come all at once."""
+        with self._lock:
+            share = 0 if tasks <= 0 else min(tasks_done / tasks, 1.0)
+            done = int(share * (self._now.tasks or 0))
+            if done > self._now.tasks_done:
+                self._change(tasks_done=done)
 
     @property
     def now(self) -> Progress:
@@ -132,3 +140,7 @@ class Monitor:
             self._now = replace(self._now, **values, seconds=self._seconds())  # type: ignore[arg-type]
             if self._listener is not None:
                 self._listener(self._now)
+
+
+def _capped(done: int, tasks: int | None) -> int:
+    return done if tasks is None else min(done, tasks)

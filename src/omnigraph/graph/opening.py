@@ -18,11 +18,11 @@ from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
 from omnigraph.graph.access import Rent
 from omnigraph.graph.arguments import instance
-from omnigraph.graph.environment import cache_folder
-from omnigraph.graph.environment import storage_options as from_variables
 from omnigraph.graph.facade import Graph
 from omnigraph.graph.parts import Parts
 from omnigraph.lang import compile_schema
+from omnigraph.runtime.environment import cache_folder
+from omnigraph.runtime.environment import storage_options as from_variables
 from omnigraph.runtime.settings import Settings
 from omnigraph.store.root import Root
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from omnigraph.core.records import Commit as CommitRecord
+from omnigraph.dataplane.load.request import Counts
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -89,3 +91,79 @@ class IndexResult:
     commit: Commit | None
     built: tuple[tuple[str, str], ...]
     pending: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """What a load did.
+
+    Attributes:
+        commit: The one commit that made all of it visible.
+        mode: `append`, `merge` or `overwrite`.
+        counts: By type (`node:Person`), how many entities were inserted, updated and deleted.
+        branch_created: The branch was made by the same commit.
+        engine: What it ran on: `inprocess` or `spark`.
+        reason: Why.
+        rows: How many rows were read.
+        bytes: How many bytes of input were read.
+        seconds: How long it took.
+        replayed: An earlier call with the same idempotency key had done it already; this is what
+            it did.
+    """
+
+    commit: Commit
+    mode: str
+    counts: Mapping[str, Counts]
+    branch_created: bool
+    engine: str
+    reason: str
+    rows: int
+    bytes: int
+    seconds: float
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResult:
+    """What an export wrote.
+
+    Attributes:
+        commit: The id of the commit whose state it is.
+        files: The files, in the order of their content; `-` for a stream.
+        rows: By type (`node:Person`), how many entities.
+        bytes: How many bytes were written.
+        engine: What it ran on: `inprocess` or `spark`.
+        reason: Why.
+        seconds: How long it took.
+    """
+
+    commit: str
+    files: tuple[str, ...]
+    rows: Mapping[str, int]
+    bytes: int
+    engine: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeResult:
+    """What `optimize` did.
+
+    Attributes:
+        commit: The commit that took the result into use; None when there was nothing to gain.
+        fragments: By type, how many fragments its table had before and has now.
+        indexes: Type and name of each index that was built or brought up to date.
+        pending: Type, property and reason of each index that cannot be built yet.
+        engine: What it ran on: `inprocess` or `spark`.
+        reason: Why.
+        seconds: How long it took.
+    """
+
+    commit: Commit | None
+    fragments: Mapping[str, tuple[int, int]]
+    indexes: tuple[tuple[str, str], ...]
+    pending: tuple[tuple[str, str, str], ...]
+    engine: str
+    reason: str
+    seconds: float

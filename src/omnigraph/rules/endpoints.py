@@ -37,20 +37,40 @@ def judge_endpoints(
         origin: The file and line of an edge, given the number of its row.
     """
     report = Reporter(edge, joined(edges.column(ID_NAME)), out, origin)
-    _judge_end("src", edge.source, joined(edges.column("src")), sources, report)
-    _judge_end("dst", edge.target, joined(edges.column("dst")), targets, report)
+    for end, node, existing in (("src", edge.source, sources), ("dst", edge.target, targets)):
+        named = joined(edges.column(end))
+        found = pc.is_in(named, value_set=joined(existing).cast(named.type), skip_nulls=True)
+        rows = places(pc.and_(pc.invert(found), named.is_valid()))
+        _report(end, node, named, rows, report)
 
 
-def _judge_end(
+def report_dangling(
+    edge: EdgeType,
     end: str,
-    node: str,
     named: pa.Array,
-    existing: pa.Array | pa.ChunkedArray,
-    report: Reporter,
+    rows: Positions,
+    out: Violations,
+    *,
+    ids: pa.Array | None = None,
+    origin: Origin | None = None,
 ) -> None:
-    found = pc.is_in(named, value_set=joined(existing).cast(named.type), skip_nulls=True)
-    rows = places(pc.and_(pc.invert(found), named.is_valid()))
+    """Report edges of which one end was found to lead nowhere.
 
+    Args:
+        edge: The type of the edges.
+        end: Which end, `src` or `dst`.
+        named: The node that each of some edges names there.
+        rows: The places of those that do not exist.
+        out: Takes one violation for each.
+        ids: The ids of the edges; None when they are not known here.
+        origin: The file and line of an edge, given its place.
+    """
+    known = pa.nulls(len(named), pa.string()) if ids is None else ids
+    node = edge.source if end == "src" else edge.target
+    _report(end, node, named, rows, Reporter(edge, known, out, origin))
+
+
+def _report(end: str, node: str, named: pa.Array, rows: Positions, report: Reporter) -> None:
     def describe(chosen: Positions, _: list[str]) -> Iterator[tuple[JsonValue, str]]:
         for value in plain_values(named.take(pa.array(rows[chosen])), _TEXT):
             yield value, f"{end} {quoted(value)} not found in {node}"

@@ -33,7 +33,12 @@ from omnigraph.rules.violation import Origin, Rule, Violations
 
 
 def judge_rows(
-    entity: EntityType, rows: pa.Table, out: Violations, origin: Origin | None = None
+    entity: EntityType,
+    rows: pa.Table,
+    out: Violations,
+    origin: Origin | None = None,
+    *,
+    ids: pa.Array | None = None,
 ) -> None:
     """Judge every row of a type by the rules that concern it alone.
 
@@ -42,12 +47,18 @@ def judge_rows(
         rows: New images of entities, with their `id` where they have one already.
         out: Takes the violations.
         origin: The file and line of a row, given its number.
+        ids: What to call the entities, instead of their `id`.
     """
     first = 0
     for batch in rows.to_batches():
         names = set(batch.schema.names)
-        ids = batch.column(ID_NAME) if ID_NAME in names else pa.nulls(batch.num_rows, pa.string())
-        report = Reporter(entity, ids, out, origin, first)
+        if ids is not None:
+            known = ids.slice(first, batch.num_rows)
+        elif ID_NAME in names:
+            known = batch.column(ID_NAME)
+        else:
+            known = pa.nulls(batch.num_rows, pa.string())
+        report = Reporter(entity, known, out, origin, first)
         _judge_fixed(batch, names, report)
         for item in entity.properties:
             if item.name in names:

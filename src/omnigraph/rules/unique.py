@@ -56,6 +56,33 @@ def judge_ids(
         origin: The file and line of a row, given its number.
     """
     ids = joined(ids)
+    repeated = _repeated(ids)
+    taken = np.empty(0, np.int64)
+    if committed is not None and len(committed):
+        known = pc.is_in(ids, value_set=joined(committed).cast(ids.type), skip_nulls=True)
+        taken = np.setdiff1d(places(known), repeated)
+    report_ids(entity, ids, out, repeated=repeated, taken=taken, origin=origin)
+
+
+def report_ids(
+    entity: EntityType,
+    ids: pa.Array,
+    out: Violations,
+    *,
+    repeated: Positions,
+    taken: Positions,
+    origin: Origin | None = None,
+) -> None:
+    """Report rows whose id was found to belong to an earlier row, or to a committed one.
+
+    Args:
+        entity: The type of the rows.
+        ids: Their ids.
+        out: Takes one violation for each place.
+        repeated: The places of ids that an earlier row has.
+        taken: The places of ids that a committed row has.
+        origin: The file and line of a row, given its place.
+    """
     report = Reporter(entity, ids, out, origin)
     properties = entity.key or (ID_NAME,)
     label = _label(entity, properties)
@@ -68,11 +95,37 @@ def judge_ids(
 
         report.rows(Rule.KEY, rows, properties, describe)
 
-    repeated = _repeated(ids)
     tell(repeated, "occurs more than once in the input")
-    if committed is not None and len(committed):
-        known = pc.is_in(ids, value_set=joined(committed).cast(ids.type), skip_nulls=True)
-        tell(np.setdiff1d(places(known), repeated), "exists already")
+    tell(taken, "exists already")
+
+
+def judge_given_ids(
+    entity: EntityType,
+    given: pa.Array,
+    ids: pa.Array,
+    out: Violations,
+    origin: Origin | None = None,
+) -> None:
+    """Judge that the ids which rows bring along are those that their keys give them.
+
+    Args:
+        entity: The type of the rows, which has a key.
+        given: What rows say that their ids are; null where they say nothing.
+        ids: What their keys say; null where a part of the key is missing.
+        out: Takes one violation for each row that says something else.
+        origin: The file and line of a row, given its number.
+    """
+    if given.null_count == len(given):
+        return
+    rows = places(pc.not_equal(given, ids))
+
+    def describe(chosen: Positions, names: list[str]) -> Iterator[tuple[JsonValue, str]]:
+        values = plain_values(given.take(pa.array(rows[chosen])), _TEXT)
+        for value, name in zip(values, names, strict=True):
+            label = f"{entity.name}.{ID_NAME} of {name}"
+            yield value, f"{label}: the key says something else than {quoted(value)}"
+
+    Reporter(entity, ids, out, origin).rows(Rule.KEY, rows, (ID_NAME,), describe)
 
 
 def judge_unique(
@@ -83,6 +136,7 @@ def judge_unique(
     *,
     committed: Iterable[pa.RecordBatch] = (),
     removed: pa.Array | pa.ChunkedArray | Sequence[str] = (),
+    replaces: bool = True,
     origin: Origin | None = None,
 ) -> None:
     """Judge one `@unique` rule after a change.
@@ -97,15 +151,16 @@ def judge_unique(
         committed: Rows before the change, with `id` and the columns. Those whose id is among the
             incoming or the removed ones do not count any more.
         removed: The ids of entities that the change deletes.
+        replaces: Whether incoming images replace committed rows of the same id. If not, the
+            caller says in `removed` which committed rows do not count.
         origin: The file and line of an incoming row, given its number.
     """
     new = _Holders.of(incoming, columns)
     if not len(new.rows):
         return
     gone = removed if isinstance(removed, pa.Array | pa.ChunkedArray) else pa.array(removed)
-    replaced = pa.concat_arrays(
-        [joined(ids).cast(pa.string()) for ids in (incoming.column(ID_NAME), gone)]
-    )
+    ids_gone = (incoming.column(ID_NAME), gone) if replaces else (gone,)
+    replaced = pa.concat_arrays([joined(ids).cast(pa.string()) for ids in ids_gone])
     old = _candidates(new, columns, committed, replaced)
     if len(new.rows) + len(old.rows) == 1:
         return  # the usual small write: nobody to collide with

@@ -136,15 +136,18 @@ class Violations:
         """Take over what another collector found."""
         self.add_all(other.items, other.total)
 
-    def raise_if_any(self) -> None:
+    def raise_if_any(self, shown: Callable[[Violation], Violation] | None = None) -> None:
         """Refuse the data if anything was found.
+
+        Args:
+            shown: What to tell of a violation, once they are in order.
 
         Raises:
             ConstraintViolated: With the kept violations and their total number as details.
         """
         if not self:
             return
-        items = self.items
+        items = self.items if shown is None else tuple(map(shown, self.items))
         text = items[0].message if items else "the data breaks rules of the schema"
         if self._total > 1:
             text = f"{self._total} violations, the first: {text}"

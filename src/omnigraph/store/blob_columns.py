@@ -8,16 +8,21 @@ import pyarrow.compute as pc
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.table import Table
 
-__all__ = ["blob_bytes", "read_blobs"]
+__all__ = ["blob_bytes", "blob_sizes", "read_blobs"]
 
 
 def blob_bytes(table: Table, columns: Sequence[str], row_ids: Sequence[int]) -> int:
     """Tell how many bytes some cells have together, without reading them."""
+    return sum(blob_sizes(table, columns, row_ids))
+
+
+def blob_sizes(table: Table, columns: Sequence[str], row_ids: Sequence[int]) -> list[int]:
+    """Tell, for each row, how many bytes its cells have together, without reading them."""
     if not columns or not row_ids:
-        return 0
+        return [0] * len(row_ids)
     described = table.take(row_ids, columns)
-    sizes = [pc.struct_field(described.column(name), "size") for name in columns]
-    return sum(int(pc.sum(size).as_py() or 0) for size in sizes)
+    sizes = [pc.struct_field(described.column(name), "size").to_pylist() for name in columns]
+    return [sum(size or 0 for size in row) for row in zip(*sizes, strict=True)]
 
 
 def read_blobs(table: Table, column: str, row_ids: Sequence[int]) -> pa.Array:

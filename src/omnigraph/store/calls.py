@@ -39,6 +39,7 @@ class StorageCall(StrEnum):
     TABLE_ERASE = "table.erase"
     TABLE_INDEX = "table.index"
     TABLE_COMPACT = "table.compact"
+    TABLE_DRAFT = "table.draft"
     TABLE_SYNC = "table.sync"
     TABLE_CREATE = "table.create"
     TABLE_COMMIT = "table.commit"

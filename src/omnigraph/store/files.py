@@ -30,6 +30,16 @@ class Files:
         self._base: Path | None = root.local_path if root.is_local else None
         self._disk = Disk(root.local_path) if root.is_local and durable else None
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether files are synced, or lie where that is not up to us."""
+        return self._base is None or self._disk is not None
+
+    @property
+    def durable(self) -> bool:
+        """Whether files are made durable before a write returns."""
+        return self._disk is not None
+
     def of_fragments(self, place: str, fragments: Iterable[Any]) -> tuple[str, ...]:
         """Name the data files of new fragments, with the blobs beside them."""
         folder = self._folder(place, "data")

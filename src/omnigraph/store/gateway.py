@@ -38,6 +38,8 @@ Fragment: TypeAlias = Any
 Transaction: TypeAlias = Any
 
 STORAGE_VERSION: Final = "2.2"
+# How many random numbers of 63 bits are tried; none at all with fewer than one.
+_NUMBERS: Final = 2
 _COMMIT: Final = re.compile(r'read_version: (\d+),\s*uuid: "([^"]*)"')
 
 
@@ -122,6 +124,10 @@ class Gateway:
             table_id=["table"],
             namespace_client_managed_versioning=True,
         )
+
+    def draft(self, base: Dataset, transaction: Transaction) -> Dataset:
+        """Commit beside the history: a version that is nobody's head and has a random number."""
+        return lance.LanceDataset.commit(base, transaction, detached=True, max_retries=_NUMBERS)
 
 
 def transaction(

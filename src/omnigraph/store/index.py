@@ -1,5 +1,6 @@
-"""Staging indexes: built beside the table, taken into use by one commit."""
+"""Building indexes beside a table; one commit takes them into use."""
 
+import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any, Final, assert_never
 
@@ -8,15 +9,66 @@ from lance import Index, LanceOperation
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import transaction, transaction_uuid, tree_path
-from omnigraph.store.model import Btree, Fts, IndexKind, IndexWish, Staged, StagedKind, Vector
+from omnigraph.store.model import (
+    Btree,
+    Fts,
+    IndexKind,
+    IndexWish,
+    SegmentReceipt,
+    Staged,
+    StagedKind,
+    Vector,
+)
 from omnigraph.store.stage import checked_uuid
 from omnigraph.store.table import Table
 
-__all__ = ["stage_indexes"]
+__all__ = ["build_segment", "existing_segments", "segments_of", "stage_indexes"]
 
 # Rows of one partition: below that, comparing with every vector is as fast.
 _PARTITION_ROWS: Final = 4_096
 _PARTITIONS_MAX: Final = 4_096
+
+
+def build_segment(
+    files: Files, table: Table, wish: IndexWish, fragments: Collection[int]
+) -> SegmentReceipt:
+    """Build a segment over some fragments, durable on return. What a worker does.
+
+    The handle of the table is locked meanwhile, so nobody else should use it.
+    """
+    place = tree_path(table.pin.path, table.pin.branch)
+    covered = sorted(fragments)
+    segment = storage_call(
+        StorageCall.TABLE_INDEX,
+        place,
+        lambda: _build(table.dataset, wish.column, wish.kind, wish.name, covered),
+    )
+    created = files.of_index(place, segment.uuid)
+    files.sync(place, created)
+    return SegmentReceipt(wish.name, segment, created)
+
+
+def segments_of(receipts: Sequence[SegmentReceipt], built_at: int) -> list[Any]:
+    """Return the segments as a commit takes them; `built_at` is the version they are made from."""
+    # They may have been built on a draft, whose number means nothing.
+    return [dataclasses.replace(each.segment, dataset_version=built_at) for each in receipts]
+
+
+def existing_segments(table: Table) -> list[Any]:
+    """Return the segments of a version, as a commit that removes some of them names them."""
+    found = storage_call(StorageCall.TABLE_INDEX, table.pin.path, table.dataset.describe_indices)
+    return [
+        Index(
+            uuid=segment.uuid,
+            name=index.name,
+            fields=list(index.fields),
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
+        )
+        for index in found
+        for segment in index.segments
+    ]
 
 
 def stage_indexes(
@@ -27,43 +79,29 @@ def stage_indexes(
     Returns None for a table without rows: there is nothing to train on.
     """
     checked_uuid(uuid, table.pin.path)
-    fragments = list(table.fragment_ids())
+    fragments = table.fragment_ids()
     if not fragments or not wishes:
         return None
-    place = tree_path(table.pin.path, table.pin.branch)
-    segments: list[Any] = []
-    created: tuple[str, ...] = ()
-    for wish in wishes:
-        segment = _segment(place, table, wish, fragments)
-        created += files.of_index(place, segment.uuid)
-        segments.append(segment)
-    files.sync(place, created)
-    replaced = _existing(table, {wish.name for wish in wishes})
-    operation = LanceOperation.CreateIndex(segments, replaced)
-    branch = table.pin.branch
+    receipts = [build_segment(files, table, wish, fragments) for wish in wishes]
+    names = {wish.name for wish in wishes}
+    replaced = [each for each in existing_segments(table) if each.name in names]
+    version, branch = table.pin.version, table.pin.branch
+    operation = LanceOperation.CreateIndex(segments_of(receipts, version), replaced)
+    place = tree_path(table.pin.path, branch)
     return Staged(
         path=table.pin.path,
         branch=branch,
-        expected=table.pin.version,
+        expected=version,
         uuid=uuid,
         kind=StagedKind.INDEX,
         rows_after=table.row_count,
-        files=created,
+        files=tuple(file for receipt in receipts for file in receipt.files),
         base_uuid=None if branch is None else transaction_uuid(table.dataset, place),
-        transaction=transaction(expected=table.pin.version, operation=operation, uuid=uuid),
+        transaction=transaction(expected=version, operation=operation, uuid=uuid),
     )
 
 
-def _segment(place: str, table: Table, wish: IndexWish, fragments: list[int]) -> Any:
-    return storage_call(
-        StorageCall.TABLE_INDEX,
-        place,
-        lambda: _build(table, wish.column, wish.kind, wish.name, fragments),
-    )
-
-
-def _build(table: Table, column: str, kind: IndexKind, name: str, fragments: list[int]) -> Any:
-    dataset = table.dataset
+def _build(dataset: Any, column: str, kind: IndexKind, name: str, fragments: list[int]) -> Any:
     match kind:
         case Btree():
             return dataset.create_index_uncommitted(
@@ -88,29 +126,13 @@ def _build(table: Table, column: str, kind: IndexKind, name: str, fragments: lis
                 name=name,
                 replace=True,
                 metric=kind.metric.value,
-                num_partitions=_partitions(table.row_count),
+                num_partitions=_partitions(dataset, fragments),
                 fragment_ids=fragments,
             )
         case _:
             assert_never(kind)
 
 
-def _partitions(rows: int) -> int:
+def _partitions(dataset: Any, fragments: list[int]) -> int:
+    rows = sum(int(dataset.get_fragment(each).metadata.num_rows) for each in fragments)
     return max(1, min(_PARTITIONS_MAX, rows // _PARTITION_ROWS))
-
-
-def _existing(table: Table, names: Collection[str]) -> list[Any]:
-    found = storage_call(StorageCall.TABLE_INDEX, table.pin.path, table.dataset.describe_indices)
-    return [
-        Index(
-            uuid=segment.uuid,
-            name=index.name,
-            fields=list(index.fields),
-            dataset_version=segment.dataset_version_at_last_update,
-            fragment_ids=segment.fragment_ids,
-            index_version=segment.index_version,
-        )
-        for index in found
-        if index.name in names
-        for segment in index.segments
-    ]

@@ -15,6 +15,8 @@ __all__ = [
     "IndexWish",
     "Metric",
     "Pin",
+    "RewriteReceipt",
+    "SegmentReceipt",
     "Staged",
     "StagedKind",
     "Vector",
@@ -103,12 +105,30 @@ class Staged:
 class FragmentReceipt:
     """Rows that a worker wrote into a table's folder: text that travels, and what to sync.
 
-    ``row_ids`` says that the rows replace rows of these identities, in order; None: new rows.
+    ``updates`` says that the rows replace committed ones, whose identities the text names.
     """
 
     fragment: str
     rows: int
-    row_ids: tuple[int, ...] | None = None
+    updates: bool = False
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteReceipt:
+    """What a worker made of some fragments: texts that travel, and what to sync."""
+
+    old: str
+    new: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReceipt:
+    """A piece of an index that a worker built: what Lance says of it, and what to sync."""
+
+    index: str
+    segment: Any = field(repr=False)
     files: tuple[str, ...] = ()
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "Backend",
     "ObjectInfo",
     "ObjectStore",
+    "bare_store",
     "checked_path",
     "open_backend",
     "open_objects",
@@ -219,28 +220,37 @@ _memory_lock: Final = threading.Lock()
 _memories: Final[dict[str, Any]] = {}
 
 
+def bare_store(root: Root) -> Any:
+    """Open the obstore store of a root that is not local, for objects too large for memory."""
+    return _memory_store(root) if root.is_memory else _s3_store(root, _RETRIES)
+
+
 def _s3(root: Root) -> Backend:
+    return _ObstoreBackend(_s3_store(root, _RETRIES), _s3_store(root, _NO_RETRIES))
+
+
+def _s3_store(root: Root, retries: Mapping[str, Any]) -> Any:
     from obstore.store import S3Store  # noqa: PLC0415 - reached only by graphs that live there
 
     # Its types spell out every option; ours come from the user, and it checks them itself.
     construct: Any = S3Store
-
-    def make(retries: Mapping[str, Any]) -> Any:
-        return construct(
-            root.bucket,
-            prefix=root.prefix or None,
-            config=root.s3_config(),
-            client_options=root.client_options(),
-            retry_config=dict(retries),
-        )
-
-    return _ObstoreBackend(make(_RETRIES), make(_NO_RETRIES))
+    return construct(
+        root.bucket,
+        prefix=root.prefix or None,
+        config=root.s3_config(),
+        client_options=root.client_options(),
+        retry_config=dict(retries),
+    )
 
 
 def _memory(root: Root) -> Backend:
+    store = _memory_store(root)
+    return _ObstoreBackend(store, store)
+
+
+def _memory_store(root: Root) -> Any:
     """Every opening of one name in one process sees the same memory."""
     from obstore.store import MemoryStore  # noqa: PLC0415
 
     with _memory_lock:
-        store = _memories.setdefault(root.uri, MemoryStore())
-    return _ObstoreBackend(store, store)
+        return _memories.setdefault(root.uri, MemoryStore())

@@ -1,70 +1,86 @@
-"""Staging a compaction: fewer, larger fragments with the same rows, taken into use by one commit.
+"""Compaction in parts: workers rewrite groups of fragments, a commit of ours puts them in place.
 
 Lance's own compaction commits twice and takes no identity, so recovery could not tell it from a
-stranger's. The parts are the same here, only the commit is ours. Fragments that an index covers
-are left out: in this form they would lose its coverage.
+stranger's. The parts are the same here, only the plan and the commit are ours.
 """
 
 import json
-from collections.abc import Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from lance import FragmentMetadata, LanceOperation
 from lance.optimize import Compaction as LanceCompaction
+from lance.optimize import CompactionTask
 
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.files import Files
-from omnigraph.store.gateway import transaction, transaction_uuid, tree_path
-from omnigraph.store.model import Staged, StagedKind
-from omnigraph.store.stage import checked_uuid
+from omnigraph.store.gateway import tree_path
+from omnigraph.store.model import RewriteReceipt
 from omnigraph.store.table import Table
 
-__all__ = ["stage_compaction"]
+__all__ = ["file_of", "rewrite_fragments", "rewrite_operation"]
+
+# Whether to note where each row came from, for an index that Lance would carry over by itself.
+_NOTES_ROWS: Final = "has_eager_remappable_index"
 
 
-def stage_compaction(files: Files, table: Table, *, target_rows: int, uuid: str) -> Staged | None:
-    """Rewrite small fragments that no index covers; None when there is nothing to gain."""
-    checked_uuid(uuid, table.pin.path)
+def rewrite_fragments(
+    files: Files, table: Table, fragments: Sequence[int], *, target_rows: int
+) -> RewriteReceipt:
+    """Write the rows of some fragments into few, durable on return. What a worker does.
+
+    Rows keep their identity and their versions; those that are deleted are left out.
+    """
     place = tree_path(table.pin.path, table.pin.branch)
-    dataset = table.dataset
-    plan = storage_call(
-        StorageCall.TABLE_COMPACT,
-        place,
-        lambda: LanceCompaction.plan(dataset, {"target_rows_per_fragment": target_rows}),
+    task = storage_call(
+        StorageCall.TABLE_COMPACT, place, lambda: _task(table, fragments, target_rows)
     )
-    covered = {fragment for index in table.indexes() for fragment in index.fragments}
-    groups: list[Any] = []
-    new: list[Any] = []
-    for task in plan.tasks:
-        if covered.intersection(fragment.id for fragment in task.fragments):
-            continue
-        result: Any = storage_call(StorageCall.TABLE_WRITE, place, partial(task.execute, dataset))
-        described: Mapping[str, Any] = json.loads(result.json())
-        old, fresh = (
-            _fragments(described[name]) for name in ("original_fragments", "new_fragments")
-        )
-        groups.append(LanceOperation.RewriteGroup(old, fresh))
-        new.extend(fresh)
-    if not groups:
-        return None
-    created = files.of_fragments(place, new)
+    result: Any = storage_call(StorageCall.TABLE_WRITE, place, lambda: task.execute(table.dataset))
+    described: Mapping[str, Any] = json.loads(result.json())
+    new = described["new_fragments"]
+    created = files.of_fragments(place, _fragments(new))
     files.sync(place, created)
-    branch = table.pin.branch
-    return Staged(
-        path=table.pin.path,
-        branch=branch,
-        expected=table.pin.version,
-        uuid=uuid,
-        kind=StagedKind.REWRITE,
-        rows_after=table.row_count,
-        files=created,
-        base_uuid=None if branch is None else transaction_uuid(dataset, place),
-        transaction=transaction(
-            expected=table.pin.version,
-            operation=LanceOperation.Rewrite(groups, []),
-            uuid=uuid,
-        ),
+    return RewriteReceipt(json.dumps(described["original_fragments"]), json.dumps(new), created)
+
+
+def rewrite_operation(
+    receipts: Sequence[RewriteReceipt], numbers: Mapping[str, int] | None = None
+) -> Any:
+    """Return the operation that puts rewritten fragments in place of the old ones.
+
+    Args:
+        receipts: What workers wrote.
+        numbers: The number of each new fragment, by the name of its file. Lance gives numbers
+            itself, but only after it has noted which fragments the indexes cover.
+    """
+    groups = []
+    for receipt in receipts:
+        new = _fragments(json.loads(receipt.new))
+        for fragment in new if numbers is not None else ():
+            fragment.id = (numbers or {})[file_of(fragment)]
+        groups.append(LanceOperation.RewriteGroup(_fragments(json.loads(receipt.old)), new))
+    return LanceOperation.Rewrite(groups, [])
+
+
+def file_of(fragment: Any) -> str:
+    """Return the name of a file that no other fragment has."""
+    return str(fragment.files[0].path)
+
+
+def _task(table: Table, fragments: Sequence[int], target_rows: int) -> Any:
+    # Lance plans by rules of its own; of its plan only the options are used.
+    plan: Any = LanceCompaction.plan(table.dataset, {"target_rows_per_fragment": target_rows})
+    options = {**json.loads(plan.json())["options"], _NOTES_ROWS: False}
+    chosen = [table.dataset.get_fragment(each).metadata.to_json() for each in fragments]
+    task: Any = CompactionTask
+    return task.from_json(
+        json.dumps(
+            {
+                "task": {"fragments": chosen},
+                "read_version": table.pin.version,
+                "options": options,
+            }
+        )
     )
 
 

@@ -55,9 +55,12 @@ class Stager:
         start = 0
         for fragment in wrote:
             size = fragment.physical_rows
-            ids = None if row_ids is None else tuple(row_ids[start : start + size])
             files = self._files.of_fragments(place, [fragment])
-            receipts.append(FragmentReceipt(json.dumps(fragment.to_json()), size, ids, files))
+            if row_ids is not None:
+                ids = RowIdSequence(list(row_ids[start : start + size]))
+                fragment = dataclasses.replace(fragment, row_id_meta=ids.to_inline_metadata())  # noqa: PLW2901
+            text = json.dumps(fragment.to_json())
+            receipts.append(FragmentReceipt(text, size, row_ids is not None, files))
             start += size
         self._files.sync(place, [file for receipt in receipts for file in receipt.files])
         return tuple(receipts)
@@ -99,7 +102,7 @@ class Stager:
         Args:
             table: The base.
             inserts: Fragments of new rows.
-            updates: Fragments of rewritten rows, each naming the identities it carries on.
+            updates: Fragments of rewritten rows, which carry on the identities of their old copies.
             dead: Addresses of the rows that go, the old copies of updated rows included.
             uuid: The identity of the commit.
             properties: Recorded with the commit.
@@ -109,12 +112,12 @@ class Stager:
         if not inserts and not updates and not len(addresses):
             return None
         place = _place(table)
-        new = [*map(_fragment, inserts), *map(_rewritten, updates)]
+        new = [*map(_fragment, inserts), *map(_fragment, updates)]
         current = sorted(
             (fragment.metadata for fragment in table.dataset.get_fragments()), key=lambda f: f.id
         )
         folded, receipts = self._fold(table, current, addresses)
-        new.extend(map(_rewritten, receipts))
+        new.extend(map(_fragment, receipts))
         elsewhere = addresses[~np.isin(addresses >> _FRAGMENT_BITS, folded)]
         changed, removed = self._erase(table, elsewhere)
         removed.extend(folded)
@@ -163,6 +166,22 @@ class Stager:
         files = self._files.of_fragments(place, fragments)
         self._files.sync(place, files)
         count = sum(fragment.physical_rows for fragment in fragments)
+        return self._replacement(table, written.operation, count, files, uuid)
+
+    def stage_replacement(
+        self, table: Table, fragments: Sequence[FragmentReceipt], *, uuid: str
+    ) -> Staged:
+        """Compose a change that replaces everything by fragments that were written before."""
+        checked_uuid(uuid, table.pin.path)
+        new = [_fragment(receipt) for receipt in fragments]
+        operation = LanceOperation.Overwrite(table.dataset.lance_schema, new)
+        count = sum(receipt.rows for receipt in fragments)
+        files = tuple(file for receipt in fragments for file in receipt.files)
+        return self._replacement(table, operation, count, files, uuid)
+
+    def _replacement(
+        self, table: Table, operation: Any, count: int, files: tuple[str, ...], uuid: str
+    ) -> Staged:
         return Staged(
             path=table.pin.path,
             branch=table.pin.branch,
@@ -174,9 +193,7 @@ class Stager:
             rows_deleted=table.row_count,
             files=files,
             base_uuid=self._base_uuid(table),
-            transaction=transaction(
-                expected=table.pin.version, operation=written.operation, uuid=uuid
-            ),
+            transaction=transaction(expected=table.pin.version, operation=operation, uuid=uuid),
         )
 
     def _fold(
@@ -246,12 +263,6 @@ def _gone(current: list[Any], changed: list[Any], removed: list[int]) -> int:
 
 def _fragment(receipt: FragmentReceipt) -> Any:
     return FragmentMetadata.from_json(receipt.fragment)
-
-
-def _rewritten(receipt: FragmentReceipt) -> Any:
-    fragment = _fragment(receipt)
-    ids = RowIdSequence(list(receipt.row_ids or ()))
-    return dataclasses.replace(fragment, row_id_meta=ids.to_inline_metadata())
 
 
 def _addresses(dead: Iterable[pa.Array | pa.ChunkedArray], table: Table) -> Any:

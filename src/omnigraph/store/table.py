@@ -49,9 +49,20 @@ class Table:
         """How many rows are alive."""
         return int(self._dataset.count_rows())
 
+    @property
+    def data_bytes(self) -> int:
+        """How many bytes the data files have, as far as the table knows."""
+        files = (file for f in self._dataset.get_fragments() for file in f.metadata.files)
+        return sum(int(file.file_size_bytes or 0) for file in files)
+
     def fragment_ids(self) -> tuple[int, ...]:
         """Name the fragments, ascending."""
         return tuple(sorted(fragment.fragment_id for fragment in self._dataset.get_fragments()))
+
+    def fragment_rows(self) -> tuple[tuple[int, int], ...]:
+        """Name the fragments, ascending, with the number of rows that each has left."""
+        found = (fragment.metadata for fragment in self._dataset.get_fragments())
+        return tuple(sorted((int(item.id), int(item.num_rows)) for item in found))
 
     def indexes(self) -> tuple[IndexInfo, ...]:
         """Describe the indexes, by name."""
@@ -76,6 +87,8 @@ class Table:
         row_address: bool = False,
         versions: bool = False,
         batch_rows: int = _BATCH_ROWS,
+        batch_bytes: int | None = None,
+        fragments: Collection[int] | None = None,
     ) -> pa.RecordBatchReader:
         """Stream rows in storage order.
 
@@ -86,6 +99,8 @@ class Table:
             row_address: Add the place of each row, which deletes and updates name.
             versions: Add the versions in which each row was created and last changed.
             batch_rows: The most rows in one batch.
+            batch_bytes: About the most bytes in one batch; a single row may have more.
+            fragments: Only the rows of these fragments; None for all.
         """
         return self._stream(
             self._columns(columns, versions=versions),
@@ -93,6 +108,8 @@ class Table:
             with_row_id=row_id,
             with_row_address=row_address,
             batch_size=batch_rows,
+            batch_size_bytes=batch_bytes,
+            fragments=None if fragments is None else self._fragments(fragments),
         )
 
     def read(
@@ -173,6 +190,20 @@ class Table:
     def _columns(self, columns: Sequence[str] | None, *, versions: bool) -> list[str]:
         names = list(self.schema.names if columns is None else columns)
         return [*names, CREATED_AT, UPDATED_AT] if versions else names
+
+    def _fragments(self, wanted: Collection[int]) -> list[Any]:
+        """Lance's handles of some fragments, in the order in which a scan meets them."""
+        ids = frozenset(wanted)
+        found = [f for f in self._dataset.get_fragments() if f.fragment_id in ids]
+        if len(found) != len(ids):
+            missing = sorted(ids.difference(f.fragment_id for f in found))
+            raise StorageFailure(
+                FailureKind.NOT_FOUND,
+                StorageCall.TABLE_SCAN.value,
+                self.pin.path,
+                f"this version has no fragments {missing}",
+            )
+        return found
 
     def _locate_by_scan(self, keys: pa.Array, column: str) -> pa.Table:
         reader = self._stream([column], with_row_id=True, with_row_address=True, batch_size=65_536)

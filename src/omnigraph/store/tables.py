@@ -41,11 +41,11 @@ from omnigraph.store.model import (
 from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
 from omnigraph.store.refs import References, fork_info
-from omnigraph.store.rewrite import stage_compaction
 from omnigraph.store.root import Root
 from omnigraph.store.stage import Stager
 from omnigraph.store.strict import Placer, open_placer
 from omnigraph.store.table import Table
+from omnigraph.store.upkeep import Upkeep
 
 __all__ = [
     "Btree",
@@ -107,8 +107,19 @@ class Tables:
         self._references = References(backend)
         self._stager = Stager(gateway, files)
         self._lander = Lander(gateway, files, placer, self.open)
+        self.upkeep = Upkeep(gateway, files, backend)
         self._lock = threading.Lock()
         self._handles: OrderedDict[Pin, Table] = OrderedDict()
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether what is acknowledged survives a power cut, as far as that is up to us."""
+        return self._files.is_durable
+
+    @property
+    def durable(self) -> bool:
+        """Whether what a write created is synced before the write returns."""
+        return self._files.durable
 
     # ------------------------------------------------------------ versions
 
@@ -337,8 +348,8 @@ class Tables:
         """Stage what workers wrote. ``deletes`` names the old copies of updated rows, too."""
         return self._stager.stage_fragments(
             table,
-            inserts=[receipt for receipt in fragments if receipt.row_ids is None],
-            updates=[receipt for receipt in fragments if receipt.row_ids is not None],
+            inserts=[receipt for receipt in fragments if not receipt.updates],
+            updates=[receipt for receipt in fragments if receipt.updates],
             dead=[] if deletes is None else [deletes.column("_rowaddr")],
             uuid=uuid,
             properties=properties or {},
@@ -355,6 +366,12 @@ class Tables:
         """Write rows that replace the whole content, perhaps under a new schema."""
         return self._stager.stage_overwrite(table, rows, uuid=uuid, schema=schema)
 
+    def stage_replacement(
+        self, table: Table, fragments: Sequence[FragmentReceipt], *, uuid: str
+    ) -> Staged:
+        """Stage what workers wrote in the place of the whole content. Schema and all stay."""
+        return self._stager.stage_replacement(table, fragments, uuid=uuid)
+
     def stage_indexes(
         self, table: Table, wishes: Sequence[IndexWish], *, uuid: str
     ) -> Staged | None:
@@ -367,10 +384,6 @@ class Tables:
     ) -> Staged | None:
         """Build one index; it replaces one of the same name."""
         return self.stage_indexes(table, [IndexWish(column, kind, name)], uuid=uuid)
-
-    def stage_compaction(self, table: Table, *, target_rows: int, uuid: str) -> Staged | None:
-        """Rewrite small fragments into larger ones. None when there is nothing to gain."""
-        return stage_compaction(self._files, table, target_rows=target_rows, uuid=uuid)
 
     # ------------------------------------------------------------ moving heads
 
@@ -402,6 +415,8 @@ class Tables:
     def sync(self, path: str, branch: str | None = None) -> None:
         """Make a whole table durable as its head has it, whoever wrote it. For small tables."""
         self._lander.sync_whole(path, branch)
+        if branch is not None:
+            self._files.sync(path, self._files.of_fork(path, branch))
 
     def compact(
         self,

@@ -18,15 +18,19 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.compaction import compact_tables
 from omnigraph.core.engine import Engine, OpenMode, components
 from omnigraph.core.indices import ensure_indices
-from omnigraph.core.layout import INTENTS, table_path
+from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark, table_path
 from omnigraph.core.publish import Published
 from omnigraph.core.records import TableRecord, VersionRecord
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.dataplane.optimize.optimizer import Optimizer
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.inprocess import InProcessRunner
+from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, Conflict, GraphError
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import EntityType
@@ -45,7 +49,9 @@ __all__ = [
     "State",
     "add",
     "assert_in_order",
+    "assert_nothing_left",
     "attach",
+    "bear",
     "begin",
     "insertion",
     "intents_left",
@@ -129,9 +135,10 @@ def insertion(
     *,
     kind: WriterKind,
     key: str | None = None,
+    base: Snapshot | None = None,
 ) -> Prepared:
     """A write that inserts the named rows into their tables."""
-    base = engine.snapshot(branch)
+    base = base or engine.snapshot(branch)
     writes: list[TableWrite] = []
     for table, names in rows.items():
         target = engine.writable_table(base, table)
@@ -168,6 +175,31 @@ def _load(engine: Engine) -> Published:
 
 def _mutation_on_branch(engine: Engine) -> Published:
     return add(engine, {PERSON: ("new",), KNOWS: ("new",)}, branch=DEV, key=_KEY)
+
+
+def _birth(engine: Engine) -> Published:
+    """Make a branch and load into it, at once."""
+    return bear(engine, {PERSON: ("b0", "b1"), KNOWS: ("b0",)}, key=_KEY)
+
+
+def _bare_birth(engine: Engine) -> Published:
+    return bear(engine, {}, key=_KEY)
+
+
+def bear(
+    engine: Engine,
+    rows: Mapping[str, tuple[str, ...]],
+    *,
+    branch: BranchName = DEV,
+    source: BranchName = MAIN,
+    key: str | None = None,
+) -> Published:
+    """Insert named rows in one commit, on a branch that is made with it unless it is there."""
+    if engine.has_branch(branch):
+        return engine.commit(insertion(engine, branch, rows, kind=WriterKind.LOAD, key=key))
+    with engine.creating_branch(branch, source=source) as base:
+        kind = WriterKind.LOAD
+        return engine.commit(insertion(engine, branch, rows, kind=kind, key=key, base=base))
 
 
 def _schema_apply(engine: Engine) -> Published:
@@ -233,13 +265,27 @@ def _ensure_indices(engine: Engine) -> Published | None:
 
 
 def _optimize(engine: Engine) -> Published | None:
-    return compact_tables(engine, actor="tester")
+    # On one thread, so that storage calls come in the same order every time.
+    monitor = Monitor("optimize", EngineName.INPROCESS, "", engine.clock)
+    done = Optimizer(engine).optimize(MAIN, InProcessRunner(1), monitor, actor="tester")
+    return done.published
 
 
 def _scatter(engine: Engine) -> None:
-    """Leave every table in several fragments, so that there is something to compact."""
-    for name in ("s1", "s2"):
-        rows = {PERSON: (name,), COMPANY: (name,)}
+    """Leave an indexed table in several fragments, and another one without an index.
+
+    The new rows are as many as those that the indexes cover. So these are built anew, and it
+    takes three commits to put everything in place.
+    """
+    _insert_apart(engine, COMPANY, "s0")
+    _optimize(engine)
+    _insert_apart(engine, COMPANY, "s1", "s2")
+    _insert_apart(engine, KNOWS, "s1")
+
+
+def _insert_apart(engine: Engine, key: str, *names: str) -> None:
+    for name in names:
+        rows = {key: (name,)}
         engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.MUTATION))
 
 
@@ -289,6 +335,8 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "ensure_indices": Action(run=_ensure_indices),
         "optimize": Action(run=_optimize, prepare=_scatter),
         "branch_create": Action(run=_branch_create),
+        "birth": Action(run=_birth),
+        "bare_birth": Action(run=_bare_birth),
     }
 )
 
@@ -382,6 +430,21 @@ def assert_in_order(engine: Engine) -> None:
         head = engine.tables.head(path, fork)
         if head != version:
             raise AssertionError(f"{path} on {fork}: published {version}, head {head}")
+
+
+def assert_nothing_left(engine: Engine) -> None:
+    """Whatever branches left that are gone, or were never born, can be reclaimed."""
+    engine.branches.reclaim()
+    branches = engine.manifest.branches().values()
+    cradles = {info.cradle for info in branches if info.cradle is not None}
+    forks = set(engine.tables.fork_names(MANIFEST))
+    if stray := forks - cradles - {str(info.name) for info in branches}:
+        raise AssertionError(f"forks of the manifest that are no branches: {stray}")
+    marks = {fork_mark(info.incarnation) for info in branches}
+    for pin in engine.snapshot().tables.values():
+        names = engine.tables.fork_names(pin.path)
+        if lost := [name for name in names if name.partition(".")[0] not in marks]:
+            raise AssertionError(f"forks of {pin.table_key} without a branch: {lost}")
 
 
 def _assert_chain(engine: Engine, branch: BranchName) -> None:

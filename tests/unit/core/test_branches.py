@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.branches import fork_mark, fork_name
 from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.layout import MANIFEST
+from omnigraph.core.layout import MANIFEST, fork_mark, fork_name
 from omnigraph.core.recovery.live import PROCESS
 from omnigraph.errors import (
     Code,

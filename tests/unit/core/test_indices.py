@@ -1,15 +1,11 @@
-"""Indexes by type of property, and compaction: writes that change no row."""
+"""Indexes by type of property: writes that change no row."""
 
 from pathlib import Path
 
-import pytest
-
-from omnigraph.core.compaction import compact_tables
 from omnigraph.core.indices import ensure_indices, wanted_indexes
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Btree, Fts, Metric, Vector
-from omnigraph.types import MAIN, BranchName
 from tests.graphs import Delta, make, write
 
 SCHEMA = """
@@ -91,25 +87,3 @@ def test_writes_build_nothing_and_find_what_is_not_covered(tmp_path: Path) -> No
     covered = next(index.fragments for index in table.indexes() if index.name == "id_ordered")
     assert covered < set(table.fragment_ids())
     assert sorted(table.locate(["a", "b", "c"])["id"].to_pylist()) == ["a", "b"]
-
-
-@pytest.mark.parametrize("branch", [MAIN, BranchName("dev")])
-def test_compaction_moves_no_row(tmp_path: Path, branch: BranchName) -> None:
-    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
-    write(engine, {DOC: rows("a")})
-    if branch != MAIN:
-        engine.create_branch(branch)
-    for name in ("b", "c", "d"):
-        write(engine, {DOC: rows(name)}, branch=branch)
-
-    def identities() -> dict[str, int]:
-        read = engine.table(engine.snapshot(branch).pin(DOC)).read(["id"], row_id=True)
-        return dict(zip(read["id"].to_pylist(), read["_rowid"].to_pylist(), strict=True))
-
-    before = identities()
-    published = compact_tables(engine, branch, actor="tidy")
-    assert published is not None
-    assert published.commit.kind == "optimize"
-    assert len(engine.table(engine.snapshot(branch).pin(DOC)).fragment_ids()) == 1
-    assert identities() == before
-    assert compact_tables(engine, branch) is None

@@ -82,6 +82,9 @@ def measure(root: Root, commits: int) -> dict[str, dict[str, int]]:
     again = prepare(engine, {PERSON: people("c")}, base=engine.snapshot(DEV))
     found["later commit on a branch"] = counted(lambda: engine.commit(again))
     found["delete branch"] = counted(lambda: engine.delete_branch(DEV))
+    found["begin branch"] = counted(lambda: engine.abandon_branch(engine.begin_branch(DEV)))
+    born = prepare(engine, {PERSON: people("d")}, base=engine.begin_branch(DEV))
+    found["commit that makes its branch"] = counted(lambda: engine.commit(born))
     return found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.graph.environment import cache_folder, storage_options
+from omnigraph.runtime.environment import cache_folder, storage_options
 
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person"
 ADD = "query add($n: String) { insert Person { name: $n } }"

@@ -4,6 +4,9 @@ One JSON file per operation. The file is written before the first table moves an
 the publish, so an intent that is found belongs to a writer that is at work or has died. It holds
 everything that publishing the write takes, and what the write depends on; and the name of the
 commit that would undo it, so that all who undo it make the same one.
+
+A write that makes its own branch notes that down before it prepares anything, without tables, and
+again with them when it is armed: until it is published, nothing but the intent knows of the branch.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from omnigraph.core import records as rows
 from omnigraph.core.layout import INTENTS, intent_path
 from omnigraph.core.records import Record
 from omnigraph.core.recovery.owner import Owner
+from omnigraph.core.snapshot import Origin
 from omnigraph.errors import Code, Corrupt, GraphError, JsonValue
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectStore
@@ -89,6 +93,7 @@ class Intent:
     records: tuple[Record, ...] = ()  # beyond the new versions of its tables
     confirms: bool  # the writer confirms the landed versions before it publishes
     details: Mapping[str, JsonValue] = field(default_factory=dict)
+    origin: Origin | None = None  # of a write that makes its own branch
 
     def touches(self, branch: BranchName, table_keys: Iterable[str]) -> bool:
         """Does this write move one of these tables on this branch?"""
@@ -99,6 +104,8 @@ class Intent:
         """Must this write and another one not be in flight together?"""
         if self.operation_id == other.operation_id or self.branch != other.branch:
             return False
+        if self.incarnation != other.incarnation and (self.origin or other.origin):
+            return False  # each has tables of its own, and the name of the branch decides
         key = self.idempotency_key
         if key is not None and key == other.idempotency_key:
             return True
@@ -134,6 +141,7 @@ def encode(intent: Intent) -> bytes:
         "owner": intent.owner.to_json(),
         "confirms": intent.confirms,
         "details": dict(intent.details),
+        "origin": _origin_json(intent.origin),
         "records": rows.encode(intent.records).to_pylist(),
         "tables": [
             {
@@ -150,6 +158,16 @@ def encode(intent: Intent) -> bytes:
         ],
     }
     return json.dumps(plain, indent=1, sort_keys=True).encode()
+
+
+def _origin_json(origin: Origin | None) -> dict[str, JsonValue] | None:
+    if origin is None:
+        return None
+    return {
+        "branch": origin.branch,
+        "incarnation": origin.incarnation,
+        "manifest_version": origin.version,
+    }
 
 
 def decode(data: bytes, place: str) -> Intent:
@@ -187,8 +205,20 @@ def _decoded(plain: Mapping[str, Any]) -> Intent:
         owner=Owner.from_json(plain["owner"]),
         confirms=bool(plain["confirms"]),
         details=dict(plain["details"]),
+        origin=_origin(plain.get("origin"), _text(plain["operation_id"])),
         records=tuple(rows.decode(records)),
         tables=tuple(_planned(item) for item in plain["tables"]),
+    )
+
+
+def _origin(plain: Mapping[str, Any] | None, operation_id: str) -> Origin | None:
+    if plain is None:
+        return None
+    return Origin(
+        operation_id=operation_id,
+        branch=BranchName(plain["branch"]),
+        incarnation=_text(plain["incarnation"]),
+        version=int(plain["manifest_version"]),
     )
 
 
@@ -255,6 +285,13 @@ class IntentLog:
     def remove(self, operation_id: str) -> None:
         """Forget an intent."""
         self._objects.delete(intent_path(operation_id))
+
+    def release(self, operation_id: str) -> None:
+        """Let others settle an intent although its process lives on."""
+        # What is stored may know more than its writer: a confirmation whose reply was lost.
+        stored = self.get(operation_id)
+        if stored is not None:
+            self.replace(replace(stored, owner=stored.owner.released()))
 
     def get(self, operation_id: str) -> Intent | None:
         """One intent, or None when it is gone."""

@@ -21,13 +21,21 @@ class Live:
     @contextmanager
     def working(self, operation_id: str) -> Iterator[None]:
         """Count an operation as live for the length of a block, however the block ends."""
-        with self._lock:
-            self._ids.add(operation_id)
+        self.start(operation_id)
         try:
             yield
         finally:
-            with self._lock:
-                self._ids.discard(operation_id)
+            self.end(operation_id)
+
+    def start(self, operation_id: str) -> None:
+        """Count an operation as live until it ends."""
+        with self._lock:
+            self._ids.add(operation_id)
+
+    def end(self, operation_id: str) -> None:
+        """Count an operation as live no longer."""
+        with self._lock:
+            self._ids.discard(operation_id)
 
     def holds(self, operation_id: str) -> bool:
         """Is this operation at work here?"""

@@ -8,6 +8,9 @@ Any number of processes may settle the same intent at once, and none needs a loc
 the same facts, so they come to the same verdict; the commits they publish have the same ids, so one
 of each is published; a table is restored strictly from the head that was judged, so it is restored
 once. Whoever loses a race looks again and finds the work done.
+
+A write that makes its own branch is the exception: whether its name is free may change to and fro,
+so it is settled by one at a time. Taking it back touches nothing that anybody could see.
 """
 
 from __future__ import annotations
@@ -26,12 +29,13 @@ from omnigraph.core.records import VersionRecord
 from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.recovery.decide import Discard, Forget, RollBack, RollForward, Stop, Tip, decide
 from omnigraph.core.recovery.intent import Intent, PlannedTable
-from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.core.snapshot import Origin, Snapshot, TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import (
     Busy,
     Code,
     Conflict,
+    Gone,
     GraphError,
     NotFound,
     PreconditionFailed,
@@ -84,6 +88,7 @@ class Recovery:
         self._root = parts.root
         self._tables = parts.tables
         self._manifest = parts.manifest
+        self._births = parts.births
         self._publisher = parts.publisher
         self._intents = parts.intents
         self._live = parts.live
@@ -121,6 +126,8 @@ class Recovery:
         """Settle an intent unless its owner is at work, holding the gates a writer would hold."""
         if self.is_live(intent):
             return _outcome(intent, Settled.LIVE)
+        if intent.origin is not None:
+            return self.settle(intent, authority)
         keys = [item.table_key for item in intent.tables]
         with gates.writing(self._root, intent.branch, keys):
             return self.settle(intent, authority)
@@ -164,6 +171,8 @@ class Recovery:
 
     def _settle(self, intent: Intent, authority: Authority) -> Outcome:
         """Look once, and obey. A conflict means that the facts have changed under us."""
+        if intent.origin is not None:
+            return self._settle_birth(intent, intent.origin, authority)
         try:
             snapshot = self._manifest.snapshot(intent.branch)
         except NotFound:
@@ -200,6 +209,43 @@ class Recovery:
     def _without_branch(self, intent: Intent) -> Outcome:
         """Its branch is gone, and with it everything that the write could have changed."""
         return self._close(intent, RecoveryKind.ROLLED_BACK)
+
+    def _settle_birth(self, intent: Intent, origin: Origin, authority: Authority) -> Outcome:
+        """Settle a write that makes its own branch: both are there in the end, or neither."""
+        if not self._births.is_born(intent.branch, intent.incarnation):
+            with self._births.alone():
+                # Who was alone before us may have settled it, or just have made the branch.
+                if self._intents.get(intent.operation_id) is None:
+                    return _outcome(intent, Settled.GONE)
+                if not self._births.is_born(intent.branch, intent.incarnation):
+                    return self._settle_unborn(intent, origin, authority)
+        self._publisher.make_durable(intent.branch)
+        return self._close(intent, RecoveryKind.ROLLED_FORWARD)
+
+    def _settle_unborn(self, intent: Intent, origin: Origin, authority: Authority) -> Outcome:
+        base = self._base_of_birth(intent, origin)
+        verdict = Discard() if base is None else decide(intent, self._tips(intent, base))
+        if isinstance(verdict, Stop):
+            return _outcome(intent, Settled.STUCK, verdict.reason)
+        if isinstance(verdict, RollForward):
+            self._publish_forward(intent, verdict.versions)
+            return self._close(intent, RecoveryKind.ROLLED_FORWARD)
+        known = () if base is None else (pin.path for pin in base.tables.values())
+        self._births.clear(origin, {*known, *(item.path for item in intent.tables)})
+        if authority is Authority.OWNER:
+            self._intents.remove(intent.operation_id)
+            return _outcome(intent, Settled.ROLLED_BACK)
+        return self._close(intent, RecoveryKind.ROLLED_BACK)
+
+    def _base_of_birth(self, intent: Intent, origin: Origin) -> Snapshot | None:
+        """What a branch starts from; None when it cannot be made any more."""
+        try:
+            self._births.check_free(intent.branch)
+            base = self._births.base(intent.branch, origin)
+            check(forward_change(intent), base)
+        except (Conflict, NotFound, Gone, PreconditionFailed):
+            return None
+        return base
 
     def _holds(self, intent: Intent, snapshot: Snapshot) -> bool:
         """Could the write be published now, as far as the rest of the graph is concerned?"""
@@ -310,6 +356,7 @@ class Recovery:
     def _close(self, intent: Intent, kind: RecoveryKind) -> Outcome:
         """Record the recovery, then forget the intent."""
         rolled_back = kind is RecoveryKind.ROLLED_BACK
+        undone_by = None if intent.origin is not None else intent.rollback_commit_id
         outcomes = {
             item.table_key: {
                 "from_version": item.expected,
@@ -324,7 +371,7 @@ class Recovery:
                 writer_kind=intent.kind.value,
                 graph_branch=intent.branch,
                 recovery_for_actor=intent.actor,
-                graph_commit_id=intent.rollback_commit_id if rolled_back else intent.commit_id,
+                graph_commit_id=undone_by if rolled_back else intent.commit_id,
                 table_outcomes=json.dumps(outcomes, sort_keys=True),
                 created_at=self._clock.now_us(),
             )
@@ -370,6 +417,7 @@ def forward_change(intent: Intent, versions: Mapping[str, int] | None = None) ->
             *intent.records,
         ),
         details=intent.details,
+        origin=intent.origin,
     )
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import pyarrow as pa
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -52,4 +54,20 @@ class Runner(Protocol):
         Raises:
             GraphError: A task raised it.
         """
+        ...
+
+
+@runtime_checkable
+class FrameRunner(Protocol):
+    """Runs tasks on the partitions of a DataFrame: a runner on Spark."""
+
+    @property
+    def session(self) -> Any:
+        """The session of Spark."""
+        ...
+
+    def run_frame(
+        self, stage: str, task: Callable[[int, Iterator[pa.RecordBatch]], Result], frame: Any
+    ) -> Iterator[tuple[int, Result]]:
+        """Run a task for each partition; yield its number and its result as they come."""
         ...

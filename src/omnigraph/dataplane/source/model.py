@@ -16,6 +16,7 @@ class Format(StrEnum):
 
     NDJSON = "ndjson"
     CSV = "csv"
+    TSV = "tsv"  # CSV with tabs
     PARQUET = "parquet"
     ARROW = "arrow"  # IPC, file or stream
 
@@ -46,6 +47,8 @@ class FileInput:
         size: Bytes; None for a stream that cannot tell.
         type: Whose rows it holds; None for NDJSON, whose lines tell.
         storage_options: How to reach it.
+        is_spooled: It is a temporary copy of something that can be read only once, on the disk of
+            this machine.
     """
 
     uri: str
@@ -55,6 +58,7 @@ class FileInput:
     size: int | None = None
     type: TypeRef | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    is_spooled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +79,19 @@ class ReaderInput:
     reader: pa.RecordBatchReader
 
 
+@dataclass(frozen=True, slots=True)
+class SparkTable:
+    """A table of Spark's catalog by name, to be opened by the session that loads it."""
+
+    name: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameInput:
-    """Rows of one type that are a Spark DataFrame. `frame` is one; only Spark can read it."""
+    """Rows of one type that only Spark can read.
+
+    `frame` is a DataFrame, or the `SparkTable` that a DataFrame is to be made of.
+    """
 
     name: str
     type: TypeRef

@@ -16,6 +16,10 @@ from hypothesis import strategies as st
 from omnigraph.core.engine import Engine
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.dataplane.optimize.optimizer import Optimizer
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.inprocess import InProcessRunner
+from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.exec.dense.world import DenseWorld
 from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.lang.ir.ops import Towards
@@ -280,14 +284,14 @@ def test_compaction_changes_nothing(engine: Engine) -> None:
         write(engine, {"edge:Knows": knows((f"f{number}", "b", "h"))})
 
     def change() -> None:
-        snapshot = engine.snapshot()
-        table = engine.writable_table(snapshot, "edge:Knows")
-        staged = engine.tables.stage_compaction(table, target_rows=1_000, uuid=engine.ids.new())
-        assert staged is not None
-        publish(engine, "edge:Knows", staged)
+        monitor = Monitor("optimize", EngineName.INPROCESS, "", engine.clock)
+        done = Optimizer(engine).optimize(MAIN, InProcessRunner(), monitor)
+        assert done.fragments["edge:Knows"][1] == 1
 
     cost = follow(engine, change)
+    assert "dense.roster_read" not in cost
     assert "dense.ends_read" not in cost
+    assert "dense.column_read" not in cost
 
 
 def test_an_overwritten_table_is_read_anew_or_followed_exactly(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""What an opened graph takes from the environment of the process."""
+"""What the variables of a process say to those who open graphs. Pure: the caller reads them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ def storage_options(uri: str, variables: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
+def home_folder(variables: Mapping[str, str]) -> Path:
+    """The user's own folder, for what no graph depends on."""
+    home = variables.get("OMNIGRAPH_HOME")
+    return Path(home) if home else Path.home() / ".omnigraph"
+
+
 def cache_folder(variables: Mapping[str, str]) -> Path:
     """Where derived structures are kept for the next process. Everything in it may be deleted."""
-    home = variables.get("OMNIGRAPH_HOME")
-    return (Path(home) if home else Path.home() / ".omnigraph") / "cache"
+    return home_folder(variables) / "cache"

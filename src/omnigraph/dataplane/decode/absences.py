@@ -1,0 +1,83 @@
+"""Which lines do not name a property, as opposed to naming it null."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.dataplane.decode.envelope import DATA
+from omnigraph.dataplane.decode.json_line import read_line
+from omnigraph.dataplane.decode.lines import Lines, Places
+
+# A letter, digit or underscore, needlessly escaped: so a line may hide the name of a property.
+_HIDING = rb"\\u00[3-7]"
+
+
+class Absences:
+    """Looks for the names of some properties in lines that are known to be in order.
+
+    In such a line the quoted name of a property, followed by a colon, is the name of a member of
+    the data: texts have their quotes escaped, and are followed by something else.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        """Look for these."""
+        self._names = sorted(names)
+
+    def find(
+        self,
+        columns: Mapping[str, pa.Array],
+        data: pa.StructArray | None,
+        text: bytes,
+        lines: Lines,
+        places: Places,
+    ) -> dict[str, pa.BooleanArray]:
+        """Which lines do not name each property, for those that some line does not name.
+
+        Args:
+            columns: The columns that some line names.
+            data: The data of the lines, null where a line has none.
+            text: The lines at `places`, one after the other.
+            lines: The lines of the block.
+            places: Which of them.
+        """
+        found: dict[str, pa.BooleanArray] = {}
+        for name in self._names:
+            column = columns.get(name)
+            if column is None:
+                found[name] = pa.repeat(True, len(places))
+            elif column.null_count:
+                is_absent = column.is_null().to_numpy(zero_copy_only=False).copy()
+                open_ = is_absent
+                if data is not None and data.null_count:
+                    open_ = is_absent & data.is_valid().to_numpy(zero_copy_only=False)
+                rows = np.flatnonzero(open_)
+                is_absent[rows] = ~_naming(name, text, lines, places[rows])
+                if is_absent.any():
+                    found[name] = pa.array(is_absent)
+        return found
+
+
+def _naming(name: str, text: bytes, lines: Lines, places: Places) -> npt.NDArray[np.bool_]:
+    """Which lines name a property. Its value is null in all of them."""
+    is_hiding = re.search(_HIDING, text) is not None
+    if not len(places) or not (is_hiding or f'"{name}"'.encode() in text):
+        return np.zeros(len(places), np.bool_)
+    texts = lines.texts(places)
+    found = _matching(texts, f'"{name}"[ \\t\\r]*:[ \\t\\r]*null')
+    if is_hiding:
+        for row in np.flatnonzero(_matching(texts, _HIDING.decode()) & ~found).tolist():
+            members = read_line(lines.line(int(places[row])))
+            assert isinstance(members, dict)
+            data = members.get(DATA)
+            found[row] = isinstance(data, dict) and name in data
+    return found
+
+
+def _matching(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
+    return np.array(pc.match_substring_regex(texts, pattern))

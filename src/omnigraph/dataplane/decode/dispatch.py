@@ -1,0 +1,217 @@
+"""From a split to decoded rows, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.dataplane.decode.chunks import (
+    Damage,
+    is_damage,
+    range_chunks,
+    unpacked_chunks,
+)
+from omnigraph.dataplane.decode.csv import decode_csv
+from omnigraph.dataplane.decode.model import Decoded, Shape, Tally
+from omnigraph.dataplane.decode.ndjson import decode_ndjson
+from omnigraph.dataplane.decode.tabular import decode_batches
+from omnigraph.dataplane.source.model import (
+    Compression,
+    FileInput,
+    FileSplit,
+    Format,
+    Split,
+    TableSplit,
+    TypeRef,
+)
+from omnigraph.dataplane.source.paths import reading
+from omnigraph.dataplane.source.spool import PIECE_BYTES, pieces
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.rules.violation import Rule, Violation, Violations
+from omnigraph.store.streams import open_input
+
+T = TypeVar("T")
+
+_DELIMITERS: Final = {Format.CSV: ",", Format.TSV: "\t"}
+_IPC_MAGIC: Final = b"ARROW1\0\0"
+_ROWS_MIN, _ROWS_MAX = 1 << 10, 1 << 17
+
+
+def decode(split: Split, shape: Shape, out: Violations, tally: Tally) -> Iterator[Decoded]:
+    """Decode a split.
+
+    What is wrong with the data goes to `out`, a file that is damaged or cut off included: that is
+    one violation, at the line that was reached.
+
+    Raises:
+        NotFound: The file is not there any more.
+        Unavailable: Storage failed.
+    """
+    if isinstance(split, TableSplit):
+        yield from _decode_table(split, shape, out, tally)
+        return
+    damage = Damage()
+    item = split.input
+    with (
+        reading(item.name),
+        open_input(item.uri, item.storage_options, size=item.size) as file,
+    ):
+        if item.format is Format.NDJSON:
+            chunks = _chunks(split, file, shape, tally, damage)
+            is_start = split.start == 0
+            yield from decode_ndjson(chunks, shape, out, tally, file=item.name, is_start=is_start)
+        elif item.format in _DELIMITERS:
+            yield from decode_csv(
+                _chunks(split, file, shape, tally, damage),
+                _entity(item.type, shape.catalog),
+                shape,
+                out,
+                tally,
+                file=item.name,
+                delimiter=_DELIMITERS[item.format],
+            )
+        else:
+            read = _parquet if item.format is Format.PARQUET else _arrow
+            yield from decode_batches(
+                _undamaged(lambda: read(split, file, tally), damage),
+                _entity(item.type, shape.catalog),
+                shape,
+                out,
+                tally,
+                file=item.name,
+                is_start=split.first_row == 1,
+            )
+    if damage.text is not None:
+        out.add(_violation(item, tally.lines + 1, damage.text))
+
+
+def _decode_table(
+    split: TableSplit, shape: Shape, out: Violations, tally: Tally
+) -> Iterator[Decoded]:
+    def batches() -> Iterator[pa.RecordBatch]:
+        table = split.table
+        # A table without rows has columns, too, and they may be wrong.
+        whole = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+        for batch in whole:
+            for piece in pieces(batch) if batch.num_rows else (batch,):
+                tally.bytes += piece.nbytes
+                yield piece
+
+    entity = _entity(split.type, shape.catalog)
+    is_start = split.first_row == 1
+    yield from decode_batches(
+        batches(), entity, shape, out, tally, file=split.name, is_start=is_start
+    )
+
+
+def _entity(named: TypeRef | None, catalog: Catalog) -> EntityType:
+    assert named is not None, "only lines of NDJSON say their types themselves"
+    known = catalog.node_by_name if named.kind == "node" else catalog.edge_by_name
+    return known[named.name]
+
+
+def _chunks(
+    split: FileSplit, file: pa.NativeFile, shape: Shape, tally: Tally, damage: Damage
+) -> Iterator[bytes]:
+    item = split.input
+    if item.compression is Compression.NONE:
+        return range_chunks(file, item.name, split.start, split.stop, tally)
+    return unpacked_chunks(file, item.compression, shape.line_bytes_max, tally, damage)
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def _undamaged(read: Callable[[], Iterator[T]], damage: Damage) -> Iterator[T]:
+    """What can be read, up to where the file is damaged."""
+    try:
+        yield from read()
+    except (pa.ArrowException, OSError) as error:
+        if not is_damage(error):
+            raise
+        damage.text = str(error)
+
+
+def _parquet(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa.RecordBatch]:
+    source = pq.ParquetFile(file)
+    footer = source.metadata
+    groups = range(footer.num_row_groups) if split.groups is None else split.groups
+    if not groups:
+        yield pa.RecordBatch.from_pylist([], schema=source.schema_arrow)
+    for number in groups:
+        group = footer.row_group(number)
+        per_row = max(1, group.total_byte_size // max(1, group.num_rows))
+        rows = min(_ROWS_MAX, max(_ROWS_MIN, PIECE_BYTES // per_row))
+        yield from source.iter_batches(rows, row_groups=[number])
+        columns = (group.column(place) for place in range(group.num_columns))
+        tally.bytes += sum(column.total_compressed_size for column in columns)
+
+
+def _arrow(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa.RecordBatch]:
+    item = split.input
+    if item.compression is not Compression.NONE:
+        yield from _arrow_stream(_unpacked(item, file), file, tally)
+        return
+    is_file = file.read(len(_IPC_MAGIC)) == _IPC_MAGIC
+    file.seek(0)
+    if not is_file:
+        yield from _arrow_stream(file, file, tally)
+        return
+    source = pa.ipc.open_file(file)
+    total = source.num_record_batches
+    groups = range(total) if split.groups is None else split.groups
+    if not groups:
+        yield pa.RecordBatch.from_pylist([], schema=source.schema)
+    size = item.size or 0
+    for number in groups:
+        yield from _checked(source.get_batch(number))
+        # The share of a batch, so that all of them together are the file.
+        tally.bytes += size * (number + 1) // total - size * number // total
+
+
+def _arrow_stream(
+    stream: pa.NativeFile, file: pa.NativeFile, tally: Tally
+) -> Iterator[pa.RecordBatch]:
+    source = pa.ipc.open_stream(stream)
+    yield pa.RecordBatch.from_pylist([], schema=source.schema)
+    seen = 0
+    for batch in source:
+        yield from _checked(batch)
+        tally.bytes += file.tell() - seen
+        seen = file.tell()
+    tally.bytes += file.tell() - seen
+
+
+def _unpacked(item: FileInput, file: pa.NativeFile) -> pa.NativeFile:
+    """A packed file as a stream of Arrow's messages; a file of them has a magic word in front."""
+    packing = item.compression.value
+    # Another handle: the end of an unpacking stream is the end of the file under it.
+    with open_input(item.uri, item.storage_options, size=item.size) as other:
+        is_file = pa.CompressedInputStream(other, packing).read(len(_IPC_MAGIC)) == _IPC_MAGIC
+    stream = pa.CompressedInputStream(file, packing)
+    if is_file:
+        stream.read(len(_IPC_MAGIC))
+    return stream
+
+
+def _checked(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch that was read as it is: its offsets could lead anywhere."""
+    batch.validate(full=True)
+    return pieces(batch)
+
+
+def _violation(item: FileInput, line: int, text: str) -> Violation:
+    return Violation(
+        rule=Rule.SYNTAX,
+        kind=None if item.type is None else item.type.kind,
+        type_name=None if item.type is None else item.type.name,
+        id=None,
+        properties=(),
+        value=None,
+        message=f"the file is damaged, cut off or no {item.format.value}: {text}",
+        file=item.name,
+        line=line,
+    )

@@ -1,0 +1,223 @@
+"""Many lines of one type at once. Where anything is in doubt, it gives up and says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.layout import table_key
+from omnigraph.dataplane.decode import convert
+from omnigraph.dataplane.decode.absences import Absences
+from omnigraph.dataplane.decode.arrow_json import parse
+from omnigraph.dataplane.decode.envelope import DATA, END_FIELDS, TYPE_FIELDS
+from omnigraph.dataplane.decode.json_line import Broken, Integer, Json, read_line
+from omnigraph.dataplane.decode.lines import Lines, Places
+from omnigraph.dataplane.decode.model import Decoded, Shape
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.lang.catalog.rules import ID_NAME
+from omnigraph.lang.values import FLOATS, TEMPORAL, Base, ValueType
+
+_SAMPLE: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What lines of a type look like.
+
+    Attributes:
+        outside: The members beside the data that they have.
+        inside: The members of the data that they have.
+        numbers: Which dates and moments are written as numbers.
+    """
+
+    outside: frozenset[str]
+    inside: frozenset[str]
+    numbers: frozenset[str] = frozenset()
+
+
+class Reader:
+    """Decodes lines of one type.
+
+    Arrow is faster the fewer members it is told to expect, so it is told those that some lines of
+    a sample have. Should another one turn up, the lines are read again with all of them.
+    """
+
+    def __init__(self, entity: EntityType, shape: Shape) -> None:
+        """Decode lines of this type."""
+        self._entity = entity
+        self._schema = convert.rows_schema(entity)
+        key = table_key(entity.kind, entity.name)
+        names = shape.absences.get(key, frozenset()) & entity.property_by_name.keys()
+        self._absences = Absences(names)
+        self._word = TYPE_FIELDS[entity.kind]
+        ends = END_FIELDS if entity.kind == "edge" else {}
+        self._outside = frozenset({self._word, ID_NAME, DATA, *ends})
+        self._inside = frozenset({ID_NAME, *entity.property_by_name})
+        self._form: _Form | None = None
+
+    def read(self, lines: Lines, places: Places) -> Decoded | None:
+        """Decode the lines at some places, or None if they need a closer look.
+
+        Every line begins as an object of the type and ends with a brace.
+        """
+        data = lines.gather(places)
+        form = self._form or self._sample(lines, places)
+        table = self._parse(data, form, len(places))
+        if table is None:
+            # Other members, or dates in another form? That can be told from these lines.
+            numbers = self._sample(lines, places).numbers
+            full = _Form(self._outside, self._inside, numbers)
+            table = None if full == form else self._parse(data, full, len(places))
+            if table is None:
+                return None
+            form = full
+        self._form = form
+        try:
+            columns = self._columns(table, form)
+        except convert.Unfit:
+            return None
+        rows = [
+            columns[field.name] if field.name in columns else pa.nulls(len(places), field.type)
+            for field in self._schema
+        ]
+        return Decoded(
+            entity=self._entity,
+            rows=pa.Table.from_arrays(rows, schema=self._schema),
+            lines=lines.numbers[places],
+            absent=self._absences.find(columns, _data(table), data, lines, places),
+        )
+
+    # -- the form of lines -----------------------------------------------------------------
+
+    def _sample(self, lines: Lines, places: Places) -> _Form:
+        """The form of some of the lines."""
+        outside, inside, numbers = {self._word}, set[str](), set[str]()
+        step = -(-len(places) // _SAMPLE)
+        for place in places[::step].tolist():
+            try:
+                members = read_line(lines.line(place))
+            except Broken:
+                continue
+            if not isinstance(members, dict):
+                continue
+            outside |= members.keys()
+            data = members.get(DATA)
+            if isinstance(data, dict):
+                inside |= data.keys() or {ID_NAME}
+                numbers |= {name for name, value in data.items() if self._is_number(name, value)}
+        return _Form(
+            frozenset(outside & self._outside), frozenset(inside & self._inside), frozenset(numbers)
+        )
+
+    def _is_number(self, name: str, value: Json) -> bool:
+        item = self._entity.property_by_name.get(name)
+        if item is None or item.type.base not in TEMPORAL:
+            return False
+        first = value[0] if isinstance(value, list) and value else value
+        return isinstance(first, Integer)
+
+    def _parse(self, data: bytes, form: _Form, count: int) -> pa.Table | None:
+        inside = [
+            pa.field(item.name, _written(item.type, item.name in form.numbers))
+            for item in self._entity.properties
+            if item.name in form.inside
+        ]
+        if ID_NAME in form.inside:
+            inside.append(pa.field(ID_NAME, pa.string()))
+        outside = [pa.field(name, pa.string()) for name in sorted(form.outside - {DATA})]
+        if inside:
+            outside.append(pa.field(DATA, pa.struct(inside)))
+        table = parse(data, pa.schema(outside))
+        # Braces around every line and as many objects as lines: each line is one object.
+        return table if table is not None and table.num_rows == count else None
+
+    # -- columns ---------------------------------------------------------------------------
+
+    def _columns(self, table: pa.Table, form: _Form) -> Mapping[str, pa.Array]:
+        """The columns that the lines name, as they are stored."""
+        found: dict[str, pa.Array] = {}
+        data = _data(table)
+        if data is not None:
+            arrays = data.flatten() if data.null_count else _fields(data)
+            for field, array in zip(data.type, arrays, strict=True):
+                item = self._entity.property_by_name.get(field.name)
+                is_number = field.name in form.numbers
+                found[field.name] = _stored(array, item.type, is_number) if item else array
+        if ID_NAME in form.outside:
+            found[ID_NAME] = _one_id(_whole(table, ID_NAME), found.get(ID_NAME))
+        if self._entity.kind == "edge":
+            for label, column in END_FIELDS.items():
+                if label not in form.outside or table.column(label).null_count:
+                    raise convert.Unfit
+                found[column] = _whole(table, label)
+        return found
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _data(table: pa.Table) -> pa.StructArray | None:
+    return _whole(table, DATA) if DATA in table.column_names else None
+
+
+def _fields(data: pa.StructArray) -> list[pa.Array]:
+    return [data.field(number) for number in range(data.type.num_fields)]
+
+
+def _one_id(beside: pa.Array, inside: pa.Array | None) -> pa.Array:
+    """The ids, which may stand in two places, but not both in one line."""
+    if inside is None or inside.null_count == len(inside):
+        return beside
+    if pc.any(pc.and_(beside.is_valid(), inside.is_valid())).as_py():
+        raise convert.Unfit
+    return pc.coalesce(inside, beside)
+
+
+def _written(kind: ValueType, is_number: bool) -> pa.DataType:
+    """How Arrow reads a property."""
+    if kind.base is Base.VECTOR:
+        return pa.list_(pa.float32())
+    if kind.base is Base.BLOB:
+        return pa.string()
+    if kind.base not in TEMPORAL:
+        return arrow_type(kind)
+    number = pa.int32() if kind.base is Base.DATE else pa.int64()
+    element = number if is_number else pa.string()
+    return pa.list_(element) if kind.is_list else element
+
+
+def _stored(column: pa.Array, kind: ValueType, is_number: bool) -> pa.Array:
+    """A column as it is stored.
+
+    Raises:
+        Unfit: Some value cannot be stored.
+    """
+    if kind.base is Base.VECTOR:
+        return convert.vectors(column, kind.dim)
+    if kind.base is Base.BLOB:
+        return convert.blobs(column)
+    if kind.base in FLOATS:
+        convert.finite(column.flatten() if kind.is_list else column)
+        return column
+    if kind.base not in TEMPORAL:
+        return column
+    change = _CHANGES[kind.base, is_number]
+    if not kind.is_list:
+        return change(column)
+    mask = column.is_null() if column.null_count else None
+    return pa.ListArray.from_arrays(column.offsets, change(column.values), mask=mask)
+
+
+_CHANGES: Final[Mapping[tuple[Base, bool], Callable[[pa.Array], pa.Array]]] = {
+    (Base.DATE, False): convert.dates,
+    (Base.DATE, True): convert.days,
+    (Base.DATETIME, False): convert.datetimes,
+    (Base.DATETIME, True): convert.moments,
+}

@@ -1,0 +1,125 @@
+"""Columns as JSON text: one text per value, made by kernels and not by a loop over rows."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.dataplane.export.escape import escaped
+from omnigraph.errors import Code, Corrupt
+from omnigraph.lang.values import FLOATS, INTEGERS, Base, ValueType
+
+NULL: Final = "null"
+_TEXT: Final = pa.string()
+_LARGE_TEXT: Final = pa.large_string()
+_DAY_CHARS: Final = len("2020-01-01")
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Values as text, without what stands before and after each of them; null for none."""
+
+    text: pa.Array
+    before: str = ""
+    after: str = ""
+
+    def whole(self) -> pa.Array:
+        """The texts with what stands around them; nulls stay."""
+        if not self.before and not self.after:
+            return self.text
+        return glued([self.before, self.text, self.after])
+
+
+def glued(pieces: Sequence[pa.Array | str], null: str | None = None) -> pa.Array:
+    """Texts put together row by row; a text alone stands in every row.
+
+    Args:
+        pieces: Columns, and texts.
+        null: What stands for a null; None makes the whole row null.
+    """
+    kind = _TEXT
+    if any(isinstance(piece, pa.LargeStringArray) for piece in pieces):
+        kind = _LARGE_TEXT  # blobs: all of them may be more than 2 GB
+    same = [
+        pa.scalar(piece, kind) if isinstance(piece, str) else piece.cast(kind) for piece in pieces
+    ]
+    handling = "emit_null" if null is None else "replace"
+    return pc.binary_join_element_wise(
+        *same, pa.scalar("", kind), null_handling=handling, null_replacement=null or ""
+    )
+
+
+def cells(column: pa.Array, kind: ValueType) -> Cells:
+    """The values of a property.
+
+    Raises:
+        Corrupt: A number is not finite, which no rule lets pass and JSON cannot say.
+    """
+    if kind.base is Base.VECTOR:
+        return _lists(column, Base.F32)
+    return _lists(column, kind.base) if kind.is_list else _scalars(column, kind.base)
+
+
+def _scalars(column: pa.Array, base: Base) -> Cells:
+    if base is Base.STRING:
+        return Cells(escaped(column), '"', '"')
+    if base in FLOATS:
+        return Cells(_numbers(column))
+    if base in INTEGERS or base is Base.BOOL:
+        return Cells(column.cast(_TEXT))
+    if base is Base.DATE:
+        return Cells(column.cast(_TEXT), '"', '"')
+    if base is Base.DATETIME:
+        return Cells(_moments(column), '"', 'Z"')
+    return Cells(_blobs(column), '"base64:', '"')
+
+
+def _numbers(column: pa.Array) -> pa.Array:
+    """The shortest digits that read back as the same number."""
+    values = column.drop_null().to_numpy(zero_copy_only=False)
+    if not np.isfinite(values).all():
+        text = "a stored number is not finite, and JSON has no such number: export Arrow or Parquet"
+        raise Corrupt(Code.CORRUPT, text)
+    spelled = column.cast(_TEXT)
+    if not (np.signbit(values) & (values == 0)).any():
+        return spelled
+    # Without a point many read it as an integer, and those have one zero only.
+    return pc.if_else(pc.equal(spelled, "-0"), "-0.0", spelled)
+
+
+def _moments(column: pa.Array) -> pa.Array:
+    """`YYYY-MM-DDTHH:MM:SS.mmm`; Arrow has a space for the T."""
+    spelled = column.cast(pa.timestamp("ms")).cast(_TEXT)
+    validity, starts, content = spelled.buffers()
+    if content is None:
+        return spelled
+    offsets = np.frombuffer(starts, np.int32)[: len(spelled) + 1]
+    begins = offsets[:-1][np.diff(offsets) > 0]
+    data = np.frombuffer(content, np.uint8)[: offsets[-1]].copy()
+    data[begins + _DAY_CHARS] = ord("T")
+    return pa.StringArray.from_buffers(
+        len(spelled), starts, pa.py_buffer(data), validity, spelled.null_count
+    )
+
+
+def _blobs(column: pa.Array) -> pa.Array:
+    """One by one: they are large and few, and nothing else spells base 64."""
+    values = [None if value is None else b64encode(value) for value in column.to_pylist()]
+    return pa.array(values, pa.large_binary()).cast(_LARGE_TEXT)
+
+
+def _lists(column: pa.Array, base: Base) -> Cells:
+    elements = _scalars(column.flatten(), base).whole().fill_null(NULL)
+    counts = pc.list_value_length(column).fill_null(0)
+    ends = np.cumsum(counts.to_numpy(zero_copy_only=False), dtype=np.int32)
+    offsets = pa.array(np.concatenate(([np.int32(0)], ends)), pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), ",")
+    if column.null_count:
+        joined = pc.if_else(column.is_valid(), joined, pa.scalar(None, _TEXT))
+    return Cells(joined, "[", "]")

@@ -1,0 +1,154 @@
+"""Exporting: the entities of one pinned state as files that `load` reads back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, TypeVar
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane.export.model import STREAM, Exported, ExportRequest
+from omnigraph.dataplane.export.parts import (
+    MANIFEST,
+    Part,
+    PartReceipt,
+    leftovers,
+    manifest,
+    plan_parts,
+    write_part,
+)
+from omnigraph.dataplane.export.plan import Plan, make_plan
+from omnigraph.dataplane.export.single import SingleFile
+from omnigraph.dataplane.export.target import open_file, open_target
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.runner import Runner
+from omnigraph.errors import Code, GraphError, InvalidInput
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.store.streams import delete_stream, exists
+
+T = TypeVar("T")
+
+_STAGE: Final = "write"
+
+
+class Exporter:
+    """Exports states of one graph."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Export from this graph."""
+        self._engine = engine
+
+    def export(self, request: ExportRequest, runner: Runner, monitor: Monitor) -> Exported:
+        """Write what is asked for.
+
+        One file or stream is written by this process; the files of a folder by the runner's tasks.
+        A file appears under its name when it is complete. When an export fails, what it wrote to
+        a folder is removed; what it wrote to a stream cannot be.
+
+        Raises:
+            InvalidInput: The request makes no sense, or something is there already.
+            Unavailable: Storage failed.
+            Cancelled: The monitor was told to stop.
+        """
+        plan = make_plan(request, self._engine.root)
+        if plan.is_folder:
+            return self._to_folder(request, plan, runner, monitor)
+        return self._to_file(request, plan, runner, monitor)
+
+    # -- one file ----------------------------------------------------------------------------------
+
+    def _to_file(
+        self, request: ExportRequest, plan: Plan, runner: Runner, monitor: Monitor
+    ) -> Exported:
+        if plan.uri != STREAM and not request.overwrite:
+            with storage_errors():
+                if exists(plan.uri, request.storage_options):
+                    raise _occupied(plan.uri, plan.uri)
+        monitor.stage(_STAGE)
+        work = SingleFile(self._engine, request.snapshot, plan, monitor)
+        threads = len(os.sched_getaffinity(0)) if runner.is_remote else runner.parallelism
+        with open_target(request.target, plan.uri, request.storage_options) as output:
+            work.write(output, threads)
+            size = output.tell()
+        return Exported(
+            files=(plan.uri,),
+            rows=work.rows,
+            bytes=size,
+            commit=str(request.snapshot.head),
+            is_parallel=False,
+        )
+
+    # -- a folder ----------------------------------------------------------------------------------
+
+    def _to_folder(
+        self, request: ExportRequest, plan: Plan, runner: Runner, monitor: Monitor
+    ) -> Exported:
+        snapshot, options = request.snapshot, request.storage_options
+        self._make_room(request, plan)
+        parts = plan_parts(self._engine, snapshot, plan, options)
+        with _removed_on_failure(parts):
+            receipts = _run(parts, runner, monitor)
+            with open_file(f"{plan.uri}/{MANIFEST}", options) as output:
+                output.write(manifest(snapshot, plan, parts, receipts))
+        rows = {f"{item.kind}:{item.name}": 0 for item in plan.entities}
+        for part, receipt in zip(parts, receipts, strict=True):
+            rows[f"{part.entity.kind}:{part.entity.name}"] += receipt.rows
+        return Exported(
+            files=tuple(part.uri for part in parts),
+            rows=rows,
+            bytes=sum(receipt.bytes for receipt in receipts),
+            commit=str(snapshot.head),
+            is_parallel=True,
+        )
+
+    @staticmethod
+    def _make_room(request: ExportRequest, plan: Plan) -> None:
+        """Refuse a folder that holds an export, or empty it of that."""
+        known: list[EntityType] = [*request.catalog.nodes, *request.catalog.edges]
+        old = leftovers(plan, known, request.storage_options)
+        if old and not request.overwrite:
+            raise _occupied(plan.uri, f"{plan.uri}/{old[0]}")
+        for name in old:
+            with storage_errors():
+                delete_stream(f"{plan.uri}/{name}", request.storage_options)
+
+
+def _run(parts: tuple[Part, ...], runner: Runner, monitor: Monitor) -> list[PartReceipt]:
+    monitor.stage(_STAGE, len(parts))
+    monitor.check()
+    receipts: dict[int, PartReceipt] = {}
+    with _closed_after(runner.run(_STAGE, write_part, parts)) as results:
+        for number, receipt in results:
+            receipts[number] = receipt
+            monitor.add(tasks=1, rows=receipt.rows, bytes=receipt.bytes)
+            monitor.check()
+    return [receipts[number] for number in range(len(parts))]
+
+
+@contextmanager
+def _closed_after(results: Iterator[T]) -> Iterator[Iterator[T]]:
+    """Closing what a runner yields ends its tasks; they must not write any more after that."""
+    try:
+        yield results
+    finally:
+        if isinstance(results, Generator):
+            results.close()
+
+
+@contextmanager
+def _removed_on_failure(parts: tuple[Part, ...]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        for part in parts:
+            # The failure itself is what the user should hear of.
+            with suppress(GraphError), storage_errors():
+                delete_stream(part.uri, part.storage_options)
+        raise
+
+
+def _occupied(target: str, found: str) -> InvalidInput:
+    text = f"{found!r} is there already: choose another target, or overwrite it"
+    return InvalidInput(Code.INPUT_INVALID, text, target=target)

@@ -1,0 +1,117 @@
+"""Rows of one type as a file: NDJSON, Arrow IPC or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.layout import table_key
+from omnigraph.dataplane.export.lines import LineEncoder
+from omnigraph.dataplane.source.model import Compression, Format
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.store.streams import Output
+
+TYPE_KEY: Final = b"omnigraph:type"
+_GROUP_ROWS: Final = 128 << 10
+_GROUP_BYTES: Final = 64 << 20
+_GZIP_LEVEL: Final = 6  # as the command; Arrow would take the slowest
+_ENDS: Final = {"src": "from", "dst": "to"}
+
+Wrote = Callable[[int], None]
+
+
+def encoder(entity: EntityType, compression: Compression) -> Callable[[pa.RecordBatch], memoryview]:
+    """What turns a batch of rows into a piece of an NDJSON file.
+
+    Each piece is packed by itself: files of gzip and zstd may consist of several, one after
+    another, and so threads can share the work.
+    """
+    lines = LineEncoder(entity)
+    if compression is Compression.NONE:
+        return lines.encode
+    level = _GZIP_LEVEL if compression is Compression.GZIP else None
+
+    def packed(rows: pa.RecordBatch) -> memoryview:
+        # One each time: threads cannot share it.
+        codec = pa.Codec(compression.value, compression_level=level)
+        return memoryview(codec.compress(lines.encode(rows)))
+
+    return packed
+
+
+def file_schema(entity: EntityType) -> pa.Schema:
+    """The columns of a type in files of Arrow and Parquet: `id`, `from`, `to`, properties."""
+    fields = [
+        # Blobs are marked inside of the graph only.
+        pa.field(_ENDS.get(item.name, item.name), item.type, item.nullable)
+        for item in table_schema(entity)
+    ]
+    return pa.schema(fields, metadata={TYPE_KEY: table_key(entity.kind, entity.name).encode()})
+
+
+def write_columns(
+    output: Output,
+    batches: Iterable[pa.RecordBatch],
+    entity: EntityType,
+    format: Format,
+    compression: Compression,
+    wrote: Wrote,
+) -> None:
+    """Write a whole file of Arrow or Parquet; `wrote` hears how many rows, again and again."""
+    schema = file_schema(entity)
+    renamed = (_renamed(batch, schema) for batch in batches)
+    if format is Format.ARROW:
+        _write_arrow(output, renamed, schema, compression, wrote)
+    else:
+        _write_parquet(output, renamed, schema, compression, wrote)
+
+
+def _renamed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _write_arrow(
+    output: Output,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    compression: Compression,
+    wrote: Wrote,
+) -> None:
+    packing = None if compression is Compression.NONE else compression.value
+    options = pa.ipc.IpcWriteOptions(compression=packing)
+    with pa.ipc.new_file(output, schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            wrote(batch.num_rows)
+
+
+def _write_parquet(
+    output: Output,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    compression: Compression,
+    wrote: Wrote,
+) -> None:
+    with pq.ParquetWriter(output, schema, compression=compression.value) as writer:
+        for table in _groups(batches, schema):
+            writer.write_table(table, row_group_size=table.num_rows)
+            wrote(table.num_rows)
+
+
+def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Gather batches into tables that are worth a row group."""
+    gathered: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        gathered.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield pa.Table.from_batches(gathered, schema)
+            gathered, rows, size = [], 0, 0
+    if gathered:
+        yield pa.Table.from_batches(gathered, schema)

@@ -1,0 +1,208 @@
+"""Committed rows, as far as they can matter for some keys of the input.
+
+Few keys are looked up; for many a column is read through, and hashing what is looked for is shared
+by many rows at a time. When keys are divided into partitions, a stage of its own reads each table
+once and sends its rows to where they matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.dataplane.load.exchange import Emitter, Partition, stored_channel
+from omnigraph.dataplane.load.plan import LoadPlan
+from omnigraph.dataplane.load.receipt import ScanReceipt
+from omnigraph.rules.report import gathered
+from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table, literal, quoted
+from omnigraph.store.tables import Pin
+
+Codes: TypeAlias = "npt.NDArray[np.signedinteger]"
+
+# Keys in one list of a filter.
+_LIST_KEYS: Final = 500
+# Below this share of the table, lists of keys beat reading the column, if it has an index.
+_LIST_SHARE: Final = 50
+_BATCH_ROWS: Final = 1 << 16
+_GATHERED_ROWS: Final = 1 << 20
+_PLACES: Final = (ROW_ID, ROW_ADDRESS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """A committed table: where it is, and how many rows it has."""
+
+    pin: Pin
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What a load is judged against. Picklable.
+
+    Attributes:
+        tables: The committed tables, by table key.
+        replaced: The types that the load replaces as a whole: their rows do not count any more.
+    """
+
+    tables: Mapping[str, StoredTable]
+    replaced: frozenset[str] = frozenset()
+
+
+class Committed:
+    """The committed rows that may have to do with the keys of one partition."""
+
+    def __init__(self, plan: LoadPlan, base: Base, partition: Partition | None) -> None:
+        """Read from a partition of the exchange, or from the tables themselves."""
+        self._plan = plan
+        self._base = base
+        self._partition = partition
+
+    def rows(self, key: str) -> int:
+        """How many rows of a type there are, replaced or not."""
+        found = self._base.tables.get(key)
+        return 0 if found is None else found.rows
+
+    def is_replaced(self, key: str) -> bool:
+        """Does the load replace the type?"""
+        return key in self._base.replaced
+
+    def among(
+        self, key: str, columns: Sequence[str], values: pa.Array | None = None
+    ) -> Iterator[pa.Table]:
+        """Rows of a type that have one of the values in the first column, or more rows.
+
+        Args:
+            key: The table key.
+            columns: The columns; the places of rows (`_rowid`, `_rowaddr`) can be among them.
+            values: What matters; None for everything.
+        """
+        if not self.rows(key) or (values is not None and not len(values)):
+            return iter(())
+        if self._partition is not None:
+            return iter(self._partition.tables(stored_channel(key, columns)))
+        table = self._plan.workplace.tables.open(self._base.tables[key].pin)
+        return _read(table, columns, values)
+
+    def codes(self, key: str, column: str, values: pa.Array) -> Iterator[Codes]:
+        """For the rows that have one of some distinct texts in a column: which of them."""
+        pieces = (rows.column(0) for rows in self.among(key, [column], values))
+        for chunks in gathered(pieces, max(len(values), _GATHERED_ROWS)):
+            arrays = [array for chunk in chunks for array in chunk.chunks]
+            at = pc.index_in(pa.chunked_array(arrays), value_set=values, skip_nulls=True)
+            yield at.drop_null().to_numpy().astype(np.int64)
+
+    def found(self, key: str, column: str, values: pa.Array) -> npt.NDArray[np.bool_]:
+        """Which of some distinct texts a row has in a column."""
+        mask = np.zeros(len(values), np.bool_)
+        for codes in self.codes(key, column, values):
+            mask[codes] = True
+        return mask
+
+
+def _read(table: Table, columns: Sequence[str], values: pa.Array | None) -> Iterator[pa.Table]:
+    count = 0 if values is None else len(values)
+    if values is not None and pa.types.is_string(values.type):
+        few = count <= _LIST_KEYS
+        if few or (count <= table.row_count // _LIST_SHARE and _is_indexed(table, columns[0])):
+            for start in range(0, count, _LIST_KEYS):
+                chunk = values.slice(start, _LIST_KEYS).to_pylist()
+                condition = f"{quoted(columns[0])} IN ({', '.join(map(literal, chunk))})"
+                yield from _scan(table, columns, condition)
+            return
+    yield from _scan(table, columns)
+
+
+def _is_indexed(table: Table, column: str) -> bool:
+    return any(index.columns == (column,) for index in table.indexes())
+
+
+def _scan(
+    table: Table,
+    columns: Sequence[str],
+    condition: str | None = None,
+    fragments: Collection[int] | None = None,
+) -> Iterator[pa.Table]:
+    reader = table.scan(
+        [name for name in columns if name not in _PLACES],
+        filter=condition,
+        row_id=ROW_ID in columns,
+        row_address=ROW_ADDRESS in columns,
+        batch_rows=_BATCH_ROWS,
+        fragments=fragments,
+    )
+    for batch in reader:
+        yield pa.Table.from_batches([batch]).select(list(columns))
+
+
+# -- sending committed rows to the partitions ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Columns of a committed table that partitions need; the first so many are the key."""
+
+    key: str
+    columns: tuple[str, ...]
+    keys: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """Some fragments of a committed table to read."""
+
+    plan: LoadPlan
+    pin: Pin
+    fragments: tuple[int, ...]
+    wishes: tuple[Wish, ...]
+
+
+def scan_stored(task: ScanTask) -> ScanReceipt:
+    """Send committed rows to their partitions. A task of a load."""
+    plan = task.plan
+    emitter = Emitter(plan.staging, plan.partitions)
+    table = plan.workplace.tables.open(task.pin)
+    columns = list(dict.fromkeys(name for wish in task.wishes for name in wish.columns))
+    for rows in _scan(table, columns, fragments=task.fragments):
+        plan.stop.check()
+        for wish in task.wishes:
+            part = rows.select(list(wish.columns))
+            for name in wish.columns[: wish.keys]:
+                if part.column(name).null_count:
+                    part = part.filter(part.column(name).is_valid())
+            emitter.add(stored_channel(wish.key, wish.columns), part, wish.keys)
+    return ScanReceipt(parcels=emitter.close())
+
+
+def scan_tasks(
+    plan: LoadPlan, base: Base, wishes: Iterable[Wish], rows_max: int = 1 << 22
+) -> list[ScanTask]:
+    """Divide the reading of committed tables into tasks."""
+    by_key: dict[str, list[Wish]] = {}
+    for wish in wishes:
+        by_key.setdefault(wish.key, []).append(wish)
+    tasks: list[ScanTask] = []
+    for key, wanted in sorted(by_key.items()):
+        stored = base.tables[key]
+        table = plan.workplace.tables.open(stored.pin)
+        group: list[int] = []
+        rows = 0
+        for fragment, count in table.fragment_rows():
+            if group and rows + count > rows_max:
+                tasks.append(_task(plan, stored.pin, group, wanted))
+                group, rows = [], 0
+            group.append(fragment)
+            rows += count
+        if group:
+            tasks.append(_task(plan, stored.pin, group, wanted))
+    return tasks
+
+
+def _task(plan: LoadPlan, pin: Pin, group: Sequence[int], wishes: Sequence[Wish]) -> ScanTask:
+    return ScanTask(plan=plan, pin=pin, fragments=tuple(group), wishes=tuple(wishes))

@@ -1,0 +1,192 @@
+"""From decoded rows to entities: defaults, ids, and what the exchange has to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.arrow_types import arrow_type
+from omnigraph.dataplane.decode.model import Decoded, Shape
+from omnigraph.dataplane.load.exchange import (
+    ID,
+    LINE,
+    Emitter,
+    Lines,
+    ends_channel,
+    ids_channel,
+    key_rows,
+    lines_array,
+    values_channel,
+)
+from omnigraph.dataplane.load.new_ids import new_ids
+from omnigraph.dataplane.load.plan import LoadPlan, key_of
+from omnigraph.dataplane.load.request import LoadMode
+from omnigraph.lang.catalog.identity import ENDS
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.lang.catalog.rules import ID_NAME
+from omnigraph.lang.fit import fit
+from omnigraph.lang.ir.expr import Const
+from omnigraph.rules.identity import entity_ids
+from omnigraph.rules.report import joined
+from omnigraph.rules.unique import judge_given_ids, uniques
+from omnigraph.rules.violation import Origin, Violations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entities:
+    """Rows of one type that know what they are called.
+
+    Attributes:
+        entity: Their type.
+        rows: All columns of the table; `id` is null only where the key is not complete.
+        names: What the input calls them: null for those whose id was made here.
+        lines: Where each comes from, within its split.
+        absent: Per column, which rows do not name the property; columns that all name are missing.
+    """
+
+    entity: EntityType
+    rows: pa.Table
+    names: pa.Array
+    lines: Lines
+    absent: Mapping[str, pa.Array]
+
+    def filter(self, mask: pa.Array) -> Entities:
+        """Some of them."""
+        return Entities(
+            entity=self.entity,
+            rows=self.rows.filter(mask),
+            names=self.names.filter(mask),
+            lines=self.lines[np.asarray(mask.fill_null(False))],
+            absent={name: absent.filter(mask) for name, absent in self.absent.items()},
+        )
+
+    def slice(self, start: int, count: int) -> Entities:
+        """Some that follow each other."""
+        return Entities(
+            entity=self.entity,
+            rows=self.rows.slice(start, count),
+            names=self.names.slice(start, count),
+            lines=self.lines[start : start + count],
+            absent={name: absent.slice(start, count) for name, absent in self.absent.items()},
+        )
+
+
+def shape_of(plan: LoadPlan) -> Shape:
+    """What a decoder has to tell for this load."""
+    absences: dict[str, frozenset[str]] = {}
+    for entity in (*plan.catalog.nodes, *plan.catalog.edges):
+        partial = plan.mode is LoadMode.MERGE and not plan.replace
+        wanted = {p.name for p in entity.properties if partial or p.default is not None}
+        if wanted:
+            absences[key_of(entity)] = frozenset(wanted)
+    return Shape(catalog=plan.catalog, absences=absences)
+
+
+def identified(
+    load_id: str, split: int, decoded: Decoded, out: Violations, origin: Origin
+) -> Entities:
+    """Give every row the id that its key says, or the one it brings, or a new one."""
+    entity, rows = decoded.entity, decoded.rows
+    absent: Mapping[str, pa.Array] = {
+        name: joined(mask) for name, mask in decoded.absent.items() if mask.true_count
+    }
+    if entity.key:
+        # What is not there cannot change, but it can still be what the key consists of.
+        rows, absent = _filled(entity, rows, absent, frozenset(entity.key))
+    given = joined(rows.column(ID_NAME))
+    if entity.key:
+        names = ids = entity_ids(entity, {name: rows.column(name) for name in entity.key})
+        judge_given_ids(entity, given, ids, out, origin)
+    else:
+        names = ids = given
+        if given.null_count:
+            made = new_ids(load_id, split, decoded.lines)
+            ids = made if given.null_count == len(given) else pc.coalesce(given, made)
+    if ids is not given:
+        place = rows.schema.get_field_index(ID_NAME)
+        rows = rows.set_column(place, rows.schema.field(place), ids)
+    return Entities(entity=entity, rows=rows, names=names, lines=decoded.lines, absent=absent)
+
+
+def with_defaults(entities: Entities) -> Entities:
+    """Give new entities the defaults of what the input does not name."""
+    if not entities.absent:
+        return entities
+    names = frozenset(entities.absent)
+    rows, absent = _filled(entities.entity, entities.rows, entities.absent, names)
+    return replace(entities, rows=rows, absent=absent)
+
+
+def _filled(
+    entity: EntityType, rows: pa.Table, absent: Mapping[str, pa.Array], names: frozenset[str]
+) -> tuple[pa.Table, Mapping[str, pa.Array]]:
+    left = dict(absent)
+    for name in sorted(names & left.keys()):
+        value = default_of(entity, name)
+        if value is None:
+            continue
+        place = rows.schema.get_field_index(name)
+        cells = pc.if_else(left.pop(name), value, joined(rows.column(place)))
+        rows = rows.set_column(place, rows.schema.field(place), cells)
+    return rows, left
+
+
+@lru_cache(maxsize=4096)
+def default_of(entity: EntityType, name: str) -> pa.Scalar | None:
+    """The default of a property, as the table stores it; None when it has none."""
+    item = entity.property_by_name.get(name)
+    if item is None or item.default is None:
+        return None
+    fitted = fit(item.default, item.type)
+    assert isinstance(fitted, Const), "the compiler checked it"
+    return pa.scalar(fitted.value, arrow_type(item.type))
+
+
+# -- what the exchange has to know -----------------------------------------------------------------
+
+
+def emit_ids(entities: Entities, emitter: Emitter) -> None:
+    """Say which ids the input gives; nobody can mean an id that was made here."""
+    names, lines = entities.names, entities.lines
+    if names.null_count:
+        if names.null_count == len(names):
+            return
+        lines = lines[np.asarray(names.is_valid())]
+        names = names.drop_null()
+    emitter.add(ids_channel(key_of(entities.entity)), key_rows(names, lines))
+
+
+def emit_ends(entities: Entities, emitter: Emitter) -> None:
+    """Say which nodes edges name."""
+    if entities.entity.kind != "edge":
+        return
+    for end in ENDS:
+        named, lines = joined(entities.rows.column(end)), entities.lines
+        if named.null_count:
+            lines = lines[np.asarray(named.is_valid())]
+            named = named.drop_null()
+        emitter.add(ends_channel(entities.entity.name, end), key_rows(named, lines))
+
+
+def emit_values(
+    entities: Entities, emitter: Emitter, *, only: tuple[str, ...] | None = None
+) -> None:
+    """Say which values that nobody else may hold the entities hold, by all rules or by one."""
+    entity, rows = entities.entity, entities.rows
+    for columns in uniques(entity) if only is None else (only,):
+        cells = {name: joined(rows.column(name)) for name in columns}
+        table = pa.table({**cells, ID: entities.names, LINE: lines_array(entities.lines)})
+        emitter.add(values_channel(key_of(entity), columns), _whole(table, columns), len(columns))
+
+
+def _whole(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+    """The rows without a missing value; the others are exempt."""
+    for name in columns:
+        if table.column(name).null_count:
+            table = table.filter(table.column(name).is_valid())
+    return table

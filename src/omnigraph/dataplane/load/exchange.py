@@ -1,0 +1,237 @@
+"""The exchange: keys that must meet come together in one partition, whichever task found them.
+
+A task puts keys into channels; every row of a channel goes to the partition of its key. Whoever
+judges a partition then finds there everything that is said about its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.dataplane.load.hashing import partitions_of
+from omnigraph.dataplane.staging import Content, Parcel, Staging
+from omnigraph.rules.violation import Origin
+
+KEY: Final = "key"
+LINE: Final = "line"
+ID: Final = "id"
+NOWHERE: Final = ("", 0)  # the place of what no line of the input is to blame for
+PARTITIONS_MAX: Final = 1 << 12
+_FLUSH_ROWS: Final = 1 << 20
+_INT32_MAX: Final = (1 << 31) - 1
+
+Lines: TypeAlias = "npt.NDArray[np.int64]"
+Placed: TypeAlias = tuple[int, Parcel]  # a partition, and what is in it
+
+
+# -- channels: what is said about keys -------------------------------------------------------------
+
+
+def ids_channel(key: str) -> str:
+    """Ids that the input gives to entities: `key`, `line`."""
+    return f"ids {key}"
+
+
+def claims_channel(key: str) -> str:
+    """Ids of entities whose lines cannot be loaded: `key`."""
+    return f"claims {key}"
+
+
+def ends_channel(edge: str, end: str) -> str:
+    """Nodes that edges name at one end: `key`, `line`."""
+    return f"{end} {edge}"
+
+
+def left_channel(edge: str) -> str:
+    """Sources that edges leave, by moving or going: `key`, and `line` unless nobody is to blame."""
+    return f"left {edge}"
+
+
+def values_channel(key: str, columns: Sequence[str]) -> str:
+    """Values that entities hold and nobody else may: the columns, `id`, `line`."""
+    return f"values {key} {','.join(columns)}"
+
+
+def released_channel(key: str, columns: Sequence[str]) -> str:
+    """Values that entities do not hold any more: the columns, `id`."""
+    return f"released {key} {','.join(columns)}"
+
+
+def stored_channel(key: str, columns: Sequence[str]) -> str:
+    """What committed entities have in some columns."""
+    return f"stored {key} {','.join(columns)}"
+
+
+def key_rows(keys: pa.Array, lines: Lines) -> pa.Table:
+    """Rows of a channel of texts."""
+    return pa.table({KEY: keys, LINE: lines_array(lines)})
+
+
+def lines_array(lines: Lines) -> pa.Array:
+    """Numbers of lines, half as wide when that is enough."""
+    narrow = not len(lines) or int(lines[-1]) <= _INT32_MAX
+    return pa.array(lines.astype(np.int32) if narrow else lines)
+
+
+# -- sending ---------------------------------------------------------------------------------------
+
+
+class Emitter:
+    """Divides what one task says into partitions and stages it. Not thread-safe.
+
+    A task that is the only one need not divide anything until there is much of it (`is_alone`).
+    """
+
+    def __init__(self, staging: Staging, partitions: int, *, is_alone: bool = False) -> None:
+        """Divide into so many partitions."""
+        self._staging = staging
+        self._divides = partitions > 1 and not is_alone
+        self._partitions = partitions
+        self._waiting: dict[tuple[str, int], list[pa.Table]] = {}
+        self._rows = 0
+        self._sent: list[Placed] = []
+
+    def add(self, channel: str, rows: pa.Table, keys: int = 1) -> None:
+        """Say something; the first so many columns are the key."""
+        if not rows.num_rows:
+            return
+        self._waiting.setdefault((channel, keys), []).append(rows)
+        self._rows += rows.num_rows
+        if self._rows >= _FLUSH_ROWS:
+            self._divides = self._partitions > 1
+            self._flush()
+
+    def close(self) -> tuple[Placed, ...]:
+        """Stage what is left; tell where everything is."""
+        self._flush()
+        return tuple(self._sent)
+
+    @property
+    def partitions(self) -> int:
+        """Into how many partitions it was divided in the end."""
+        return self._partitions if self._divides else 1
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        found: dict[int, dict[str, pa.Table]] = {}
+        for (channel, keys), tables in self._waiting.items():
+            rows = pa.concat_tables(tables, promote_options="permissive")
+            for partition, part in self._divided(rows, keys):
+                found.setdefault(partition, {})[channel] = part
+        for partition, content in sorted(found.items()):
+            self._sent.append((partition, self._staging.put(content)))
+        self._waiting, self._rows = {}, 0
+
+    def _divided(self, rows: pa.Table, keys: int) -> list[tuple[int, pa.Table]]:
+        if not self._divides:
+            return [(0, rows)]
+        rows = rows.combine_chunks()
+        columns = [rows.column(number).chunk(0) for number in range(keys)]
+        of = partitions_of(columns, self._partitions)
+        # Stable, so that each partition keeps the order of the input.
+        sorted_rows = rows.take(pa.array(np.argsort(of, kind="stable")))
+        stops = np.cumsum(np.bincount(of, minlength=self._partitions)).tolist()
+        parts = zip([0, *stops], stops, strict=False)
+        return [
+            (partition, sorted_rows.slice(start, stop - start))
+            for partition, (start, stop) in enumerate(parts)
+            if stop > start
+        ]
+
+
+# -- receiving -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What one task, of a split or of a committed table, put into one partition."""
+
+    split: int
+    parcel: Parcel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """Everything that is said about the keys of one partition, in the order of the input."""
+
+    contents: tuple[tuple[int, Content], ...]
+
+    @staticmethod
+    def of(staging: Staging, sent: Iterable[Sent]) -> Partition:
+        """Fetch what was sent."""
+        ordered = sorted(sent, key=lambda item: item.split)
+        return Partition(contents=tuple((s.split, staging.get(s.parcel)) for s in ordered))
+
+    def tables(self, channel: str) -> list[pa.Table]:
+        """What a channel has, piece by piece."""
+        return [content[channel] for _, content in self.contents if channel in content]
+
+    def keys(self, channel: str) -> Keys:
+        """A channel of the input, with the places of its rows."""
+        found: dict[int, list[pa.Table]] = {}
+        for split, content in self.contents:
+            if channel in content:
+                found.setdefault(split, []).append(content[channel])
+        return Keys(splits=tuple(found), tables=tuple(_in_order(t) for t in found.values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """Rows of one channel, each with its place in the input."""
+
+    splits: tuple[int, ...]
+    tables: tuple[pa.Table, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum(table.num_rows for table in self.tables)
+
+    @property
+    def chunks(self) -> list[pa.Array]:
+        """The keys of a channel of texts."""
+        return [chunk for table in self.tables for chunk in table.column(KEY).chunks]
+
+    def whole(self) -> pa.Array:
+        """The same in one piece."""
+        return pa.chunked_array(self.chunks, pa.string()).combine_chunks()
+
+    @cached_property
+    def _starts(self) -> Lines:
+        sizes = [table.num_rows for table in self.tables]
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    @property
+    def origin(self) -> Origin:
+        """The place of a row: its split, spelled so that it sorts, and its line there."""
+
+        def place(row: int) -> tuple[str, int]:
+            at = int(np.searchsorted(self._starts, row, side="right")) - 1
+            line = self.tables[at].column(LINE)[row - int(self._starts[at])].as_py()
+            return NOWHERE if line is None else (split_label(self.splits[at]), line)
+
+        return place
+
+
+def _in_order(tables: list[pa.Table]) -> pa.Table:
+    """Rows of one split in the order of its lines, which several stages may have told of."""
+    rows = pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else tables[0]
+    if rows.column(LINE).null_count:
+        return rows
+    lines = rows.column(LINE).to_numpy()
+    if (lines[1:] >= lines[:-1]).all():
+        return rows
+    return rows.take(pa.array(np.argsort(lines, kind="stable")))
+
+
+def split_label(number: int) -> str:
+    """What stands for the file of a violation until all splits are counted."""
+    return f"{number:012d}"

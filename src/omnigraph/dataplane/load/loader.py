@@ -1,0 +1,352 @@
+"""Loading: read, judge, one commit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.core import gates
+from omnigraph.core.engine import Engine, store_pin
+from omnigraph.core.records import Commit
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.dataplane.load.committed import Base, StoredTable
+from omnigraph.dataplane.load.places import Places, named_edges
+from omnigraph.dataplane.load.plan import LoadPlan, Stop, Targets, Workplace, key_of
+from omnigraph.dataplane.load.reading import partitions_for, read_inputs
+from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.load.request import Counts, Loaded, LoadMode, LoadRequest
+from omnigraph.dataplane.load.stages import Stages, Verdict
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.runner import Runner
+from omnigraph.dataplane.staging import LocalStaging, SharedStaging
+from omnigraph.errors import Busy, Code, Conflict, InvalidInput, JsonValue
+from omnigraph.runtime import telemetry
+from omnigraph.store.tables import Pin, Table
+
+ATTEMPTS_MAX: Final = 32
+_AGAIN: Final = frozenset(
+    {Code.EXPECTED_VERSION_MISMATCH, Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.BUSY}
+)
+_PAUSE_S: Final = 0.002
+_PAUSE_MAX_S: Final = 0.1
+_REQUEST, _MODE, _COUNTS, _ROWS, _BYTES = "request", "mode", "counts", "rows", "bytes"
+
+
+def _wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+class Loader:
+    """Loads data into one graph. Thread-safe."""
+
+    def __init__(self, engine: Engine, *, wait: Callable[[float], None] = _wait) -> None:
+        """Load into this graph."""
+        self._engine = engine
+        self._wait = wait
+
+    def load(self, request: LoadRequest, runner: Runner, monitor: Monitor) -> Loaded:
+        """Read the inputs, judge them, and publish them as one commit.
+
+        Nothing is visible before the commit. When others come first, an append or a merge is
+        judged again on what they left; an overwrite is not: its author should know.
+
+        Raises:
+            InvalidInput: The terms of the load contradict each other.
+            ConstraintViolated: The data breaks rules; it lists them in the order of the input.
+            Conflict: Somebody else changed what the load was judged against, again and again.
+            InvalidInput: The idempotency key names another operation.
+            Cancelled: The monitor was told to stop.
+        """
+        self._engine.require_writable()
+        _check_terms(request)
+        base = self._engine.snapshot(request.branch)
+        done = self._replayed(request, base)
+        if done is not None:
+            return done
+        plan = self.plan(request, base, monitor, is_remote=runner.is_remote)
+        with telemetry.span("load", mode=request.mode.value):
+            try:
+                with self._engine.preparing(base):
+                    receipts = read_inputs(request, plan, runner, monitor)
+                return self.finish(request, plan, receipts, runner, monitor, base)
+            except BaseException:
+                monitor.stop()
+                raise
+            finally:
+                plan.staging.remove()
+
+    def plan(
+        self, request: LoadRequest, base: Snapshot, monitor: Monitor | None, *, is_remote: bool
+    ) -> LoadPlan:
+        """What the tasks of a load are told. Whoever makes a plan removes its staging area.
+
+        Args:
+            request: The load.
+            base: The newest state of its branch.
+            monitor: Tells tasks of this process to stop.
+            is_remote: Tasks run in other processes; everything that they need is made here.
+        """
+        self._check_schema(request, base)
+        engine, catalog = self._engine, request.catalog
+        load_id = engine.ids.new()
+        entities = (*catalog.nodes, *catalog.edges)
+        keyed = {key_of(entity) for entity in entities if entity.key}
+
+        def make(key: str) -> Pin:
+            return engine.writable_table(base, key).pin
+
+        targets = Targets(make)
+        if is_remote:
+            named = {key_of(e) for e in entities} if request.may_name_all else request.type_keys
+            targets.make_all(sorted(named))
+        return LoadPlan(
+            load_id=load_id,
+            workplace=Workplace(
+                engine.root,
+                durable=engine.tables.durable,
+                tables=None if is_remote else engine.tables,
+            ),
+            targets=targets,
+            staging=(SharedStaging if is_remote else LocalStaging)(engine.root, load_id),
+            catalog=catalog,
+            mode=request.mode,
+            replace=request.replace,
+            fresh=frozenset(key for key in keyed if not base.pin(key).row_count),
+            time_ms=engine.clock.now_us() // 1_000,
+            partitions=partitions_for(request),
+            violations_max=request.violations_max,
+            stop=Stop(None if monitor is None else lambda: monitor.is_stopped),
+        )
+
+    def finish(
+        self,
+        request: LoadRequest,
+        plan: LoadPlan,
+        receipts: Sequence[ReadReceipt],
+        runner: Runner,
+        monitor: Monitor,
+        base: Snapshot | None = None,
+    ) -> Loaded:
+        """Judge what was read and publish it, starting over on newer bases if need be."""
+        ordered = sorted(receipts, key=lambda receipt: receipt.split)
+        work = _Work(request, plan, ordered, runner, monitor)
+        if request.mode is LoadMode.OVERWRITE:
+            return self._attempt(work, base)
+        # Newcomers queue up behind those who start over, or these would never get through.
+        if not gates.is_started_over(self._engine.root.uri, request.branch):
+            try:
+                return self._attempt(work, base)
+            except (Conflict, Busy) as conflict:
+                if conflict.code not in _AGAIN:
+                    raise
+        with gates.again(self._engine.root.uri, request.branch):
+            for attempt in range(2, ATTEMPTS_MAX + 1):
+                telemetry.count("load.again")
+                try:
+                    return self._attempt(work, None)
+                except (Conflict, Busy) as conflict:
+                    if conflict.code not in _AGAIN or attempt == ATTEMPTS_MAX:
+                        raise
+                self._wait(min(_PAUSE_S * attempt, _PAUSE_MAX_S))
+        raise AssertionError("the last attempt returns or raises")
+
+    # -- one attempt -------------------------------------------------------------------------------
+
+    def _attempt(self, work: _Work, given: Snapshot | None) -> Loaded:
+        request, plan, monitor = work.request, work.plan, work.monitor
+        base = self._engine.snapshot(request.branch) if given is None else given
+        if given is None:
+            done = self._replayed(request, base)
+            if done is not None:
+                return done
+            self._check_schema(request, base)
+            _check_fresh(plan, base)
+        replaced = work.present if request.mode is LoadMode.OVERWRITE else frozenset()
+        with self._engine.preparing(base):
+            stages = Stages(plan, _stored(base, replaced), work.receipts, work.runner, work.monitor)
+            verdict = stages.run(cascade=request.cascade)
+            if verdict.violations:
+                found = named_edges(verdict.violations, work.receipts, plan.staging)
+                found.raise_if_any(Places(work.receipts).shown)
+            monitor.stage("commit")
+            monitor.check()
+            writes, counts = self._stage(plan, base, verdict, replaced)
+        return self._publish(work, base, writes, counts)
+
+    def _stage(
+        self, plan: LoadPlan, base: Snapshot, verdict: Verdict, replaced: frozenset[str]
+    ) -> tuple[tuple[TableWrite, ...], dict[str, Counts]]:
+        """Compose one change per table; a table that does not change is left alone."""
+        writes: list[TableWrite] = []
+        counts: dict[str, Counts] = {}
+        tables = self._engine.tables
+        for key in sorted({*verdict.fragments, *verdict.deletes, *replaced}):
+            fragments = verdict.fragments.get(key, [])
+            if key in replaced and not fragments and not base.pin(key).row_count:
+                continue
+            table = self._writable(plan, base, key)
+            uuid = self._engine.ids.new()
+            if key in replaced:
+                staged = tables.stage_replacement(table, fragments, uuid=uuid)
+            else:
+                found = tables.stage_fragments(
+                    table, fragments, deletes=verdict.dead(key), uuid=uuid
+                )
+                if found is None:
+                    continue
+                staged = found
+            writes.append(TableWrite(table_key=key, staged=(staged,)))
+            counts[key] = Counts(
+                inserted=staged.rows_inserted,
+                updated=staged.rows_updated,
+                deleted=staged.rows_deleted,
+            )
+        return tuple(writes), counts
+
+    def _writable(self, plan: LoadPlan, base: Snapshot, key: str) -> Table:
+        """The table as the base has it; what was written must lie in its folder."""
+        table = self._engine.writable_table(base, key)
+        written = plan.targets.made.get(key)
+        if written is not None and (written.path, written.branch) != (
+            table.pin.path,
+            table.pin.branch,
+        ):
+            text = f"{key} was forked by somebody else meanwhile"
+            raise Conflict(Code.CONFLICT, text, branch=base.branch, table_key=key)
+        return table
+
+    def _publish(
+        self,
+        work: _Work,
+        base: Snapshot,
+        writes: tuple[TableWrite, ...],
+        counts: Mapping[str, Counts],
+    ) -> Loaded:
+        request = work.request
+        rows = sum(receipt.rows for receipt in work.receipts)
+        size = sum(receipt.bytes for receipt in work.receipts)
+        details: dict[str, JsonValue] = {
+            _MODE: request.mode.value,
+            _COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in counts.items()},
+            _ROWS: rows,
+            _BYTES: size,
+        }
+        if request.idempotency_key is not None:
+            details[_REQUEST] = request.digest
+        written = {item.table_key for item in writes}
+        judged = sorted(work.judged - written)
+        prepared = Prepared(
+            base=base,
+            kind=WriterKind.LOAD,
+            tables=writes,
+            actor=request.actor,
+            idempotency_key=request.idempotency_key,
+            judged={key: base.pin(key).version for key in judged},
+            details=details,
+        )
+        published = self._engine.commit(prepared)
+        if published.replayed:
+            return _recorded(published.commit, request)
+        return Loaded(commit=published.commit, counts=counts, rows=rows, bytes=size)
+
+    # -- conditions --------------------------------------------------------------------------------
+
+    def _replayed(self, request: LoadRequest, base: Snapshot) -> Loaded | None:
+        """What an earlier call with the same key did; loading on its result would fail."""
+        if request.idempotency_key is None:
+            return None
+        with storage_errors():
+            known = self._engine.manifest.find_key(base.branch, request.idempotency_key)
+        return None if known is None else _recorded(known, request)
+
+    def _check_schema(self, request: LoadRequest, base: Snapshot) -> None:
+        catalog = self._engine.schema(base).catalog
+        if catalog is not request.catalog and catalog != request.catalog:
+            text = f"the schema of branch '{base.branch}' has changed meanwhile"
+            raise Conflict(Code.CONFLICT, text, branch=base.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A load that is read, and waits to be judged."""
+
+    request: LoadRequest
+    plan: LoadPlan
+    receipts: Sequence[ReadReceipt]
+    runner: Runner
+    monitor: Monitor
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The types that the input has, those of empty tables included."""
+        found = {key for receipt in self.receipts for key in receipt.present}
+        return frozenset(found | self.request.type_keys)
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """The tables that must not change meanwhile, whether the load writes them or not."""
+        catalog, present = self.plan.catalog, self.present
+        found: set[str] = set()
+        for edge in catalog.edges:
+            ends = {f"node:{edge.source}", f"node:{edge.target}"}
+            if key_of(edge) in present:
+                found |= ends
+            elif self.request.mode is LoadMode.OVERWRITE and ends & present:
+                # An edge that somebody adds meanwhile could name a node that goes.
+                found.add(key_of(edge))
+        return frozenset(found)
+
+
+def _check_terms(request: LoadRequest) -> None:
+    for name, given, mode in (
+        ("replace", request.replace, LoadMode.MERGE),
+        ("cascade", request.cascade, LoadMode.OVERWRITE),
+    ):
+        if given and request.mode is not mode:
+            text = f"`{name}` is for mode {mode.value}, not {request.mode.value}"
+            raise InvalidInput(Code.INPUT_INVALID, text, mode=request.mode.value)
+
+
+def _stored(base: Snapshot, replaced: frozenset[str]) -> Base:
+    tables = {
+        key: StoredTable(pin=store_pin(pin), rows=pin.row_count) for key, pin in base.tables.items()
+    }
+    return Base(tables=tables, replaced=replaced)
+
+
+def _check_fresh(plan: LoadPlan, base: Snapshot) -> None:
+    """Rows of types that had no entity were written as new ones; is that still so?"""
+    if plan.mode is not LoadMode.MERGE:
+        return
+    for key in sorted(plan.fresh & plan.targets.made.keys()):
+        if base.pin(key).row_count:
+            text = f"somebody else has added the first entities of {key} meanwhile"
+            raise Conflict(Code.CONFLICT, text, branch=base.branch, table_key=key)
+
+
+def _recorded(commit: Commit, request: LoadRequest) -> Loaded:
+    """The outcome of an earlier call, as its commit tells, if it was the same call."""
+    if commit.details.get(_REQUEST) != request.digest:
+        text = f"the idempotency key names another operation already, commit {commit.id}"
+        raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
+    found = commit.details.get(_COUNTS)
+    counts: dict[str, Counts] = {}
+    for key, each in found.items() if isinstance(found, Mapping) else ():
+        inserted, updated, deleted = map(_number, each if isinstance(each, Sequence) else ())
+        counts[key] = Counts(inserted=inserted, updated=updated, deleted=deleted)
+    return Loaded(
+        commit=commit,
+        counts=counts,
+        replayed=True,
+        rows=_number(commit.details.get(_ROWS)),
+        bytes=_number(commit.details.get(_BYTES)),
+    )
+
+
+def _number(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,128 @@
+"""What an overwrite does to edges that it does not replace.
+
+When a node type is replaced, edges of other types may lose an end. They are violations, or they go,
+too: then the sources that stay have fewer edges than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane.load.committed import Base, Committed, Wish
+from omnigraph.dataplane.load.exchange import (
+    ID,
+    KEY,
+    LINE,
+    Emitter,
+    Partition,
+    Sent,
+    claims_channel,
+    ids_channel,
+    left_channel,
+)
+from omnigraph.dataplane.load.judge_nodes import ends_of
+from omnigraph.dataplane.load.plan import LoadPlan, key_of
+from omnigraph.dataplane.load.receipt import OrphanReceipt
+from omnigraph.lang.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.rules.endpoints import report_dangling
+from omnigraph.rules.report import gathered, joined
+from omnigraph.rules.violation import Violations
+from omnigraph.store.table import ROW_ADDRESS
+
+_GATHERED_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanTask:
+    """Partitions of nodes that are replaced, whose retained edges are looked at."""
+
+    plan: LoadPlan
+    base: Base
+    partitions: tuple[tuple[Sent, ...], ...]
+    is_divided: bool
+    cascade: bool
+
+
+def retained(
+    catalog: Catalog, base: Base
+) -> Iterator[tuple[NodeType, EdgeType, str, tuple[str, ...]]]:
+    """The ends of edges that stay at nodes that are replaced, and what to read there."""
+    for node in catalog.nodes:
+        if key_of(node) not in base.replaced:
+            continue
+        for edge, end in ends_of(catalog, node):
+            key = key_of(edge)
+            if key not in base.replaced and base.tables[key].rows:
+                extra = ("src",) if end == "dst" else ()
+                yield node, edge, end, (end, ID, ROW_ADDRESS, *extra)
+
+
+def retained_wishes(catalog: Catalog, base: Base) -> list[Wish]:
+    """The committed rows that partitions need for this."""
+    return [
+        Wish(key=key_of(edge), columns=columns) for _, edge, _, columns in retained(catalog, base)
+    ]
+
+
+def find_orphans(task: OrphanTask) -> OrphanReceipt:
+    """Find edges that lose an end. A task of a load."""
+    plan = task.plan
+    out = Violations(plan.violations_max)
+    emitter = Emitter(plan.staging, plan.partitions)
+    found: dict[str, list[bytes]] = {}
+    with nullcontext() if plan.workplace.is_home else storage_errors():
+        for sent in task.partitions:
+            plan.stop.check()
+            partition = Partition.of(plan.staging, sent)
+            committed = Committed(plan, task.base, partition if task.is_divided else None)
+            for node, edge, end, columns in retained(plan.catalog, task.base):
+                for lost in _lost(node, edge, columns, partition, committed):
+                    if not task.cascade:
+                        _report(edge, end, lost, out)
+                        continue
+                    addresses = lost.column(ROW_ADDRESS).to_numpy()
+                    found.setdefault(key_of(edge), []).append(addresses.tobytes())
+                    if end == "dst" and edge.cardinality.low:
+                        emitter.add(left_channel(edge.name), _left(lost))
+        parcels = emitter.close()
+    orphans = {key: b"".join(parts) for key, parts in found.items()}
+    return OrphanReceipt(violations=out, orphans=orphans, parcels=parcels)
+
+
+def _lost(
+    node: NodeType,
+    edge: EdgeType,
+    columns: tuple[str, ...],
+    partition: Partition,
+    committed: Committed,
+) -> Iterator[pa.Table]:
+    """The edges whose end, the first of the columns, is not there any more."""
+    known = [
+        chunk
+        for channel in (ids_channel(key_of(node)), claims_channel(key_of(node)))
+        for table in partition.tables(channel)
+        for chunk in table.column(KEY).chunks
+    ]
+    ids = pa.chunked_array(known, pa.string()).combine_chunks()
+    stored = committed.among(key_of(edge), columns)
+    for tables in gathered(stored, max(len(ids), _GATHERED_ROWS)):
+        rows = pa.concat_tables(tables)
+        lost = rows.filter(pc.invert(pc.is_in(rows.column(0), value_set=ids)))
+        if lost.num_rows:
+            yield lost
+
+
+def _report(edge: EdgeType, end: str, lost: pa.Table, out: Violations) -> None:
+    rows = np.arange(lost.num_rows)
+    report_dangling(edge, end, joined(lost.column(end)), rows, out, ids=joined(lost.column(ID)))
+
+
+def _left(lost: pa.Table) -> pa.Table:
+    return pa.table({KEY: lost.column("src"), LINE: pa.nulls(lost.num_rows, pa.int64())})

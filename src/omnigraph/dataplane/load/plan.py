@@ -1,0 +1,170 @@
+"""What every task of a load is told: where to work, on what, and how the keys are divided.
+
+A plan can be pickled. What only this process has, such as open tables, stays behind then, and the
+task opens what it needs where it runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from omnigraph.core.layout import table_key
+from omnigraph.dataplane.load.request import LoadMode
+from omnigraph.dataplane.progress import Cancelled
+from omnigraph.dataplane.staging import Staging
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.store.root import Root
+from omnigraph.store.tables import Pin, Table, Tables, open_tables
+
+FRAGMENT_BYTES: Final = 64 << 20
+
+
+class Workplace:
+    """The tables of a graph, wherever a task runs."""
+
+    def __init__(self, root: Root, *, durable: bool, tables: Tables | None = None) -> None:
+        """Use these tables in this process; others open their own."""
+        self.root = root
+        self.durable = durable
+        self._tables = tables
+
+    @property
+    def is_home(self) -> bool:
+        """Is this the process that runs the load?"""
+        return self._tables is not None
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of the graph."""
+        if self._tables is not None:
+            return self._tables
+        options = tuple(sorted(self.root.storage_options.items()))
+        return _opened(self.root.uri, options, self.durable)
+
+    def __getstate__(self) -> tuple[Root, bool]:
+        return self.root, self.durable
+
+    def __setstate__(self, state: tuple[Root, bool]) -> None:
+        self.root, self.durable = state
+        self._tables = None
+
+
+@lru_cache(maxsize=8)
+def _opened(uri: str, options: tuple[tuple[str, str], ...], durable: bool) -> Tables:
+    return open_tables(Root(uri, dict(options)), durable=durable)
+
+
+class Targets:
+    """The tables that fragments are written into, by table key.
+
+    On a branch that is a fork of the table, which somebody has to make. Here it is made when the
+    first rows of a type come; a task elsewhere cannot make it, so before a plan travels, `make_all`
+    makes those of every type that the input may name.
+    """
+
+    def __init__(self, make: Callable[[str], Pin]) -> None:
+        """Make a table writable with this."""
+        self._make: Callable[[str], Pin] | None = make
+        self._pins: dict[str, Pin] = {}
+        self._lock = threading.Lock()
+
+    def pin(self, key: str) -> Pin:
+        """The table to write the rows of a type into."""
+        with self._lock:
+            found = self._pins.get(key)
+            if found is None:
+                assert self._make is not None, f"{key} was not made writable in time"
+                found = self._pins[key] = self._make(key)
+            return found
+
+    def make_all(self, keys: Iterable[str]) -> None:
+        """Make the tables of these types writable now."""
+        for key in keys:
+            self.pin(key)
+
+    @property
+    def made(self) -> Mapping[str, Pin]:
+        """The tables that were made writable so far."""
+        with self._lock:
+            return dict(self._pins)
+
+    def __getstate__(self) -> dict[str, Pin]:
+        return dict(self._pins)
+
+    def __setstate__(self, pins: dict[str, Pin]) -> None:
+        self._make, self._pins, self._lock = None, pins, threading.Lock()
+
+
+class Stop:
+    """How a task of this process learns that it should stop; elsewhere nobody tells it."""
+
+    def __init__(self, is_stopped: Callable[[], bool] | None = None) -> None:
+        """Ask this from time to time."""
+        self._is_stopped = is_stopped
+
+    def check(self) -> None:
+        """Stop here if somebody asked for it.
+
+        Raises:
+            Cancelled: Somebody did.
+        """
+        if self._is_stopped is not None and self._is_stopped():
+            raise Cancelled
+
+    def __getstate__(self) -> bool:
+        return True
+
+    def __setstate__(self, _: bool) -> None:
+        self._is_stopped = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan:
+    """One load, as its tasks see it.
+
+    Attributes:
+        load_id: Names the load; ids of entities that come without one are made from it.
+        workplace: The tables.
+        targets: Where rows are written.
+        staging: Where tasks put what other tasks need.
+        catalog: The types.
+        mode: What becomes of known entities.
+        replace: In a merge, known entities lose what the input does not name.
+        fresh: In a merge, the keyed types that have no entity yet: their rows are all new.
+        time_ms: When the load began.
+        partitions: Into how many parts keys are divided.
+        violations_max: How many violations a task describes.
+        fragment_bytes: About how much is written at once.
+        stop: Whether to stop.
+    """
+
+    load_id: str
+    workplace: Workplace
+    targets: Targets
+    staging: Staging
+    catalog: Catalog
+    mode: LoadMode
+    replace: bool
+    fresh: frozenset[str]
+    time_ms: int
+    partitions: int
+    violations_max: int
+    fragment_bytes: int = FRAGMENT_BYTES
+    stop: Stop
+
+    def target(self, key: str) -> Table:
+        """The table to write the rows of a type into."""
+        return self.workplace.tables.open(self.targets.pin(key))
+
+    def is_matched(self, entity: EntityType) -> bool:
+        """May rows of the type that have an id be those of known entities?"""
+        return self.mode is LoadMode.MERGE and key_of(entity) not in self.fresh
+
+
+def key_of(entity: EntityType) -> str:
+    """The table key of a type."""
+    return table_key(entity.kind, entity.name)

@@ -1,0 +1,213 @@
+"""Reading one split: rows become entities, are judged one by one, and are written or spilled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane.decode.dispatch import decode
+from omnigraph.dataplane.decode.model import Decoded, Tally
+from omnigraph.dataplane.load.entities import (
+    Entities,
+    emit_ends,
+    emit_ids,
+    emit_values,
+    identified,
+    shape_of,
+    with_defaults,
+)
+from omnigraph.dataplane.load.exchange import KEY, LINE, Emitter, claims_channel
+from omnigraph.dataplane.load.plan import LoadPlan, key_of
+from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.load.writing import Writer
+from omnigraph.dataplane.source.model import FileSplit, Split
+from omnigraph.dataplane.staging import Parcel
+from omnigraph.rules.rows import judge_rows
+from omnigraph.rules.violation import Violations
+
+ABSENT: Final = "absent "  # in front of the name of a column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTask:
+    """A split to read."""
+
+    plan: LoadPlan
+    split: Split
+    is_alone: bool = False  # the load has no other
+
+
+def read_split(task: ReadTask) -> ReadReceipt:
+    """Read a split. A task of a load: it may run more than once, and only its receipt counts."""
+    split, plan = task.split, task.plan
+    out, tally = Violations(plan.violations_max), Tally()
+    name = split.input.name if isinstance(split, FileSplit) else split.name
+    with nullcontext() if plan.workplace.is_home else storage_errors():
+        return stage_rows(
+            plan,
+            split.number,
+            name,
+            decode(split, shape_of(plan), out, tally),
+            tally,
+            out=out,
+            first_row=split.first_row,
+            is_alone=task.is_alone,
+        )
+
+
+def stage_rows(
+    plan: LoadPlan,
+    split_number: int,
+    name: str,
+    decoded: Iterator[Decoded],
+    tally: Tally,
+    *,
+    out: Violations | None = None,
+    first_row: int | None = None,
+    is_alone: bool = False,
+) -> ReadReceipt:
+    """Take decoded rows of one split as far as they get without a look at other splits.
+
+    Args:
+        plan: The load.
+        split_number: Which split; no two have the same, and their order is that of the input.
+        name: What messages call the source.
+        decoded: The rows.
+        tally: What the decoder counts.
+        out: Where the decoder reports what breaks a rule.
+        first_row: The number that the first row has in its source, if that is known.
+        is_alone: The load has no other split.
+    """
+    found = Violations(plan.violations_max) if out is None else out
+    with Writer(plan) as writer:
+        reading = _Reading(plan, split_number, found, writer, is_alone=is_alone)
+        for item in decoded:
+            plan.stop.check()
+            reading.take(item)
+        return reading.receipt(name, tally, first_row)
+
+
+@dataclass(slots=True)
+class _Spill:
+    """Rows that wait to be spilled, by table key."""
+
+    tables: dict[str, list[pa.Table]] = field(default_factory=dict)
+    bytes: int = 0
+
+
+class _Reading:
+    """One split while it is read."""
+
+    def __init__(
+        self,
+        plan: LoadPlan,
+        split: int,
+        out: Violations,
+        writer: Writer,
+        *,
+        is_alone: bool,
+    ) -> None:
+        self._plan = plan
+        self._split = split
+        self._out = out
+        self._writer = writer
+        self._emitter = Emitter(plan.staging, plan.partitions, is_alone=is_alone)
+        self._present: dict[str, int] = {}
+        self._spill = _Spill()
+        self._spilled: list[Parcel] = []
+
+    def take(self, decoded: Decoded) -> None:
+        """Take the rows of one block and one type."""
+        entity, plan = decoded.entity, self._plan
+        key = key_of(entity)
+        self._present[key] = self._present.get(key, 0) + len(decoded.lines)
+        if decoded.claimed:
+            claimed = pa.table({KEY: pa.array(decoded.claimed, pa.string())})
+            self._emitter.add(claims_channel(key), claimed)
+        if not decoded.rows.num_rows:
+            return
+
+        def origin(row: int) -> tuple[str, int]:
+            return "", int(decoded.lines[row])
+
+        entities = identified(plan.load_id, self._split, decoded, self._out, origin)
+        emit_ids(entities, self._emitter)
+        if not plan.is_matched(entity):
+            self._insert(entities)
+            return
+        known = entities.names.is_valid()
+        self._wait(entities.filter(known) if entities.names.null_count else entities)
+        if entities.names.null_count:
+            self._insert(entities.filter(pc.invert(known)))
+
+    def receipt(self, name: str, tally: Tally, first_row: int | None) -> ReadReceipt:
+        """Finish; tell what was made."""
+        self._put_spill()
+        if self._out:
+            self._writer.give_up()
+        fragments = self._writer.close()
+        parcels = self._emitter.close()
+        return ReadReceipt(
+            split=self._split,
+            name=name,
+            first_row=first_row,
+            lines=tally.lines,
+            bytes=tally.bytes,
+            present=self._present,
+            fragments=fragments,
+            spilled=tuple(self._spilled),
+            parcels=parcels,
+            partitions=self._emitter.partitions,
+            violations=self._out,
+        )
+
+    def _insert(self, entities: Entities) -> None:
+        """Judge and write entities that are new."""
+        if not entities.rows.num_rows:
+            return
+        entities = with_defaults(entities)
+        insert(entities, self._out, self._emitter, self._writer)
+
+    def _wait(self, entities: Entities) -> None:
+        """Put rows aside until it is known which of them are there already."""
+        if not entities.rows.num_rows:
+            return
+        rows = entities.rows.append_column(LINE, pa.array(entities.lines))
+        for column, mask in entities.absent.items():
+            rows = rows.append_column(f"{ABSENT}{column}", mask)
+        waiting = self._spill
+        waiting.tables.setdefault(key_of(entities.entity), []).append(rows)
+        waiting.bytes += rows.nbytes
+        if waiting.bytes >= self._plan.fragment_bytes:
+            self._put_spill()
+
+    def _put_spill(self) -> None:
+        waiting, self._spill = self._spill, _Spill()
+        if waiting.tables:
+            content = {
+                key: pa.concat_tables(tables, promote_options="default")
+                for key, tables in waiting.tables.items()
+            }
+            self._spilled.append(self._plan.staging.put(content))
+
+
+def insert(entities: Entities, out: Violations, emitter: Emitter, writer: Writer) -> None:
+    """Judge new entities one by one, say what others have to know of them, and write them."""
+    lines = entities.lines
+
+    def origin(row: int) -> tuple[str, int]:
+        return "", int(lines[row])
+
+    judge_rows(entities.entity, entities.rows, out, origin, ids=entities.names)
+    emit_ends(entities, emitter)
+    emit_values(entities, emitter)
+    if out:
+        writer.give_up()
+    else:
+        writer.add(key_of(entities.entity), entities.rows)

@@ -1,0 +1,125 @@
+"""The first stage: inputs become splits, and every split is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from omnigraph.dataplane.load.exchange import PARTITIONS_MAX
+from omnigraph.dataplane.load.frames import FRAME_SPLITS, FrameTask
+from omnigraph.dataplane.load.plan import LoadPlan
+from omnigraph.dataplane.load.read_task import ReadTask, read_split
+from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.load.request import LoadRequest
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.runner import FrameRunner, Runner
+from omnigraph.dataplane.source.model import (
+    Compression,
+    FileInput,
+    Format,
+    FrameInput,
+    Input,
+    SparkTable,
+    TableInput,
+)
+from omnigraph.dataplane.source.split import split
+from omnigraph.errors import Code, InvalidInput
+
+# About a million keys come with so many bytes of plain lines.
+_PARTITION_BYTES: Final = 64 << 20
+_PACKED: Final = 6
+_COLUMNAR: Final = 3
+_UNKNOWN: Final = 64
+
+
+def read_inputs(
+    request: LoadRequest, plan: LoadPlan, runner: Runner, monitor: Monitor
+) -> list[ReadReceipt]:
+    """Read everything; the receipts, in the order of the input."""
+    monitor.stage("split")
+    frames = [item for item in request.inputs if isinstance(item, FrameInput)]
+    splits = split(
+        tuple(item for item in request.inputs if not isinstance(item, FrameInput)),
+        bytes_per_split=request.split_bytes,
+        spool_to=plan.staging.address,
+        storage_options=plan.staging.storage_options,
+        is_remote=runner.is_remote,
+    )
+    monitor.expect(bytes_of(request.inputs))
+    monitor.stage("read", None if frames else len(splits))
+    is_alone = len(splits) == 1 and not frames
+    tasks = [ReadTask(plan=plan, split=part, is_alone=is_alone) for part in splits]
+    receipts: list[ReadReceipt] = []
+    found = runner.run("read", read_split, tasks)
+    for _, receipt in chain(found, _read_frames(frames, plan, runner)):
+        receipts.append(receipt)
+        monitor.add(
+            tasks=1,
+            rows=receipt.rows,
+            bytes=receipt.bytes,
+            violations=receipt.violations.total,
+        )
+        monitor.check()
+    return sorted(receipts, key=lambda receipt: receipt.split)
+
+
+def _read_frames(
+    frames: Sequence[FrameInput], plan: LoadPlan, runner: Runner
+) -> Iterator[tuple[int, ReadReceipt]]:
+    for number, item in enumerate(frames, start=1):
+        if not isinstance(runner, FrameRunner):
+            text = f"{item.name} can be read by Spark only"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        frame: Any = item.frame
+        if isinstance(frame, SparkTable):
+            frame = runner.session.table(frame.name)
+        task = FrameTask(
+            plan=plan,
+            type=item.type,
+            name=item.name,
+            columns=tuple(frame.columns),
+            first_split=number * FRAME_SPLITS,
+        )
+        yield from runner.run_frame("read", task, frame)
+
+
+def bytes_of(inputs: tuple[Input, ...]) -> int | None:
+    """How many bytes there are to read; None if nobody knows."""
+    sizes = [_size(item) for item in inputs]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def partitions_for(request: LoadRequest) -> int:
+    """Into how many parts keys are divided: so many that one of them fits in memory easily."""
+    if request.partitions is not None:
+        return request.partitions
+    total = 0
+    for item in request.inputs:
+        size = _size(item)
+        if size is None:
+            return _UNKNOWN
+        total += size * _weight(item)
+    if total <= _PARTITION_BYTES:
+        return 1
+    return min(PARTITIONS_MAX, max(2, -(-total // _PARTITION_BYTES)))
+
+
+def _size(item: Input) -> int | None:
+    if isinstance(item, FileInput):
+        return item.size
+    if isinstance(item, TableInput):
+        return int(item.table.nbytes)
+    return None
+
+
+def _weight(item: Input) -> int:
+    """How many bytes of plain lines one byte of an input stands for."""
+    if isinstance(item, TableInput):
+        return _COLUMNAR
+    if isinstance(item, FrameInput) or not isinstance(item, FileInput):
+        return 1
+    packed = _PACKED if item.compression is not Compression.NONE else 1
+    columnar = _COLUMNAR if item.format in (Format.PARQUET, Format.ARROW) else 1
+    return packed * columnar

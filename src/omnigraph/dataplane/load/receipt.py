@@ -1,0 +1,109 @@
+"""What tasks of a load hand back: small, picklable, and the only word on what they made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from omnigraph.dataplane.load.exchange import Placed, split_label
+from omnigraph.dataplane.staging import Parcel
+from omnigraph.rules.violation import Violations
+from omnigraph.store.tables import FragmentReceipt
+
+Fragments = Mapping[str, tuple[FragmentReceipt, ...]]  # by table key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReceipt:
+    """What reading one split gave.
+
+    Attributes:
+        split: The number of the split; the order of numbers is the order of the input.
+        name: The file, or whatever else it is a piece of, as messages call it.
+        first_row: The number that its first line has in its file; None: those before it tell.
+        lines: How many lines, or rows, it has.
+        bytes: How many bytes of the file were read.
+        present: Per table key, how many rows were decoded.
+        fragments: What was written.
+        spilled: Rows that wait for a look at the committed ones, piece by piece.
+        parcels: What the exchange has to know, and in which partition.
+        partitions: Into how many partitions that was divided.
+        violations: What breaks a rule, with the line within the split.
+    """
+
+    split: int
+    name: str
+    first_row: int | None
+    lines: int
+    bytes: int
+    present: Mapping[str, int]
+    fragments: Fragments
+    spilled: tuple[Parcel, ...]
+    parcels: tuple[Placed, ...]
+    partitions: int
+    violations: Violations
+
+    @property
+    def label(self) -> str:
+        """What stands for the file in violations until all splits are counted."""
+        return split_label(self.split)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were decoded."""
+        return sum(self.present.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReceipt:
+    """What reading committed rows gave to the exchange."""
+
+    parcels: tuple[Placed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchReceipt:
+    """Which rows of a merge are those of known entities: per split, one table by table key."""
+
+    parcels: tuple[tuple[int, Parcel], ...]
+    violations: Violations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteReceipt:
+    """What finishing the rows of one split of a merge gave.
+
+    Attributes:
+        fragments: What was written, new rows and new images of known ones.
+        replaced: Per table key, the addresses of the old copies, eight bytes each.
+        parcels: What the exchange has to know of the final images.
+        violations: What breaks a rule.
+    """
+
+    fragments: Fragments
+    replaced: Mapping[str, bytes] = field(default_factory=dict)
+    parcels: tuple[Placed, ...] = ()
+    violations: Violations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanReceipt:
+    """What replacing nodes does to edges that stay.
+
+    Attributes:
+        violations: The edges that lose an end, unless they are to go.
+        orphans: Per table key, the addresses of the edges that go, eight bytes each; one that
+            loses both ends may be named twice.
+        parcels: The sources that they leave behind.
+    """
+
+    violations: Violations
+    orphans: Mapping[str, bytes]
+    parcels: tuple[Placed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReceipt:
+    """What judging partitions gave."""
+
+    violations: Violations

@@ -1,0 +1,111 @@
+"""What a load is asked to do, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+
+from omnigraph.core.layout import table_key
+from omnigraph.core.records import Commit
+from omnigraph.dataplane.source.model import Input
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.rules.violation import KEPT_MAX
+from omnigraph.types import MAIN, BranchName
+
+SPLIT_BYTES = 64 << 20
+
+
+class LoadMode(StrEnum):
+    """What becomes of entities that the graph has already."""
+
+    APPEND = "append"  # every entity of the input must be new
+    MERGE = "merge"  # those that are known change in what the input names, the others are new
+    OVERWRITE = "overwrite"  # types that the input has are replaced as a whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """A load, and the terms on which it runs.
+
+    Attributes:
+        inputs: What to read, in the order in which violations are told.
+        catalog: The schema that the caller took its inputs for.
+        mode: What becomes of known entities.
+        branch: Where to.
+        create_from: Make the branch from this one, in the same commit; it must not exist yet.
+        replace: In a merge, known entities lose what the input does not name.
+        cascade: In an overwrite, edges of other types that would lose an end go, too. Otherwise
+            such an edge is a violation.
+        actor: On whose behalf.
+        idempotency_key: Names the operation, so that repeating it does it once.
+        violations_max: How many violations are told; the others are counted.
+        violations_file: A local file that takes all of them, one JSON object per line.
+        split_bytes: How much of a file one task reads.
+        partitions: Into how many parts keys are divided; None: as many as the size asks for.
+    """
+
+    inputs: tuple[Input, ...]
+    catalog: Catalog
+    mode: LoadMode
+    branch: BranchName = MAIN
+    create_from: BranchName | None = None
+    replace: bool = False
+    cascade: bool = False
+    actor: str | None = None
+    idempotency_key: str | None = None
+    violations_max: int = KEPT_MAX
+    violations_file: str | None = None
+    split_bytes: int = SPLIT_BYTES
+    partitions: int | None = None
+
+    @property
+    def digest(self) -> str:
+        """What tells it from other requests that are given the same idempotency key.
+
+        The content of the inputs is not part of it: finding out would mean to read them all.
+        """
+        terms = ("load", self.mode.value, sorted(self.type_keys), self.replace, self.cascade)
+        return blake2b(repr(terms).encode(), digest_size=16).hexdigest()
+
+    @property
+    def type_keys(self) -> frozenset[str]:
+        """The types of the inputs that have rows of one type only."""
+        types = [item.type for item in self.inputs if item.type is not None]
+        return frozenset(table_key(each.kind, each.name) for each in types)
+
+    @property
+    def may_name_all(self) -> bool:
+        """May there be rows of any type? Then nobody knows before they are read."""
+        return any(item.type is None for item in self.inputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many entities of one type a load touched."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a load did.
+
+    Attributes:
+        commit: The commit that it made.
+        counts: Per table key, for the types that it touched.
+        replayed: An earlier call with the same key had done it; the counts are of that call.
+        branch_created: It made its branch.
+        rows: How many entities were read.
+        bytes: How many bytes were read.
+    """
+
+    commit: Commit
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    replayed: bool = False
+    branch_created: bool = False
+    rows: int = 0
+    bytes: int = 0

@@ -1,0 +1,290 @@
+"""The stages of a load, one after another, each run by a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.dataplane.load.committed import Base, Wish, scan_stored, scan_tasks
+from omnigraph.dataplane.load.exchange import (
+    ID,
+    Placed,
+    Sent,
+    ends_channel,
+    ids_channel,
+    left_channel,
+    values_channel,
+)
+from omnigraph.dataplane.load.judge import JudgeTask, judge_partitions
+from omnigraph.dataplane.load.judge_nodes import ends_of, is_counted
+from omnigraph.dataplane.load.match import MATCHED, MatchTask, match_partitions
+from omnigraph.dataplane.load.overwrite import (
+    OrphanTask,
+    find_orphans,
+    retained,
+    retained_wishes,
+)
+from omnigraph.dataplane.load.places import relabelled
+from omnigraph.dataplane.load.plan import LoadPlan, key_of
+from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.load.request import LoadMode
+from omnigraph.dataplane.load.write_task import WriteTask, write_split
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.runner import Runner
+from omnigraph.dataplane.staging import Parcel
+from omnigraph.lang.catalog.model import EdgeType
+from omnigraph.rules.unique import uniques
+from omnigraph.rules.violation import Violations
+from omnigraph.store.table import ROW_ADDRESS
+from omnigraph.store.tables import FragmentReceipt
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# About as many keys as one task judges, and fewer than are worth a second one.
+_TASK_KEYS: Final = 1 << 20
+_FEW_KEYS: Final = 1 << 17
+_COMMITTED: Final = -1  # the split of what no input says
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What came of a load on one base.
+
+    Attributes:
+        violations: Everything that breaks a rule; files are splits still.
+        fragments: What was written, by table key.
+        deletes: The addresses of committed rows that go or are replaced, by table key.
+    """
+
+    violations: Violations
+    fragments: dict[str, list[FragmentReceipt]] = field(default_factory=dict)
+    deletes: dict[str, list[bytes]] = field(default_factory=dict)
+
+    def dead(self, key: str) -> pa.Table | None:
+        """The rows of a type that go, as tables are told."""
+        parts = self.deletes.get(key)
+        if not parts:
+            return None
+        return pa.table({ROW_ADDRESS: np.unique(np.frombuffer(b"".join(parts), np.uint64))})
+
+    def add_fragments(self, found: Mapping[str, Sequence[FragmentReceipt]]) -> None:
+        """Take over what a task wrote."""
+        for key, receipts in found.items():
+            self.fragments.setdefault(key, []).extend(receipts)
+
+    def add_deletes(self, found: Mapping[str, bytes]) -> None:
+        """Take over what a task wants to go."""
+        for key, addresses in found.items():
+            self.deletes.setdefault(key, []).append(addresses)
+
+
+class Stages:
+    """Runs the stages that follow the reading. One object per base."""
+
+    def __init__(
+        self,
+        plan: LoadPlan,
+        base: Base,
+        receipts: Sequence[ReadReceipt],
+        runner: Runner,
+        monitor: Monitor,
+    ) -> None:
+        """Work on what was read."""
+        divided = max((receipt.partitions for receipt in receipts), default=1)
+        self._plan = replace(plan, partitions=divided)
+        self._base = base
+        self._receipts = receipts
+        self._runner = runner
+        self._monitor = monitor
+        self._sent: list[list[Sent]] = [[] for _ in range(divided)]
+        self._channels: set[str] = set()
+        self._stored: set[Wish] = set()
+        for receipt in receipts:
+            self._send(receipt.split, receipt.parcels)
+
+    @property
+    def _is_divided(self) -> bool:
+        return len(self._sent) > 1
+
+    def run(self, *, cascade: bool) -> Verdict:
+        """Take the load as far as it gets without a commit."""
+        verdict = Verdict(Violations(self._plan.violations_max))
+        for receipt in self._receipts:
+            verdict.violations.merge(relabelled(receipt.violations, receipt.label))
+            verdict.add_fragments(receipt.fragments)
+        if self._plan.mode is LoadMode.MERGE:
+            self._match_and_write(verdict)
+        if self._plan.mode is LoadMode.OVERWRITE:
+            self._find_orphans(verdict, cascade)
+        self._judge(verdict)
+        return verdict
+
+    # -- the stages --------------------------------------------------------------------------------
+
+    def _match_and_write(self, verdict: Verdict) -> None:
+        waiting = [receipt for receipt in self._receipts if receipt.spilled]
+        if not waiting:
+            return
+        entities = (*self._plan.catalog.nodes, *self._plan.catalog.edges)
+        matched = [key_of(e) for e in entities if self._plan.is_matched(e)]
+        self._scan(Wish(key=k, columns=MATCHED) for k in matched if self._has(ids_channel(k)))
+        tasks = [
+            MatchTask(
+                plan=self._plan, base=self._base, partitions=group, is_divided=self._is_divided
+            )
+            for group in self._groups()
+        ]
+        matches: dict[int, list[Parcel]] = {}
+        for found in self._run("match", match_partitions, tasks):
+            verdict.violations.merge(found.violations)
+            for split, parcel in found.parcels:
+                matches.setdefault(split, []).append(parcel)
+        writes = [
+            WriteTask(
+                plan=self._plan,
+                base=self._base,
+                split=receipt.split,
+                spilled=receipt.spilled,
+                matches=tuple(matches.get(receipt.split, ())),
+                writes=not verdict.violations,
+            )
+            for receipt in waiting
+        ]
+        done = dict(self._numbered("write", write_split, writes))
+        for number, receipt in enumerate(waiting):
+            written = done[number]
+            verdict.violations.merge(relabelled(written.violations, receipt.label))
+            verdict.add_fragments(written.fragments)
+            verdict.add_deletes(written.replaced)
+            self._send(receipt.split, written.parcels)
+
+    def _find_orphans(self, verdict: Verdict, cascade: bool) -> None:
+        if not any(retained(self._plan.catalog, self._base)):
+            return
+        self._scan(retained_wishes(self._plan.catalog, self._base))
+        tasks = [
+            OrphanTask(
+                plan=self._plan,
+                base=self._base,
+                partitions=group,
+                is_divided=self._is_divided,
+                cascade=cascade,
+            )
+            for group in self._groups()
+        ]
+        for found in self._run("orphans", find_orphans, tasks):
+            verdict.violations.merge(found.violations)
+            verdict.add_deletes(found.orphans)
+            self._send(_COMMITTED, found.parcels)
+
+    def _judge(self, verdict: Verdict) -> None:
+        if not self._channels and not self._base.replaced:
+            return
+        self._scan(self._wishes())
+        tasks = [
+            JudgeTask(
+                plan=self._plan, base=self._base, partitions=group, is_divided=self._is_divided
+            )
+            for group in self._groups()
+        ]
+        for found in self._run("judge", judge_partitions, tasks):
+            verdict.violations.merge(found.violations)
+
+    def _scan(self, wishes: Iterable[Wish]) -> None:
+        """Send committed rows to their partitions, if there are any."""
+        if not self._is_divided:
+            return
+        wanted = {wish for wish in wishes if self._base.tables[wish.key].rows} - self._stored
+        self._stored |= wanted
+        tasks = scan_tasks(self._plan, self._base, sorted(wanted, key=lambda w: (w.key, w.columns)))
+        for found in self._run("scan", scan_stored, tasks):
+            self._send(_COMMITTED, found.parcels)
+
+    # -- what the judges need of committed rows ----------------------------------------------------
+
+    def _wishes(self) -> list[Wish]:
+        catalog, replaced = self._plan.catalog, self._base.replaced
+        wishes: list[Wish] = []
+        for node in catalog.nodes:
+            key = key_of(node)
+            ends = ends_of(catalog, node)
+            named = any(self._has(ends_channel(edge.name, end)) for edge, end in ends)
+            left = any(end == "src" and self._leaves(edge) for edge, end in ends)
+            if key not in replaced and (named or left or self._adds(key)):
+                wishes.append(Wish(key=key, columns=(ID,)))
+        for edge in catalog.edges:
+            key = key_of(edge)
+            if key not in replaced and self._adds(key):
+                wishes.append(Wish(key=key, columns=(ID,)))
+            if self._counts(edge):
+                wishes.append(Wish(key=key, columns=("src",)))
+        for entity in (*catalog.nodes, *catalog.edges):
+            key = key_of(entity)
+            wishes += [
+                Wish(key=key, columns=(*columns, ID), keys=len(columns))
+                for columns in uniques(entity)
+                if key not in replaced and self._has(values_channel(key, columns))
+            ]
+        return wishes
+
+    def _adds(self, key: str) -> bool:
+        """Must the ids of the type be new?"""
+        return self._plan.mode is LoadMode.APPEND and self._has(ids_channel(key))
+
+    def _counts(self, edge: EdgeType) -> bool:
+        """Does it matter how many committed edges there are?"""
+        if key_of(edge) in self._base.replaced:
+            return bool(edge.cardinality.low)
+        touched = self._has(ends_channel(edge.name, "src")) or self._leaves(edge)
+        return is_counted(edge) and touched
+
+    def _leaves(self, edge: EdgeType) -> bool:
+        """May there be sources that have fewer edges than before?"""
+        return self._has(left_channel(edge.name)) or key_of(edge) in self._base.replaced
+
+    def _has(self, channel: str) -> bool:
+        return channel in self._channels
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def _send(self, split: int, parcels: Iterable[Placed]) -> None:
+        for partition, parcel in parcels:
+            self._sent[partition].append(Sent(split=split, parcel=parcel))
+            self._channels.update(parcel.rows)
+
+    def _groups(self) -> list[tuple[tuple[Sent, ...], ...]]:
+        """The partitions, several for one task where they are small."""
+        sizes = [sum(sum(s.parcel.rows.values()) for s in sent) for sent in self._sent]
+        total = sum(sizes)
+        wanted = 1 if total < _FEW_KEYS else max(self._runner.parallelism, total // _TASK_KEYS)
+        groups: list[list[tuple[Sent, ...]]] = [[]]
+        size = 0
+        for sent, rows in zip(self._sent, sizes, strict=True):
+            if size >= total / wanted and groups[-1]:
+                groups.append([])
+                size = 0
+            groups[-1].append(tuple(sent))
+            size += rows
+        return [tuple(group) for group in groups]
+
+    def _run(
+        self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterable[Result]:
+        return (result for _, result in self._numbered(stage, task, items))
+
+    def _numbered(
+        self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterable[tuple[int, Result]]:
+        if not items:
+            return
+        self._monitor.stage(stage, len(items))
+        for number, result in self._runner.run(stage, task, items):
+            found: Violations | None = getattr(result, "violations", None)
+            self._monitor.add(tasks=1, violations=0 if found is None else found.total)
+            self._monitor.check()
+            yield number, result

@@ -1,0 +1,1 @@
+"""Optimizing: the same graph in fewer pieces, with its indexes up to date."""

@@ -1,0 +1,117 @@
+"""One table of an optimisation: what it needs, and what was done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from omnigraph.core.indices import PendingIndex, not_yet, wanted_indexes
+from omnigraph.core.layout import table_key
+from omnigraph.core.snapshot import TablePin
+from omnigraph.core.write import TableWrite
+from omnigraph.dataplane.optimize.model import OptimizedTable
+from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask, TableProbe
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.store.chores import Chores, plan_chores
+from omnigraph.store.model import RewriteReceipt, SegmentReceipt
+from omnigraph.store.shape import Shape, read_shape
+from omnigraph.store.tables import Table
+from omnigraph.store.upkeep import Draft, Upkeep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A table and what it needs. Nothing has been written yet."""
+
+    pin: TablePin
+    table: Table
+    shape: Shape
+    chores: Chores
+    pending: tuple[PendingIndex, ...]
+
+    @property
+    def bytes(self) -> int:
+        """How much is read for it, at most."""
+        touched = {fragment for group in self.chores.groups for fragment in group}
+        touched.update(*(part for chore in self.chores.indexes for part in chore.parts))
+        return sum(each.bytes for each in self.shape.fragments if each.id in touched)
+
+    def rewrites(self, place: Place, target_rows: int) -> list[RewriteTask]:
+        """A task for each group of fragments."""
+        rows = self._rows()
+        return [
+            RewriteTask(
+                place=place,
+                pin=self.table.pin,
+                fragments=group,
+                target_rows=target_rows,
+                rows=sum(rows[fragment] for fragment in group),
+            )
+            for group in self.chores.groups
+        ]
+
+    def builds(self, place: Place, draft: Draft | None) -> Iterator[IndexTask]:
+        """A task for each piece of an index; on a draft where fragments were rewritten."""
+        rows = self._rows()
+        for chore in self.chores.indexes:
+            for part in chore.parts:
+                yield IndexTask(
+                    place=place,
+                    pin=self.table.pin if draft is None else draft.pin,
+                    wish=chore.wish,
+                    fragments=part if draft is None else draft.stands_for(part),
+                    rows=sum(rows[fragment] for fragment in part),
+                )
+
+    def _rows(self) -> dict[int, int]:
+        return {fragment.id: fragment.rows for fragment in self.shape.fragments}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What was written beside a table. No head has moved."""
+
+    draft: Draft | None = None
+    rewritten: tuple[RewriteReceipt, ...] = ()
+    segments: tuple[SegmentReceipt, ...] = ()
+
+
+def plan_job(entity: EntityType, pin: TablePin, table: Table, *, target_rows: int) -> Job:
+    """Look at a table."""
+    shape = read_shape(table)
+    known = {segment.index for segment in shape.segments}
+    wishes = []
+    pending = []
+    for wish in wanted_indexes(entity):
+        reason = None if wish.name in known else not_yet(table, wish)
+        if reason is None:
+            wishes.append(wish)
+        else:
+            key = table_key(entity.kind, entity.name)
+            pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
+    chores = plan_chores(shape, wishes, TableProbe(table), target_rows=target_rows)
+    return Job(pin=pin, table=table, shape=shape, chores=chores, pending=tuple(pending))
+
+
+def staged(job: Job, done: Done, upkeep: Upkeep, new_uuid: Callable[[], str]) -> TableWrite:
+    """The commits that put to use what was done."""
+    chain = upkeep.stage(
+        job.table, job.chores, done.draft, done.rewritten, done.segments, new_uuid=new_uuid
+    )
+    return TableWrite(table_key=job.pin.table_key, staged=chain)
+
+
+def report(job: Job, done: Done | None) -> OptimizedTable:
+    """What became of a table."""
+    before = len(job.shape.fragments)
+    made = {} if done is None or done.draft is None else done.draft.fragments
+    change = sum(len(new) - len(group) for group, new in made.items())
+    built = tuple(chore.wish.name for chore in job.chores.indexes if chore.is_missing)
+    folded = tuple(chore.wish.name for chore in job.chores.indexes if not chore.is_missing)
+    return OptimizedTable(
+        table_key=job.pin.table_key,
+        fragments_before=before,
+        fragments_after=before + change,
+        built=built,
+        folded=folded,
+    )

@@ -1,0 +1,174 @@
+"""Optimizing a branch: compact its tables, bring their indexes up to date, publish once.
+
+No row changes, and no reader waits. Everything is written beside the tables before the first of
+them moves; then each moves by up to three commits, and all become visible together. Whoever writes
+to the same tables meanwhile wins: what was done for a table that has not moved is kept, the rest
+is done again, a few times.
+
+On a branch only the tables are looked at that the branch has written to. The others are still
+those of the branch that it was made from, and are optimized there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from typing import Final, TypeAlias, TypeVar
+
+from omnigraph.core.branches import is_fork_of
+from omnigraph.core.engine import Engine
+from omnigraph.core.layout import table_key
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared
+from omnigraph.dataplane.optimize.job import Done, Job, plan_job, report, staged
+from omnigraph.dataplane.optimize.model import Optimized
+from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask, build, rewrite
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.runner import Runner
+from omnigraph.errors import Busy, Code, Conflict
+from omnigraph.runtime import telemetry
+from omnigraph.store.chores import Chores
+from omnigraph.store.upkeep import Draft
+from omnigraph.types import MAIN, BranchName
+
+Task = TypeVar("Task", RewriteTask, IndexTask)
+Result = TypeVar("Result")
+_Kept: TypeAlias = dict[tuple[TablePin, Chores], Done]
+
+TARGET_ROWS: Final = 1 << 20
+ATTEMPTS_MAX: Final = 4
+_AGAIN: Final = frozenset(
+    {Code.EXPECTED_VERSION_MISMATCH, Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.BUSY}
+)
+
+
+class Optimizer:
+    """Keeps the tables of one graph in order. Thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Optimize this graph."""
+        self._engine = engine
+
+    def bytes(self, branch: BranchName, *, target_rows: int = TARGET_ROWS) -> int:
+        """About how much an optimisation would read, for whoever chooses what it runs on."""
+        return sum(job.bytes for job in self._jobs(self._engine.snapshot(branch), target_rows))
+
+    def optimize(
+        self,
+        branch: BranchName,
+        runner: Runner,
+        monitor: Monitor,
+        *,
+        actor: str | None = None,
+        target_rows: int = TARGET_ROWS,
+    ) -> Optimized:
+        """Compact, build missing indexes, fold new fragments in; one commit, or none.
+
+        Args:
+            branch: Whose tables.
+            runner: What does the work.
+            monitor: Is told how it goes, and may stop it.
+            actor: On whose behalf.
+            target_rows: How many rows a full fragment has.
+
+        Raises:
+            Conflict: Others wrote to the same tables, again and again.
+        """
+        self._engine.require_writable()
+        kept: _Kept = {}
+        with telemetry.span("optimize", branch=branch):
+            for attempt in range(1, ATTEMPTS_MAX + 1):
+                base = self._engine.snapshot(branch)
+                monitor.stage("plan")
+                jobs = self._jobs(base, target_rows)
+                self._do([job for job in jobs if job.chores], kept, runner, monitor, target_rows)
+                try:
+                    return self._publish(base, jobs, kept, monitor, actor)
+                except (Conflict, Busy) as conflict:
+                    if conflict.code not in _AGAIN or attempt == ATTEMPTS_MAX:
+                        raise
+                telemetry.count("optimize.again")
+        raise AssertionError("the last attempt returns or raises")
+
+    def _jobs(self, base: Snapshot, target_rows: int) -> list[Job]:
+        catalog = self._engine.schema(base).catalog
+        jobs = []
+        with self._engine.preparing(base):
+            for entity in (*catalog.nodes, *catalog.edges):
+                pin = base.pin(table_key(entity.kind, entity.name))
+                if base.branch == MAIN or is_fork_of(pin, base.incarnation):
+                    table = self._engine.table(pin)
+                    jobs.append(plan_job(entity, pin, table, target_rows=target_rows))
+        return jobs
+
+    def _do(
+        self, jobs: Iterable[Job], kept: _Kept, runner: Runner, monitor: Monitor, target_rows: int
+    ) -> None:
+        """Write everything beside the tables, as far as that was not done before."""
+        todo = [job for job in jobs if (job.pin, job.chores) not in kept]
+        upkeep = self._engine.tables.upkeep
+        place = Place(root=self._engine.root, durable=self._engine.tables.is_durable)
+        rewritten = _run(
+            runner, monitor, "compact", rewrite, [job.rewrites(place, target_rows) for job in todo]
+        )
+        with ExitStack() as drafts:
+            drafted: list[Draft | None] = []
+            for job, receipts in zip(todo, rewritten, strict=True):
+                draft = None
+                if receipts:
+                    uuid = self._engine.ids.new()
+                    with storage_errors():
+                        draft = upkeep.draft(job.table, job.chores, receipts, uuid=uuid)
+                    drafts.callback(upkeep.drop, draft)
+                drafted.append(draft)
+            tasks = [
+                list(job.builds(place, draft)) for job, draft in zip(todo, drafted, strict=True)
+            ]
+            segments = _run(runner, monitor, "index", build, tasks)
+        for job, draft, receipts, pieces in zip(todo, drafted, rewritten, segments, strict=True):
+            kept[job.pin, job.chores] = Done(
+                draft=draft, rewritten=tuple(receipts), segments=tuple(pieces)
+            )
+
+    def _publish(
+        self, base: Snapshot, jobs: Sequence[Job], kept: _Kept, monitor: Monitor, actor: str | None
+    ) -> Optimized:
+        done = {job.pin: kept.get((job.pin, job.chores)) for job in jobs}
+        tables = tuple(report(job, done[job.pin]) for job in jobs)
+        published = None
+        work = [(job, each) for job in jobs if (each := done[job.pin]) is not None]
+        if work:
+            monitor.stage("commit")
+            with self._engine.preparing(base):
+                upkeep, new_uuid = self._engine.tables.upkeep, self._engine.ids.new
+                writes = tuple(staged(job, each, upkeep, new_uuid) for job, each in work)
+            published = self._engine.commit(
+                Prepared(base=base, kind=WriterKind.OPTIMIZE, tables=writes, actor=actor)
+            )
+        return Optimized(
+            published=published,
+            tables=tables,
+            pending=tuple(item for job in jobs for item in job.pending),
+        )
+
+
+def _run(
+    runner: Runner,
+    monitor: Monitor,
+    stage: str,
+    task: Callable[[Task], Result],
+    items: Sequence[Sequence[Task]],
+) -> list[list[Result]]:
+    """Run the tasks of several tables at once; return their results table by table."""
+    flat = [item for of_table in items for item in of_table]
+    results: dict[int, Result] = {}
+    if flat:
+        monitor.stage(stage, len(flat))
+        for number, result in runner.run(stage, task, flat):
+            results[number] = result
+            monitor.add(tasks=1, rows=flat[number].rows)
+            monitor.check()
+    ordered = iter([results[number] for number in range(len(flat))])
+    return [[next(ordered) for _ in of_table] for of_table in items]

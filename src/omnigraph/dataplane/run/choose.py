@@ -1,0 +1,75 @@
+"""Choosing the engine: a small input is done before Spark has begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from omnigraph.dataplane.run.runner import EngineName
+from omnigraph.errors import Code, InvalidInput
+
+# From here on Spark is taken. A session that runs already has its start behind it; so has, from
+# the point of view of whoever named one, a cluster that is up.
+COLD_BYTES: Final = 1 << 30
+WARM_BYTES: Final = 256 << 20
+
+
+def choose(
+    engine: EngineName,
+    *,
+    bytes_total: int | None,
+    has_frames: bool,
+    spark_named: bool,
+    spark_running: bool,
+    spark_available: Callable[[], str | None],
+) -> tuple[EngineName, str]:
+    """What an operation runs on, and why.
+
+    Args:
+        engine: What was asked for.
+        bytes_total: How much there is to do; None when nobody knows.
+        has_frames: Are Spark DataFrames among the sources?
+        spark_named: Has somebody named a master or given a session?
+        spark_running: Is there a session in this process?
+        spark_available: Says why there is no Spark here, or None. Asked only if it matters.
+
+    Raises:
+        InvalidInput: What was asked for cannot be had.
+    """
+    if engine is EngineName.INPROCESS:
+        if has_frames:
+            raise InvalidInput(
+                Code.INPUT_INVALID,
+                "a Spark DataFrame is read by Spark; engine must be auto or spark",
+            )
+        return EngineName.INPROCESS, "asked for"
+    if engine is EngineName.SPARK or has_frames:
+        if (missing := spark_available()) is not None:
+            raise InvalidInput(Code.ENGINE_UNAVAILABLE, missing)
+        asked = engine is EngineName.SPARK
+        return EngineName.SPARK, "asked for" if asked else "a source is a Spark DataFrame"
+    return _by_size(bytes_total, spark_named or spark_running, spark_available)
+
+
+def _by_size(
+    bytes_total: int | None, is_warm: bool, spark_available: Callable[[], str | None]
+) -> tuple[EngineName, str]:
+    if bytes_total is None:
+        return EngineName.INPROCESS, "the size of the input is not known"
+    limit = WARM_BYTES if is_warm else COLD_BYTES
+    size = f"{shown(bytes_total)} of input"
+    if bytes_total < limit:
+        return EngineName.INPROCESS, f"{size} is less than {shown(limit)}"
+    if (missing := spark_available()) is not None:
+        return EngineName.INPROCESS, f"{size} would be for Spark, but {missing}"
+    return EngineName.SPARK, f"{size} is at least {shown(limit)}"
+
+
+def shown(size: int) -> str:
+    """A number of bytes, for people."""
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"

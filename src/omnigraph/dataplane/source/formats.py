@@ -1,0 +1,102 @@
+"""Which format a file has, by its name, by what the user says, or by its first bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from omnigraph.dataplane.source.model import Compression, Format
+from omnigraph.errors import Code, InvalidInput
+
+_FORMATS: Final = {
+    "ndjson": Format.NDJSON,
+    "jsonl": Format.NDJSON,
+    "json": Format.NDJSON,
+    "csv": Format.CSV,
+    "tsv": Format.TSV,
+    "parquet": Format.PARQUET,
+    "arrow": Format.ARROW,
+    "ipc": Format.ARROW,
+    "feather": Format.ARROW,
+}
+_PACKED: Final = {
+    "gz": Compression.GZIP,
+    "gzip": Compression.GZIP,
+    "zst": Compression.ZSTD,
+    "zstd": Compression.ZSTD,
+}
+_MAGIC_FORMATS: Final = ((b"PAR1", Format.PARQUET), (b"ARROW1", Format.ARROW))
+_MAGIC_PACKED: Final = ((b"\x1f\x8b", Compression.GZIP), (b"\x28\xb5\x2f\xfd", Compression.ZSTD))
+_KNOWN: Final = "ndjson, csv, tsv, parquet or arrow"
+
+# How many of the first bytes `sniffed` wants to see.
+MAGIC_BYTES: Final = 6
+
+
+def parse_format(text: str) -> tuple[Format, Compression]:
+    """Read what the user calls a format: `csv`, `jsonl`, `ndjson.gz`.
+
+    Raises:
+        InvalidInput: There is no such format.
+    """
+    found = _by_suffixes(text.strip().lower().lstrip(".").split("."))
+    if found is None:
+        raise InvalidInput(
+            Code.INPUT_INVALID,
+            f"there is no format {text!r}: it is {_KNOWN}, followed by .gz or .zst if packed",
+            format=text,
+        )
+    return _checked(found, text)
+
+
+def format_of(name: str) -> tuple[Format, Compression]:
+    """Tell the format of a file from the end of its name.
+
+    Raises:
+        InvalidInput: The name does not tell.
+    """
+    found = named_format(name)
+    if found is None:
+        raise InvalidInput(
+            Code.INPUT_INVALID,
+            f"{name}: the name does not tell the format; say format= with {_KNOWN}"
+            " (files may be packed as .gz or .zst)",
+            file=name,
+        )
+    return found
+
+
+def named_format(name: str) -> tuple[Format, Compression] | None:
+    """The format that the end of a name tells; None if it tells nothing."""
+    found = _by_suffixes(name.lower().rsplit("/", 1)[-1].split(".")[1:])
+    return None if found is None else _checked(found, name)
+
+
+def packing_of(name: str) -> Compression:
+    """Tell how a file is packed from the end of its name."""
+    return _PACKED.get(name.lower().rpartition(".")[2], Compression.NONE)
+
+
+def sniffed(head: bytes) -> tuple[Format | None, Compression]:
+    """What the first bytes of a stream give away."""
+    kinds = [kind for magic, kind in _MAGIC_FORMATS if head.startswith(magic)]
+    packed = [kind for magic, kind in _MAGIC_PACKED if head.startswith(magic)]
+    return (kinds[0] if kinds else None), (packed[0] if packed else Compression.NONE)
+
+
+def _by_suffixes(suffixes: list[str]) -> tuple[Format, Compression] | None:
+    packed = Compression.NONE
+    if suffixes and suffixes[-1] in _PACKED:
+        packed = _PACKED[suffixes[-1]]
+        suffixes = suffixes[:-1]
+    kind = _FORMATS.get(suffixes[-1]) if suffixes else None
+    return None if kind is None else (kind, packed)
+
+
+def _checked(found: tuple[Format, Compression], name: str) -> tuple[Format, Compression]:
+    if found[0] is Format.PARQUET and found[1] is not Compression.NONE:
+        raise InvalidInput(
+            Code.INPUT_INVALID,
+            f"{name}: Parquet is packed inside and cannot be read through {found[1].value}",
+            file=name,
+        )
+    return found

@@ -1,0 +1,181 @@
+"""From a path, a folder, a pattern or an address to the files it stands for."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+from omnigraph.core.storage_errors import public
+from omnigraph.errors import Code, NotFound
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.root import Root
+from omnigraph.store.streams import exists, list_inputs, stream_size
+
+_MAGIC: Final = re.compile(r"[*?[]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A file that somebody named.
+
+    Attributes:
+        uri: Its address, absolute.
+        name: As the user wrote it, as far as possible.
+        size: Bytes; None for what can be read only once, such as a pipe.
+    """
+
+    uri: str
+    name: str
+    size: int | None
+
+
+def find_files(text: str, storage_options: Mapping[str, str]) -> tuple[Found, ...]:
+    """The files that a text stands for, sorted by name.
+
+    A file stands for itself, a folder for everything below it whose name, and whose folders'
+    names, begin with neither `_` nor `.`. A pattern knows `*`, `?`, `[...]` and `**`; it stands
+    for files only, hidden ones left out.
+
+    Raises:
+        NotFound: There is no such file, or none in the folder, or none that matches.
+        InvalidInput: The address is not one of a known kind.
+        Unavailable: Storage failed.
+    """
+    with reading(text):
+        found = _remote(text, storage_options) if _is_remote(text) else _local(text)
+    if not found:
+        fault = "nothing matches" if _MAGIC.search(text) else "there is no file in it to load"
+        raise NotFound(Code.FILE_NOT_FOUND, f"{text}: {fault}", path=text)
+    return found
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Translate the failures of storage while an input is read.
+
+    Raises:
+        NotFound: It is not there.
+        Unavailable: Storage failed.
+    """
+    try:
+        yield
+    except StorageFailure as failure:
+        if failure.kind is FailureKind.NOT_FOUND:
+            raise missing(name) from failure
+        raise public(failure) from failure
+
+
+def missing(name: str) -> NotFound:
+    """The error for a file that is not there."""
+    return NotFound(Code.FILE_NOT_FOUND, f"{name}: there is no such file", path=name)
+
+
+def _is_remote(text: str) -> bool:
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and scheme.lower() != "file"
+
+
+# -- this machine ----------------------------------------------------------------------------------
+
+
+def _local(text: str) -> tuple[Found, ...]:
+    path = str(Root.parse(text).local_path)
+    # What the user wrote, except for a scheme or a tilde.
+    shown = text if not text.startswith(("file:", "~")) else path
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        if not _MAGIC.search(path):
+            raise missing(text) from None
+        return tuple(sorted(_matches(shown), key=lambda found: found.name))
+    if not stat.S_ISDIR(status.st_mode):
+        return (_file(path, shown, status),)
+    return tuple(
+        Found(uri=info.uri, name=os.path.join(shown, relative), size=info.size)
+        for info in list_inputs(path)
+        if not _is_hidden(relative := os.path.relpath(info.uri, path))
+    )
+
+
+def _matches(pattern: str) -> Iterator[Found]:
+    for name in glob.iglob(pattern, recursive=True):
+        try:
+            status = os.stat(name)
+        except FileNotFoundError:  # a link to nothing
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            yield _file(os.path.abspath(name), name, status)
+
+
+def _file(path: str, shown: str, status: os.stat_result) -> Found:
+    size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    return Found(uri=path, name=shown, size=size)
+
+
+def _is_hidden(relative: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in PurePosixPath(relative).parts)
+
+
+# -- object storage --------------------------------------------------------------------------------
+
+
+def _remote(text: str, options: Mapping[str, str]) -> tuple[Found, ...]:
+    if exists(text, options):
+        return (Found(uri=text, name=text, size=stream_size(text, options)),)
+    magic = _MAGIC.search(text)
+    folder = text[: text.rindex("/", 0, magic.start()) + 1] if magic else text.rstrip("/") + "/"
+    wanted = re.compile(_pattern(text[len(folder) :])) if magic else None
+    found = tuple(
+        Found(uri=info.uri, name=info.uri, size=info.size)
+        for info in list_inputs(folder, options)
+        if _is_wanted(info.uri.removeprefix(folder), wanted)
+    )
+    if not found and not magic and not list_inputs(folder, options):
+        raise missing(text)
+    return found
+
+
+def _is_wanted(relative: str, wanted: re.Pattern[str] | None) -> bool:
+    return not _is_hidden(relative) if wanted is None else bool(wanted.fullmatch(relative))
+
+
+def _pattern(text: str) -> str:
+    """A glob as a regular expression, by the rules of local ones."""
+    parts = text.split("/")
+    found = ""
+    for number, part in enumerate(parts):
+        is_last = number == len(parts) - 1
+        if part == "**":
+            found += r"(?:[^/.][^/]*/)*" + (r"[^/.][^/]*" if is_last else "")
+        else:
+            found += _segment(part) + ("" if is_last else "/")
+    return found
+
+
+def _segment(text: str) -> str:
+    # A wildcard in front does not stand for the dot of a hidden name.
+    found = r"(?!\.)" if text[:1] in {"*", "?", "["} else ""
+    position = 0
+    while position < len(text):
+        char = text[position]
+        end = text.find("]", position + 2) if char == "[" else -1
+        if char == "*":
+            found += r"[^/]*"
+        elif char == "?":
+            found += r"[^/]"
+        elif end > 0:
+            inner = text[position + 1 : end].replace("\\", r"\\")
+            found += "[" + ("^" + inner[1:] if inner[0] == "!" else re.escape(inner[0]) + inner[1:])
+            found += "]"
+            position = end
+        else:
+            found += re.escape(char)
+        position += 1
+    return found

@@ -1,0 +1,327 @@
+"""From what a user gives a load to the inputs that it reads."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self, TypeGuard
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.dataplane.source.formats import (
+    format_of,
+    named_format,
+    packing_of,
+    parse_format,
+    sniffed,
+)
+from omnigraph.dataplane.source.model import (
+    Compression,
+    FileInput,
+    Format,
+    FrameInput,
+    Input,
+    ReaderInput,
+    SparkTable,
+    TableInput,
+    TypeRef,
+)
+from omnigraph.dataplane.source.naming import type_in_schema, type_named, type_of_file
+from omnigraph.dataplane.source.paths import Found, find_files, reading
+from omnigraph.dataplane.source.records import entity_lines, envelope_lines
+from omnigraph.dataplane.source.spool import Scratch, spool_lines, spool_stream
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.store.streams import open_input, stream_size
+
+STDIN: Final = "-"
+_SPARK: Final = "spark:"
+_IPC_MAGIC: Final = b"ARROW1"
+_ARROW_STREAM: Final = "__arrow_c_stream__"
+
+
+class Inputs:
+    """The inputs of a load, and the temporary files that some of them are. Close it."""
+
+    def __init__(self, inputs: Sequence[Input], scratch: Scratch | None = None) -> None:
+        """Own these inputs."""
+        self.inputs: Final = tuple(inputs)
+        self._scratch = scratch
+
+    def close(self) -> None:
+        """Remove the temporary files; closing twice is fine."""
+        if self._scratch is not None:
+            self._scratch.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def resolve(
+    source: object,
+    catalog: Catalog,
+    *,
+    format: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    stdin: Any = None,
+) -> Inputs:
+    """Find the inputs that a source stands for.
+
+    A source is a path, a folder, a pattern or an address, `-` for standard input, a binary file
+    object, a sequence of those, a sequence of envelopes as dictionaries, or a mapping from the
+    names of types to their rows: files, Arrow tables, batches and readers, data frames of pandas,
+    polars and Spark, `spark:` and the name of a table in Spark's catalog, lists of dictionaries.
+
+    Args:
+        source: What the user gave.
+        catalog: The types of the graph.
+        format: The format of files whose name does not tell, or tells a wrong one.
+        storage_options: How to reach object storage.
+        stdin: What `-` stands for; the standard input of the process by default.
+
+    Raises:
+        InvalidInput: It cannot be told what the source is, or whose rows it holds.
+        NotFound: A file is not there.
+        Unavailable: Storage failed.
+    """
+    scratch = Scratch()
+    options = dict(storage_options or {})
+    told = None if format is None else parse_format(format)
+    try:
+        found = _Resolver(catalog, told, options, stdin, scratch)
+        return Inputs(list(found.all_of(source)), scratch)
+    except BaseException:
+        scratch.close()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    catalog: Catalog
+    told: tuple[Format, Compression] | None
+    options: Mapping[str, str]
+    stdin: Any
+    scratch: Scratch
+
+    def all_of(self, source: object) -> Iterator[Input]:
+        if isinstance(source, Mapping):
+            for key, value in source.items():
+                named = type_named(key, self.catalog)
+                yield from self._typed(value, named, str(key))
+        elif _is_sequence(source):
+            if _are_records(source):
+                yield self._lines(list(envelope_lines(source, "rows")), "rows")
+                return
+            for each in source:
+                yield from self._untyped(each)
+        else:
+            yield from self._untyped(source)
+
+    def _untyped(self, source: object) -> Iterator[Input]:
+        """What must say by itself whose rows it has."""
+        if _is_pathlike(source):
+            yield from self._files(os.fsdecode(source), None)
+        elif hasattr(source, "read"):
+            yield self._stream(source, _stream_name(source), None)
+        elif isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+            named = type_in_schema(source.schema, self.catalog)
+            if named is None:
+                raise _untold(source)
+            yield from self._typed(source, named, named.name)
+        else:
+            raise _untold(source)
+
+    def _typed(self, value: object, named: TypeRef, name: str) -> Iterator[Input]:
+        """What the user says whose rows it has."""
+        if _is_pathlike(value):
+            text = os.fsdecode(value)
+            if text.startswith(_SPARK):
+                table = SparkTable(text.removeprefix(_SPARK))
+                yield FrameInput(name=name, type=named, frame=table)
+            else:
+                yield from self._files(text, named)
+        elif _is_sequence(value):
+            yield from self._typed_sequence(value, named, name)
+        elif _is_spark(value):
+            yield FrameInput(name=name, type=named, frame=value)
+        elif (found := _arrow(value)) is not None:
+            if isinstance(found, pa.Table):
+                yield TableInput(name=name, type=named, table=found)
+            else:
+                yield ReaderInput(name=name, type=named, reader=found)
+        elif hasattr(value, "read"):
+            yield self._stream(value, _stream_name(value), named)
+        else:
+            raise _strange(value, name)
+
+    def _typed_sequence(self, values: Any, named: TypeRef, name: str) -> Iterator[Input]:
+        if not values:
+            yield TableInput(name=name, type=named, table=pa.table({}))
+        elif _are_records(values):
+            yield self._lines(entity_lines(values, named, name), name)
+        else:
+            for number, each in enumerate(values):
+                yield from self._typed(each, named, f"{name}[{number}]")
+
+    def _files(self, text: str, named: TypeRef | None) -> Iterator[Input]:
+        if text == STDIN:
+            stream = sys.stdin.buffer if self.stdin is None else self.stdin
+            yield self._stream(stream, "standard input", named)
+            return
+        for found in find_files(text, self.options):
+            if found.size is None:
+                with open(found.uri, "rb") as pipe:
+                    yield self._stream(pipe, found.name, named)
+            else:
+                yield self._file(found, named)
+
+    def _file(self, found: Found, named: TypeRef | None) -> FileInput:
+        if self.told is None:
+            kind, packing = format_of(found.name)
+        else:
+            kind, packing = self.told
+            packing = packing_of(found.name) if packing is Compression.NONE else packing
+        return FileInput(
+            uri=found.uri,
+            name=found.name,
+            format=kind,
+            compression=packing,
+            size=found.size,
+            type=self._type_of(found, kind, packing, named),
+            storage_options=self.options,
+        )
+
+    def _type_of(
+        self, found: Found, kind: Format, packing: Compression, named: TypeRef | None
+    ) -> TypeRef | None:
+        if kind is Format.NDJSON:
+            if named is not None:
+                raise _self_told(found.name)
+            return None
+        if named is not None:
+            return named
+        schema = self._schema(found, kind) if packing is Compression.NONE else None
+        told = None if schema is None else type_in_schema(schema, self.catalog)
+        return told or type_of_file(found.name, self.catalog)
+
+    def _schema(self, found: Found, kind: Format) -> pa.Schema | None:
+        """The schema of a file that carries one; None if it cannot be read: decoding tells why."""
+        if kind not in (Format.PARQUET, Format.ARROW):
+            return None
+        with reading(found.name), open_input(found.uri, self.options, size=found.size) as file:
+            try:
+                if kind is Format.PARQUET:
+                    return pq.read_schema(file)
+                opened = pa.ipc.open_file if file.read(6) == _IPC_MAGIC else pa.ipc.open_stream
+                file.seek(0)
+                return opened(file).schema
+            except (pa.ArrowException, OSError):
+                return None
+
+    def _stream(self, stream: Any, name: str, named: TypeRef | None) -> FileInput:
+        """Copy what can be read only once to a file."""
+        path = self.scratch.new()
+        head_kind, head_packing = sniffed(spool_stream(stream, name, path))
+        kind, packing = self.told or named_format(name) or (head_kind, head_packing)
+        packing = head_packing if packing is Compression.NONE else packing
+        if kind is None:
+            if named is not None:
+                raise InvalidInput(
+                    Code.INPUT_INVALID, f"{name}: say format= with csv, parquet or arrow", file=name
+                )
+            kind = Format.NDJSON
+        found = Found(uri=path, name=name, size=stream_size(path))
+        return FileInput(
+            uri=path,
+            name=name,
+            format=kind,
+            compression=packing,
+            size=found.size,
+            type=self._type_of(found, kind, packing, named),
+            is_spooled=True,
+        )
+
+    def _lines(self, lines: Iterator[bytes] | Sequence[bytes], name: str) -> FileInput:
+        path = self.scratch.new()
+        size = spool_lines(lines, path)
+        return FileInput(uri=path, name=name, format=Format.NDJSON, size=size, is_spooled=True)
+
+
+# -- what a value is -------------------------------------------------------------------------------
+
+
+def _is_pathlike(value: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(value, str | os.PathLike)
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, list | tuple)
+
+
+def _are_records(values: Any) -> bool:
+    return bool(values) and all(isinstance(each, Mapping) for each in values)
+
+
+def _stream_name(stream: object) -> str:
+    name = getattr(stream, "name", None)
+    return name if isinstance(name, str) else "stream"
+
+
+def _is_spark(value: object) -> bool:
+    kind = type(value)
+    return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
+
+
+def _arrow(value: Any) -> pa.Table | pa.RecordBatchReader | None:
+    """Rows as Arrow has them: a table if they are in memory, a reader if they are yet to come."""
+    if isinstance(value, pa.Table | pa.RecordBatchReader):
+        return value
+    if isinstance(value, pa.RecordBatch):
+        return pa.Table.from_batches([value])
+    if type(value).__module__.startswith("pandas."):
+        # Not through its own stream: that would take an index for a column.
+        return pa.Table.from_pandas(value, preserve_index=False)
+    if not hasattr(value, _ARROW_STREAM):
+        return None
+    reader = pa.RecordBatchReader.from_stream(value)
+    return reader.read_all() if hasattr(value, "__len__") else reader
+
+
+# -- what is wrong ---------------------------------------------------------------------------------
+
+
+def _untold(source: object) -> InvalidInput:
+    return InvalidInput(
+        Code.INPUT_INVALID,
+        f"a {type(source).__qualname__} does not say whose rows it has; give a mapping such as"
+        ' {"Person": rows}',
+    )
+
+
+def _self_told(name: str) -> InvalidInput:
+    return InvalidInput(
+        Code.INPUT_INVALID,
+        f"{name}: lines of NDJSON say their types themselves; load it without a mapping",
+        file=name,
+    )
+
+
+def _strange(value: object, name: str) -> InvalidInput:
+    return InvalidInput(
+        Code.INPUT_INVALID,
+        f"{name}: rows cannot be read from a {type(value).__qualname__}; give files, Arrow tables,"
+        " data frames or lists of dictionaries",
+        type=name,
+    )

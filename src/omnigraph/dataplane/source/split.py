@@ -1,0 +1,219 @@
+"""From inputs to splits: pieces that tasks read side by side.
+
+Files of lines are divided at any byte, because a task finds the next line by itself. Parquet is
+divided by row groups and an Arrow IPC file by record batches. What is packed has to be read from
+its beginning, so it is one split; so is CSV, where a newline may be part of a quoted value and only
+reading from the beginning tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.dataplane.source.model import (
+    Compression,
+    FileInput,
+    FileSplit,
+    Format,
+    FrameInput,
+    Input,
+    ReaderInput,
+    Split,
+    TableInput,
+    TableSplit,
+)
+from omnigraph.dataplane.source.paths import reading
+from omnigraph.dataplane.source.spool import PIECE_BYTES, spool_batches
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.store.streams import open_input, open_output
+
+_IPC_MAGIC: Final = b"ARROW1"
+_RATIO_MAX: Final = 16
+
+
+def split(
+    inputs: Sequence[Input],
+    *,
+    bytes_per_split: int,
+    spool_to: str,
+    storage_options: Mapping[str, str] | None = None,
+    is_remote: bool = False,
+) -> tuple[Split, ...]:
+    """Divide inputs into splits, numbered in the order of the inputs.
+
+    Args:
+        inputs: What is to be read.
+        bytes_per_split: About how much one task reads.
+        spool_to: The address of a folder, which need not exist, for copies of what tasks could
+            not read otherwise: of Arrow readers always. The caller removes it.
+        storage_options: How to reach the folder.
+        is_remote: Tasks run in other processes, perhaps on other machines: copy what is in memory
+            and what is in temporary files of this machine, too.
+
+    Raises:
+        InvalidInput: Only Spark can read an input.
+        NotFound: A file is not there any more.
+        Unavailable: Storage failed.
+    """
+    spool = _Spool(spool_to, storage_options or {})
+    found: list[Split] = []
+    for item in inputs:
+        readable = _readable(item, spool, is_remote)
+        parts = (
+            _table_splits(readable, bytes_per_split)
+            if isinstance(readable, TableInput)
+            else _file_splits(readable, bytes_per_split)
+        )
+        found.extend(parts)
+    return tuple(replace(part, number=number) for number, part in enumerate(found))
+
+
+# -- making inputs readable ------------------------------------------------------------------------
+
+
+class _Spool:
+    def __init__(self, folder: str, options: Mapping[str, str]) -> None:
+        self._folder = folder.rstrip("/")
+        self.options = options
+        self._count = 0
+
+    def new(self) -> str:
+        self._count += 1
+        return f"{self._folder}/input-{self._count:06d}"
+
+
+def _readable(item: Input, spool: _Spool, is_remote: bool) -> FileInput | TableInput:
+    if isinstance(item, FrameInput):
+        raise InvalidInput(
+            Code.ENGINE_UNAVAILABLE,
+            f"{item.name}: a Spark DataFrame can be loaded by Spark only; use engine='spark'",
+            type=item.name,
+        )
+    if isinstance(item, ReaderInput):
+        return _as_file(item, item.reader, item.reader.schema, spool)
+    if is_remote and isinstance(item, TableInput):
+        return _as_file(item, item.table.to_batches(), item.table.schema, spool)
+    if is_remote and isinstance(item, FileInput) and item.is_spooled:
+        return _copied(item, spool)
+    return item
+
+
+def _as_file(
+    item: ReaderInput | TableInput,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    spool: _Spool,
+) -> FileInput:
+    uri = spool.new()
+    with reading(item.name):
+        size = spool_batches(batches, schema, uri, spool.options)
+    return FileInput(
+        uri=uri,
+        name=item.name,
+        format=Format.ARROW,
+        size=size,
+        type=item.type,
+        storage_options=spool.options,
+    )
+
+
+def _copied(item: FileInput, spool: _Spool) -> FileInput:
+    uri = spool.new()
+    with (
+        reading(item.name),
+        open_input(item.uri) as source,
+        open_output(uri, spool.options, durable=False) as output,
+    ):
+        while piece := source.read(PIECE_BYTES):
+            output.write(piece)
+    return replace(item, uri=uri, storage_options=spool.options, is_spooled=False)
+
+
+# -- dividing --------------------------------------------------------------------------------------
+
+
+def _table_splits(item: TableInput, wanted: int) -> Iterator[TableSplit]:
+    rows = item.table.num_rows
+    count = max(1, min(rows, -(-item.table.nbytes // wanted)))
+    for start, stop in _ranges(rows, count):
+        yield TableSplit(
+            number=0,
+            name=item.name,
+            type=item.type,
+            table=item.table.slice(start, stop - start),
+            first_row=start + 1,
+        )
+
+
+def _file_splits(item: FileInput, wanted: int) -> Iterator[FileSplit]:
+    size = item.size or 0
+    whole = FileSplit(number=0, input=item, first_row=1)
+    # Parquet is packed: what is small may be large, and only its footer tells.
+    unpacked = size * _RATIO_MAX if item.format is Format.PARQUET else size
+    if unpacked <= wanted or item.compression is not Compression.NONE:
+        yield whole
+    elif item.format is Format.NDJSON:
+        for start, stop in _ranges(size, -(-size // wanted)):
+            first = 1 if start == 0 else None
+            yield FileSplit(number=0, input=item, start=start, stop=stop, first_row=first)
+    elif item.format is Format.PARQUET:
+        yield from _parquet_splits(item, wanted) or (whole,)
+    elif item.format is Format.ARROW:
+        yield from _arrow_splits(item, wanted) or (whole,)
+    else:
+        yield whole
+
+
+def _parquet_splits(item: FileInput, wanted: int) -> list[FileSplit]:
+    """Neighbouring row groups together. None if the file cannot be read: decoding tells why."""
+    with reading(item.name), open_input(item.uri, item.storage_options, size=item.size) as file:
+        try:
+            footer = pq.read_metadata(file)
+        except (pa.ArrowException, OSError):
+            return []
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    starts = [0, *accumulate(group.num_rows for group in groups)]
+    found: list[list[int]] = []
+    size = 0
+    for number, group in enumerate(groups):
+        if not found or size + group.total_byte_size > wanted:
+            found.append([])
+            size = 0
+        found[-1].append(number)
+        size += group.total_byte_size
+    return [
+        FileSplit(number=0, input=item, groups=tuple(each), first_row=starts[each[0]] + 1)
+        for each in found
+    ]
+
+
+def _arrow_splits(item: FileInput, wanted: int) -> list[FileSplit]:
+    """About as many batches in each. How many rows they have is known once they are read."""
+    with reading(item.name), open_input(item.uri, item.storage_options, size=item.size) as file:
+        if file.read(len(_IPC_MAGIC)) != _IPC_MAGIC:
+            return []  # the stream format has no list of its batches
+        try:
+            batches = pa.ipc.open_file(file).num_record_batches
+        except (pa.ArrowException, OSError):
+            return []
+    count = min(batches, -(-(item.size or 0) // wanted))
+    return [
+        FileSplit(
+            number=0,
+            input=item,
+            groups=tuple(range(start, stop)),
+            first_row=1 if start == 0 else None,
+        )
+        for start, stop in _ranges(batches, count)
+    ]
+
+
+def _ranges(size: int, count: int) -> Iterator[tuple[int, int]]:
+    for number in range(count):
+        yield size * number // count, size * (number + 1) // count

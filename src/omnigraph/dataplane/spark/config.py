@@ -1,0 +1,172 @@
+"""Which Spark to use, as the caller, the environment and the defaults say."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from omnigraph.dataplane.spark.java import find_java
+from omnigraph.errors import Code, GraphError, InvalidInput
+from omnigraph.runtime.environment import home_folder
+
+# A plain `local[*]` never tries a task twice; the second number says how often it may fail.
+LOCAL: Final = "local[*,3]"
+# One Connect server per user and machine, which outlives the process: the next one starts at once.
+SERVED: Final = "connect"
+MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
+ARCHIVE_VARIABLE: Final = "OMNIGRAPH_SPARK_ARCHIVE"
+INSTALL: Final = 'pip install "omnigraph[spark]"'
+_NEEDED: Final = ("pyspark", "pandas", "pyarrow")
+_NEEDED_BY_CONNECT: Final = ("grpc", "grpc_status", "google.rpc", "zstandard")
+
+
+class Place(StrEnum):
+    """What kind of place a master is."""
+
+    LOCAL = "local"
+    LOCAL_CLUSTER = "local-cluster"
+    CLUSTER = "cluster"
+    CONNECT = "connect"
+    SERVED = "served"
+
+
+_PLACES: Final = (
+    (re.compile(r"local(\[(\*|\d+)(,\d+)?\])?"), Place.LOCAL),
+    (re.compile(r"local-cluster\[\d+,\d+,\d+\]"), Place.LOCAL_CLUSTER),
+    (re.compile(r"spark://[^\s/]+|yarn|k8s://\S+"), Place.CLUSTER),
+    (re.compile(r"sc://\S+"), Place.CONNECT),
+    (re.compile(re.escape(SERVED)), Place.SERVED),
+)
+
+
+def place_of(master: str) -> Place:
+    """What kind of place a master is.
+
+    Raises:
+        InvalidInput: It is none of those that exist.
+    """
+    for pattern, place in _PLACES:
+        if pattern.fullmatch(master.replace(" ", "")):
+            return place
+    raise InvalidInput(
+        Code.SETTINGS_INVALID,
+        f"{master!r} is no Spark master; there are local, local[4], {LOCAL}, "
+        f"local-cluster[2,1,1024], spark://host:port, yarn, k8s://…, sc://host:port and {SERVED}",
+        master=master,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkConfig:
+    """Which Spark to use.
+
+    Attributes:
+        home: The folder for what is kept between processes: archives, logs.
+        master: Where to run; None for the session that is active, or else this machine.
+        session: A session to use as it is.
+        conf: Settings of Spark, laid over those that we choose.
+        archive: May a class-data archive be made and used?
+    """
+
+    home: Path
+    master: str | None = None
+    session: Any = None
+    conf: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    archive: bool = True
+
+    @property
+    def is_named(self) -> bool:
+        """Has somebody said which Spark to use?"""
+        return self.session is not None or self.master is not None
+
+
+def configured(
+    spark: object = None,
+    conf: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> SparkConfig:
+    """What the caller asked for, completed by the environment.
+
+    Args:
+        spark: A master, a session, or None.
+        conf: Settings of Spark.
+        variables: The environment; that of the process if None.
+
+    Raises:
+        InvalidInput: `spark` is neither, or no such master exists.
+    """
+    known = os.environ if variables is None else variables
+    common: dict[str, Any] = {
+        "home": home_folder(known),
+        "conf": MappingProxyType(dict(conf or {})),
+        "archive": known.get(ARCHIVE_VARIABLE, "auto").lower() not in {"off", "0", "false", "no"},
+    }
+    if spark is None:
+        spark = known.get(MASTER_VARIABLE) or None
+    if spark is None or isinstance(spark, str):
+        master = spark.strip() if spark else None
+        if master is not None:
+            place_of(master)
+        return SparkConfig(master=master, **common)
+    if not is_session(spark):
+        raise InvalidInput(
+            Code.INPUT_INVALID,
+            f"spark must be a master or a SparkSession, not {type(spark).__name__}",
+        )
+    return SparkConfig(session=spark, **common)
+
+
+def is_session(value: object) -> bool:
+    """Is this a session of Spark, classic or Connect? Nothing is imported to find out."""
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "SparkSession"
+        for kind in type(value).__mro__
+    )
+
+
+def is_connect(session: object) -> bool:
+    """Is this session one of Spark Connect?"""
+    return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(session).__mro__)
+
+
+def require(config: SparkConfig, variables: Mapping[str, str] | None = None) -> None:
+    """Fail with what to install if this Spark cannot be started here.
+
+    Raises:
+        InvalidInput: A package or Java is missing.
+    """
+    place = Place.LOCAL if config.master is None else place_of(config.master)
+    remote = place in {Place.CONNECT, Place.SERVED}
+    for name in _NEEDED + (_NEEDED_BY_CONNECT if remote else ()):
+        if not _is_installed(name):
+            raise InvalidInput(
+                Code.ENGINE_UNAVAILABLE,
+                f'Spark needs the package of {name}: {INSTALL}, or use engine="inprocess"',
+                module=name,
+            )
+    # A session that is given runs already, and one of Connect has its Java elsewhere.
+    if config.session is None and place is not Place.CONNECT:
+        find_java(os.environ if variables is None else variables)
+
+
+def unavailable(config: SparkConfig, variables: Mapping[str, str] | None = None) -> str | None:
+    """Why this Spark cannot be started here, or None."""
+    try:
+        require(config, variables)
+    except GraphError as error:
+        return str(error)
+    return None
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

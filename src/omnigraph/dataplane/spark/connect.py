@@ -1,0 +1,115 @@
+"""Sessions of Spark Connect: at a server that is named, or at one of our own that stays."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import socket
+import sys
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from omnigraph.dataplane.spark import archive as archives
+from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig
+from omnigraph.dataplane.spark.failures import start_error
+from omnigraph.dataplane.spark.java import find_java
+from omnigraph.dataplane.spark.settings import settings_for
+from omnigraph.errors import Code, InvalidInput, Unavailable
+
+_PORT: Final = 15002
+_KNOCK_S: Final = 5.0
+_DISCOVERY: Final = "SPARK_LOCAL_CONNECT_DISCOVERY"
+
+
+def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path | None]:
+    """A session at a server, and where the server logs, if it is ours.
+
+    Raises:
+        InvalidInput: This PySpark keeps no server.
+        Unavailable: No server answers.
+    """
+    log: Path | None = None
+    url = master
+    if place is Place.SERVED:
+        folder = server_folder(config.home)
+        url, log = _served(config, folder), folder / "logs"
+    else:
+        _knock(master)
+    try:
+        from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
+
+        # Not by the builder: that would make Connect the only Spark of the whole process.
+        session = SparkSession(connection=url)
+        session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        for key, value in config.conf.items() if place is Place.CONNECT else ():
+            session.conf.set(key, value)
+    except Exception as error:
+        raise start_error(error, master, log) from error
+    return session, log
+
+
+def disconnect(session: Any) -> None:
+    """End a session; its server goes on."""
+    with suppress(Exception):
+        session.stop()
+
+
+def server_folder(home: Path) -> Path:
+    """Where the server for this Python and this Spark keeps its address, its log and its number."""
+    made_of = (sys.executable, importlib.metadata.version("pyspark"))
+    digest = blake2b("\0".join(made_of).encode(), digest_size=4).hexdigest()
+    return home / "connect" / digest
+
+
+def stop_server(home: Path) -> bool:
+    """Stop the server that stays; return whether there was one."""
+    from pyspark.sql.connect.local_server import Discovery, LocalConnectServer  # noqa: PLC0415
+
+    folder = server_folder(home)
+    if not folder.exists():
+        return False
+    with Discovery(str(folder / "server.json")) as discovery:
+        return bool(LocalConnectServer(discovery).stop())
+
+
+def _served(config: SparkConfig, folder: Path) -> str:
+    """The address of the server that stays, started if it does not run."""
+    try:
+        from pyspark.sql.connect.local_server import (  # noqa: PLC0415
+            Discovery,
+            LocalConnectServer,
+        )
+    except ImportError as error:
+        raise InvalidInput(
+            Code.ENGINE_UNAVAILABLE,
+            "a Connect server that stays needs PySpark 4.3 or newer; name a master such as "
+            f"{LOCAL} instead",
+        ) from error
+    archive = archives.archive_file(config.home / "cache", find_java(os.environ))
+    ready = archive if config.archive and archive.exists() else None
+    settings = settings_for(Place.SERVED, LOCAL, archive=ready, chosen=config.conf)
+    settings["spark.pyspark.python"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        with Discovery(str(folder / "server.json")) as discovery:
+            return LocalConnectServer(discovery).reuse_or_start(LOCAL, settings)
+    except Exception as error:
+        raise start_error(error, "connect", folder / "logs") from error
+
+
+def _knock(url: str) -> None:
+    """Fail at once if no server answers; the client itself would try for minutes."""
+    parts = urlsplit(url)
+    address = (parts.hostname or "localhost", parts.port or _PORT)
+    try:
+        with socket.create_connection(address, timeout=_KNOCK_S):
+            return
+    except OSError as error:
+        raise Unavailable(
+            Code.UNAVAILABLE,
+            f"no Spark Connect server answers at {address[0]}:{address[1]}: {error}",
+            master=url,
+        ) from error

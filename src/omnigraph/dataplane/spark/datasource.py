@@ -1,0 +1,46 @@
+"""The `omnigraph` format of Spark: reading and writing one type of a graph.
+
+Options of both directions: `path` (where the graph lives), `type` (`Person`, or `node:Person`
+where a node and an edge type share a name), `branch`, and `storage.<option>` for places that need
+credentials. Reading also takes `commit` and `columns` (names between commas); writing takes `mode`
+(append or merge), `actor`, `idempotency_key`, `replace` and `cascade`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
+from pyspark.sql.types import StructType
+
+from omnigraph.core.engine import store_pin
+from omnigraph.core.layout import table_key
+from omnigraph.dataplane.spark.columns import spark_schema
+from omnigraph.dataplane.spark.opened import Opened
+from omnigraph.dataplane.spark.reading import TypeReader
+
+
+class DefaultSource(DataSource):
+    """One type of a graph as a table of Spark."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "omnigraph"
+
+    def schema(self) -> StructType:
+        """The columns of the type."""
+        opened = Opened(self.options)
+        return spark_schema(opened.entity, opened.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader that is pinned to one commit."""
+        opened = Opened(self.options)
+        key = table_key(opened.entity.kind, opened.entity.name)
+        pin = store_pin(opened.snapshot.pin(key))
+        return TypeReader(opened.root, pin, schema.names)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """A writer whose rows become one commit."""
+        # Whoever reads needs none of the loader.
+        from omnigraph.dataplane.spark.writing import TypeWriter  # noqa: PLC0415
+
+        return TypeWriter.begin(self.options, tuple(schema.names), overwrite=overwrite)

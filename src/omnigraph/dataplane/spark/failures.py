@@ -1,0 +1,128 @@
+"""What Spark says when something went wrong, in words that help."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from omnigraph.core.storage_errors import public
+from omnigraph.dataplane.spark.kernel import failure_in
+from omnigraph.errors import Code, GraphError, Internal, InvalidInput, Unavailable
+
+_WORKERS: Final = (
+    "workers need the packages pyarrow and pylance, for the same Python as here; "
+    "set PYSPARK_PYTHON to a Python that has them"
+)
+# What a text of Spark shows, and what it means. The first that matches counts.
+_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
+_PROGRAM: Final = re.compile(r'Cannot run program "(?P<name>[^"]+)"')
+_VERSIONS: Final = re.compile(r"PYTHON_VERSION_MISMATCH|different (?:minor )?version")
+_GONE: Final = re.compile(
+    r"Python worker (?:exited unexpectedly|failed to connect|process terminated)|"
+    r"ExecutorLostFailure|SparkContext was shut down|stopped SparkContext|Connection refused|"
+    r"UNAVAILABLE|NO_ACTIVE_SESSION|INVALID_HANDLE|Answer from Java side is empty|"
+    r"connecting to the Java server"
+)
+_MASTER: Final = re.compile(
+    r"Could not parse Master URL[^\n]*|INVALID_MASTER_URL[^\n]*|"
+    r"(?:Invalid master URL|Asked to launch cluster with)[^\n]*"
+)
+_RAISED: Final = re.compile(r"[\w.]*(?:Error|Exception|Failure|Interrupt): ")
+_FOREIGN: Final = re.compile(r"org\.apache\.|py4j\.|java\.")
+_ATTEMPT: Final = re.compile(
+    r"most recent failure:[^\n]*?\): (?:[\w.$]+(?:Exception|Error): )?(?P<reason>[^\n]+)"
+)
+_CAUSED: Final = re.compile(r"(?:: )?[\w.$]+(?:Exception|Error): (?P<reason>.+)")
+_TELLING: Final = re.compile(r"(?:^|\s)(?:[\w.$]*(?:Exception|Error)\b[^\n]*)")
+
+
+def job_error(error: BaseException, log: Path | None) -> GraphError:
+    """The public error for a job that failed."""
+    text = str(error)
+    failure = failure_in(text)
+    if failure is not None:
+        if failure.error is not None:
+            return failure.error
+        if failure.storage is not None:
+            return public(failure.storage)
+        if failure.kind not in {"ModuleNotFoundError", "MemoryError"}:
+            return Internal(
+                Code.INTERNAL,
+                f"a task failed on Spark: {failure.kind}: {failure.text}{_see(log)}",
+                kind=failure.kind,
+            )
+    if found := _worker_lacks(text):
+        return found
+    reason = first_telling_line(text)
+    if _GONE.search(text) or (failure is not None and failure.kind == "MemoryError"):
+        return Unavailable(Code.UNAVAILABLE, f"Spark failed: {reason}{_see(log)}")
+    return Internal(Code.INTERNAL, f"Spark failed: {reason}{_see(log)}")
+
+
+def start_error(error: BaseException, master: str, log: Path | None) -> GraphError:
+    """The public error for a session that did not start."""
+    text = str(error)
+    if isinstance(error, ImportError):
+        return InvalidInput(
+            Code.ENGINE_UNAVAILABLE,
+            f'Spark cannot be imported: {_first(text)}; pip install "omnigraph[spark]"',
+        )
+    if found := _MASTER.search(text):
+        return InvalidInput(Code.SETTINGS_INVALID, f"Spark refuses the master: {found[0].strip()}")
+    if "CONTEXT_UNAVAILABLE_FOR_REMOTE_CLIENT" in text:
+        return InvalidInput(
+            Code.ENGINE_UNAVAILABLE,
+            "this process has a session of Spark Connect, so Spark starts no other in it; pass "
+            "that session, or name a master that begins with sc://",
+        )
+    written = _last_telling_line(log) if "JAVA_GATEWAY_EXITED" in text else None
+    reason = written or first_telling_line(text)
+    return Unavailable(
+        Code.UNAVAILABLE, f"Spark did not start at {master}: {reason}{_see(log)}", master=master
+    )
+
+
+def first_telling_line(text: str) -> str:
+    """The line that says most: what the worker raised, why the last attempt failed, or the first.
+
+    A text of Spark is a report of many lines, in which one says what happened.
+    """
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line) and not _FOREIGN.match(line)]
+    if raised:
+        return raised[-1][:500]
+    if found := _ATTEMPT.search(text):
+        return found["reason"][:500]
+    caused = [found["reason"] for line in lines if (found := _CAUSED.match(line))]
+    return (caused[0] if caused else _first(text))[:500]
+
+
+def _worker_lacks(text: str) -> GraphError | None:
+    if found := _MODULE.search(text):
+        problem = f"a worker of Spark has no module {found['name']}"
+    elif found := _PROGRAM.search(text):
+        problem = f"a worker of Spark cannot run {found['name']}"
+    elif _VERSIONS.search(text) and "Python" in text:
+        problem = f"the workers of Spark have another Python: {first_telling_line(text)}"
+    else:
+        return None
+    named = {"module": found["name"]} if found else {}
+    return InvalidInput(Code.ENGINE_UNAVAILABLE, f"{problem}; {_WORKERS}", **named)
+
+
+def _last_telling_line(log: Path | None) -> str | None:
+    if log is None or not log.exists():
+        return None
+    text = log.read_text(encoding="utf-8", errors="replace")[-20_000:]
+    found = _TELLING.findall(text)
+    return found[-1].strip()[:500] if found else _first(text[::-1])[::-1] or None
+
+
+def _first(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return lines[0][:500] if lines else "it gave no reason"
+
+
+def _see(log: Path | None) -> str:
+    return "" if log is None else f" (log: {log})"

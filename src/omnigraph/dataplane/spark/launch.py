@@ -1,0 +1,123 @@
+"""Starting and ending classic sessions: one JVM of this process, its noise in a file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from omnigraph.dataplane.spark.shipping import drop_older
+
+_LOGS_KEPT: Final = 20
+_EXIT_S: Final = 30
+_PYTHON: Final = "PYSPARK_PYTHON"
+_lock: Final = threading.RLock()
+# The JVM that we launched. PySpark keeps one per process, whoever launched it.
+_own: list[Any] = []
+
+
+def log_file(home: Path) -> Path:
+    """Where the JVM of this process writes."""
+    return home / "logs" / f"spark-{os.getpid()}.log"
+
+
+def start(settings: Mapping[str, str], log: Path) -> SparkSession:
+    """Start a session. To be called on a thread of its own.
+
+    On the main thread Spark would take the handler of interrupts away, and cancel everything when
+    one comes; here an interrupt stays the business of whoever waits.
+    """
+    conf = SparkConf(loadDefaults=SparkContext._jvm is not None)
+    for key, value in settings.items():
+        conf.set(key, value)
+    python = settings.get("spark.pyspark.python") or os.environ.get(_PYTHON) or sys.executable
+    # The JVM looks for data sources with the Python that its own environment names.
+    with _lock, _variable(_PYTHON, python):
+        if SparkContext._gateway is None:
+            _launch(conf, log)
+        return SparkSession(SparkContext(conf=conf))
+
+
+def stop(session: SparkSession) -> None:
+    """End a session; the JVM stays for the next one."""
+    with suppress(Exception):
+        session.stop()
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Can this session still be used?"""
+    try:
+        return session._sc._jsc is not None and not session._sc._jsc.sc().isStopped()
+    except Exception:  # noqa: BLE001 - whatever it is, the JVM does not answer
+        return False
+
+
+def running() -> SparkContext | None:
+    """The context of this process, whoever started it."""
+    return SparkContext._active_spark_context
+
+
+def shut_down(patience_s: float = _EXIT_S) -> int | None:
+    """End the JVM that we launched and wait for it; return its status, if there was one."""
+    with _lock:
+        if not _own or SparkContext._gateway is not _own[0]:
+            _own.clear()
+            return None
+        gateway = _own.pop()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        process: subprocess.Popen[bytes] = gateway.proc
+        with suppress(Exception):
+            gateway.shutdown()
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            return process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+
+def _launch(conf: SparkConf, log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    drop_older(log.parent, "spark-*.log", _LOGS_KEPT)
+    with log.open("ab") as file:
+        # The JVM and its workers inherit the file, so nothing of theirs reaches a terminal.
+        output = {"stdout": file, "stderr": subprocess.STDOUT}
+        gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
+    SparkContext._gateway = gateway
+    SparkContext._jvm = gateway.jvm
+    _own[:] = [gateway]
+    _quieten(log)
+
+
+def _quieten(log: Path) -> None:
+    """What py4j has to say goes to the file, too, unless somebody listens already."""
+    logger = logging.getLogger("py4j")
+    if not logger.hasHandlers():
+        handler = logging.FileHandler(log, delay=True)
+        handler.setLevel(logging.WARNING)
+        logger.addHandler(handler)
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

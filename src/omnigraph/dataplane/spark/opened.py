@@ -1,0 +1,116 @@
+"""What the options of the `omnigraph` format stand for: a type at one state of a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.dataplane.source.model import TypeRef
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.lang.source import did_you_mean
+from omnigraph.runtime.environment import storage_options
+from omnigraph.store.root import Root
+from omnigraph.types import MAIN, BranchName, CommitId
+
+_STORAGE = "storage."
+_READS = frozenset({"path", "type", "branch", "commit", "columns"})
+_WRITES = frozenset(
+    {"path", "type", "branch", "mode", "actor", "idempotency_key", "replace", "cascade"}
+)
+
+
+class Opened:
+    """The type that options name, at the state that they name."""
+
+    def __init__(self, options: Mapping[str, str], *, mode: OpenMode = OpenMode.READ_ONLY) -> None:
+        """Open the graph and look the type up."""
+        self.root = graph_root(options)
+        known = _READS if mode is OpenMode.READ_ONLY else _WRITES
+        for name in options:
+            if name.lower() not in known and not name.lower().startswith(_STORAGE):
+                raise _unknown_option(name, known)
+        self.engine = Engine.open(self.root, components(self.root), mode)
+        branch = BranchName(options.get("branch", str(MAIN)))
+        commit = options.get("commit")
+        self.snapshot: Snapshot = (
+            self.engine.snapshot(branch)
+            if commit is None
+            else self.engine.snapshot_at(CommitId(commit), branch)
+        )
+        self.catalog: Catalog = self.engine.schema(self.snapshot).catalog
+        self.entity: EntityType = entity_named(_required(options, "type"), self.catalog)
+        self.columns = _columns(options.get("columns"), table_schema(self.entity).names)
+
+    @property
+    def type(self) -> TypeRef:
+        """The type by name."""
+        return TypeRef(kind=self.entity.kind, name=self.entity.name)
+
+
+def graph_root(options: Mapping[str, str]) -> Root:
+    """Where the options say that the graph lives."""
+    path = _required(options, "path")
+    given = {
+        name[len(_STORAGE) :]: value
+        for name, value in options.items()
+        if name.lower().startswith(_STORAGE)
+    }
+    return Root.parse(path, {**storage_options(path, os.environ), **given})
+
+
+def entity_named(name: str, catalog: Catalog) -> EntityType:
+    """The type of this name; `node:` or `edge:` before it tells two of one name apart."""
+    kind, _, bare = name.rpartition(":")
+    found: list[EntityType] = []
+    if kind in ("", "node") and bare in catalog.node_by_name:
+        found.append(catalog.node_by_name[bare])
+    if kind in ("", "edge") and bare in catalog.edge_by_name:
+        found.append(catalog.edge_by_name[bare])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        text = f"'{name}' is a node type and an edge type: say node:{name} or edge:{name}"
+    else:
+        known = [item.name for item in (*catalog.nodes, *catalog.edges)]
+        near = did_you_mean(bare, known)
+        text = f"the graph has no type '{name}'" + (f"; {near}" if near else "")
+    raise InvalidInput(Code.INPUT_INVALID, text, type=name)
+
+
+def flag(options: Mapping[str, str], name: str) -> bool:
+    """Whether an option says yes."""
+    text = options.get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        message = f"option {name} is true or false, not '{text}'"
+        raise InvalidInput(Code.INPUT_INVALID, message, option=name)
+    return text == "true"
+
+
+def _columns(text: str | None, known: list[str]) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in known:
+            near = did_you_mean(name, known)
+            message = f"the type has no column '{name}'" + (f"; {near}" if near else "")
+            raise InvalidInput(Code.INPUT_INVALID, message, column=name, known=known)
+    return names
+
+
+def _required(options: Mapping[str, str], name: str) -> str:
+    value = options.get(name)
+    if not value:
+        text = f'the format `omnigraph` needs .option("{name}", …)'
+        raise InvalidInput(Code.INPUT_INVALID, text, option=name)
+    return value
+
+
+def _unknown_option(name: str, known: frozenset[str]) -> InvalidInput:
+    near = did_you_mean(name, sorted(known))
+    text = f"the format `omnigraph` has no option '{name}'" + (f"; {near}" if near else "")
+    return InvalidInput(Code.INPUT_INVALID, text, option=name, known=sorted(known))

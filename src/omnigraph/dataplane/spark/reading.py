@@ -1,0 +1,81 @@
+"""`spark.read.format("omnigraph")`: one type of one pinned state of a graph.
+
+Planning and every task run in processes of their own. The state is pinned when the frame is made,
+so that whatever is computed from it comes from one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from omnigraph.dataplane.spark.columns import carry
+from omnigraph.dataplane.spark.filters import condition
+from omnigraph.store.root import Root
+from omnigraph.store.table import Table
+from omnigraph.store.tables import Pin, open_tables
+
+_ROWS_PER_PARTITION: Final = 1 << 20
+_BATCH_ROWS: Final = 10_000
+_BATCH_ROWS_WIDE: Final = 1_000  # measured: vectors cross to the JVM fastest in small batches
+
+
+@dataclass(frozen=True)
+class Piece(InputPartition):
+    """Some fragments of the table."""
+
+    fragments: tuple[int, ...]
+
+
+class TypeReader(DataSourceReader):
+    """Reads the rows of one type. Travels to the tasks as it is."""
+
+    def __init__(self, root: Root, pin: Pin, columns: Sequence[str]) -> None:
+        """Read these columns of a pinned table."""
+        self._root = root
+        self._pin = pin
+        self._columns = list(columns)
+        self._condition: str | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Remember what the scan can do; Spark still checks all of them."""
+        self._condition = condition(filters, self._table().schema)
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Fragments in groups of about a million rows; an empty table is one empty piece."""
+        groups: list[tuple[int, ...]] = []
+        group: list[int] = []
+        rows = 0
+        for fragment, count in self._table().fragment_rows():
+            group.append(fragment)
+            rows += count
+            if rows >= _ROWS_PER_PARTITION:
+                groups.append(tuple(group))
+                group, rows = [], 0
+        if group or not groups:
+            groups.append(tuple(group))
+        return [Piece(fragments) for fragments in groups]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one piece."""
+        assert isinstance(partition, Piece)
+        if not partition.fragments:
+            return
+        table = self._table()
+        wide = any(pa.types.is_nested(table.schema.field(name).type) for name in self._columns)
+        batches = table.scan(
+            self._columns,
+            filter=self._condition,
+            fragments=partition.fragments,
+            batch_rows=_BATCH_ROWS_WIDE if wide else _BATCH_ROWS,
+        )
+        for batch in batches:
+            yield carry(batch)
+
+    def _table(self) -> Table:
+        return open_tables(self._root).open(self._pin)

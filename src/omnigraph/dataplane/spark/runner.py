@@ -1,0 +1,140 @@
+"""Tasks on Spark: one partition per task, numbers out, outcomes back.
+
+Only what Spark Connect has, too, does the work, so one runner serves every kind of session.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from omnigraph.dataplane.run.runner import EngineName, Item, Result
+from omnigraph.dataplane.spark.action import Action, JobFailed, OnProgress
+from omnigraph.dataplane.spark.failures import job_error
+from omnigraph.dataplane.spark.kernel import MESSAGE, FrameKernel, ItemKernel, Outcome
+from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.shipping import ship
+from omnigraph.errors import Code, Internal
+
+
+class SparkRunner:
+    """Runs tasks on a session of Spark.
+
+    Attributes:
+        on_progress: Is told how many tasks of the stage are done, and of how many, while it runs.
+            An error that it raises cancels the stage.
+    """
+
+    name = EngineName.SPARK
+    is_remote = True
+
+    def __init__(self, held: Held, on_progress: OnProgress | None = None) -> None:
+        """Use a session for as long as it is held."""
+        self._held = held
+        self._parallelism: int | None = None
+        self.on_progress = on_progress
+
+    @property
+    def session(self) -> Any:
+        """The session of Spark."""
+        return self._held.session
+
+    @property
+    def parallelism(self) -> int:
+        """About how many tasks run at once."""
+        if self._parallelism is None:
+            self._parallelism = max(1, self._perform("parallelism", self._slots, None))
+        return self._parallelism
+
+    def run(
+        self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Run a task for each item; yield the number of an item and its result.
+
+        Results come when the last task is done. Spark tries a task again that failed, unless it
+        raised a `GraphError` that would come again.
+
+        Raises:
+            GraphError: A task raised it, or Spark failed.
+        """
+        if not items:
+            return
+        kernel = ItemKernel(task, items, cloudpickle.dumps)
+        count = len(items)
+
+        def work() -> list[Any]:
+            numbers = self.session.range(0, count, 1, count)
+            return list(numbers.mapInArrow(kernel, MESSAGE).collect())
+
+        found = dict(self._outcomes(stage, work))
+        if len(found) != count:
+            raise Internal(Code.INTERNAL, f"Spark returned {len(found)} results of {count} tasks")
+        if self.on_progress is not None:
+            self.on_progress(count, count)
+        yield from sorted(found.items())
+
+    def run_frame(
+        self,
+        stage: str,
+        task: Callable[[int, Iterator[pa.RecordBatch]], Result],
+        frame: Any,
+    ) -> Iterator[tuple[int, Result]]:
+        """Run a task for each partition of a DataFrame; yield its number and its result.
+
+        Args:
+            stage: What this is called.
+            task: Is given the number of a partition and its rows. Empty partitions count, too.
+            frame: A DataFrame of the runner's session.
+
+        Raises:
+            GraphError: A task raised it, or Spark failed.
+        """
+        kernel = FrameKernel(task, cloudpickle.dumps)
+
+        def work() -> list[Any]:
+            return list(frame.mapInArrow(kernel, MESSAGE).collect())
+
+        yield from self._outcomes(stage, work)
+
+    def _outcomes(self, stage: str, work: Callable[[], list[Any]]) -> Iterator[tuple[int, Any]]:
+        rows = self._perform(stage, work, self.on_progress)
+        found = [(int(row[0]), _unpacked(row[1])) for row in rows]
+        # The error of the first item, whichever was raised first: the same one on every run.
+        for _, outcome in sorted(found, key=lambda pair: pair[0]):
+            if outcome.error is not None:
+                raise outcome.error
+        return ((number, outcome.value) for number, outcome in found)
+
+    def _perform(self, stage: str, work: Callable[[], Any], on_progress: OnProgress | None) -> Any:
+        held = self._held
+
+        def shipped() -> Any:
+            if held.ships:
+                ship(held.session, held.cache)
+            return work()
+
+        title = f"omnigraph: {stage}"
+        action = Action(held.session, held.is_connect, title, shipped, on_progress)
+        try:
+            return action.result()
+        except JobFailed as failed:
+            cause = failed.__cause__ or failed
+            raise job_error(cause, held.log) from cause
+
+    def _slots(self) -> int:
+        if not self._held.is_connect:
+            return int(self.session.sparkContext.defaultParallelism)
+        # Connect does not tell; so look how many partitions Spark makes by itself.
+        found = self.session.sql("SELECT spark_partition_id() FROM range(0, 4096)")
+        return len({row[0] for row in found.collect()})
+
+
+def _unpacked(payload: bytes | bytearray) -> Outcome:
+    outcome = pickle.loads(payload)
+    if not isinstance(outcome, Outcome):
+        raise Internal(Code.INTERNAL, "a task on Spark returned no outcome")
+    return outcome

@@ -1,0 +1,320 @@
+"""Getting hold of a session of Spark: given, active, or started and kept for the next use."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from omnigraph.dataplane.spark import archive as archives
+from omnigraph.dataplane.spark.config import (
+    LOCAL,
+    Place,
+    SparkConfig,
+    is_connect,
+    place_of,
+    require,
+)
+from omnigraph.dataplane.spark.failures import start_error
+from omnigraph.dataplane.spark.java import find_java
+from omnigraph.dataplane.spark.settings import settings_for
+from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
+
+_KNOCK_S: Final = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A session that we started, and how many hold it."""
+
+    session: Any
+    place: Place
+    master: str
+    log: Path | None
+    archive: Path | None = None
+    users: int = 0
+    pid: int = field(default_factory=os.getpid)
+
+
+class Held:
+    """The right to use a session until it is released. A context manager.
+
+    Attributes:
+        session: The session of Spark.
+        master: Where it runs, as far as that is known.
+        is_connect: Is it one of Spark Connect?
+        is_owned: Did we start it?
+        ships: Must workers be given our code?
+        cache: The folder for what is kept between processes.
+        log: Where the JVM writes, if we know.
+    """
+
+    def __init__(self, session: Any, master: str, cache: Path, kept: _Kept | None = None) -> None:
+        """Hold a session; `kept` if it is one of ours."""
+        self.session = session
+        self.master = master
+        self.is_connect = is_connect(session)
+        self.is_owned = kept is not None
+        self.cache = cache
+        self.log = None if kept is None else kept.log
+        # On this machine workers are started with the Python that runs here.
+        here = kept is not None and kept.place is Place.SERVED
+        self.ships = not here and not master.startswith("local[") and master != "local"
+        self._kept = kept
+
+    def release(self) -> None:
+        """Stop using it. The session goes on, for the next one who wants it."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return
+        with _lock:
+            kept.users -= 1
+        if kept.archive is not None and not kept.archive.exists():
+            archives.make_aside(kept.archive)
+            kept.archive = None
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.release()
+
+
+# One start at a time; and, for moments only, one reader or writer of what is kept.
+_starting: Final = threading.Lock()
+_lock: Final = threading.RLock()
+_sessions: Final[dict[str, _Kept]] = {}
+
+
+def acquire(config: SparkConfig) -> Held:
+    """Get hold of a session.
+
+    In this order: the one that is given; the one of the named master, started if need be; the one
+    that is active in this process; a new one on this machine.
+
+    Raises:
+        InvalidInput: Java or a package is missing, or there is no such master.
+        Unavailable: Spark did not start, or does not answer.
+    """
+    cache = config.home / "cache"
+    if config.session is not None:
+        return Held(config.session, _master_of(config.session), cache)
+    if config.master is None and (active := active_session()) is not None:
+        if (ours := _taken(active)) is not None:
+            return Held(active, ours.master, cache, ours)
+        return Held(active, _master_of(active), cache)
+    require(config)
+    kept = _in_the_background(config)
+    return Held(kept.session, kept.master, cache, kept)
+
+
+def is_running() -> bool:
+    """Is there a session in this process?"""
+    return bool(_alive()) or active_session() is not None
+
+
+def active_session() -> Any:
+    """The session of this process that is in use, whoever started it; None without one.
+
+    Never imports Spark: who has a session has done that.
+    """
+    classic = sys.modules.get("pyspark.sql.session")
+    if classic is not None:
+        context = sys.modules["pyspark"].SparkContext._active_spark_context
+        if context is not None and context._jsc is not None:
+            found = classic.SparkSession._instantiatedSession
+            if found is not None:
+                return found
+    remote = sys.modules.get("pyspark.sql.connect.session")
+    if remote is not None:
+        found = remote.SparkSession.getActiveSession() or remote.SparkSession._get_default_session()
+        if found is not None:
+            return found
+    return next((kept.session for kept in _alive()), None)
+
+
+def stop_all() -> None:
+    """End every session that we started, and the JVM with them."""
+    with _lock:
+        kept = [_sessions.pop(master) for master in list(_sessions)]
+    for each in kept:
+        if each.pid == os.getpid():
+            _end(each)
+    if "omnigraph.dataplane.spark.launch" in sys.modules:
+        from omnigraph.dataplane.spark import launch  # noqa: PLC0415
+
+        launch.shut_down()
+
+
+@atexit.register
+def _leave() -> None:
+    # A JVM ends by itself when this process closes the pipe to it, and nobody waits for that. A
+    # server elsewhere is told.
+    for kept in _alive():
+        if kept.place in {Place.CONNECT, Place.SERVED}:
+            _end(kept)
+
+
+def _alive() -> list[_Kept]:
+    with _lock:
+        # The child of a fork has the sessions of its parent in memory, and none of its own.
+        return [kept for kept in _sessions.values() if kept.pid == os.getpid()]
+
+
+def _taken(session: Any) -> _Kept | None:
+    with _lock:
+        for kept in _alive():
+            if kept.session is session:
+                kept.users += 1
+                return kept
+    return None
+
+
+def _kept_or_started(config: SparkConfig) -> _Kept:
+    master = config.master or LOCAL
+    with _starting:
+        with _lock:
+            kept = _sessions.get(master)
+        if kept is None or kept.pid != os.getpid() or not _answers(kept):
+            with _lock:
+                _sessions.pop(master, None)
+            kept = _started(config, master)
+        with _lock:
+            _sessions[master] = kept
+            kept.users += 1
+        return kept
+
+
+def _answers(kept: _Kept) -> bool:
+    if is_connect(kept.session):
+        return not kept.session.is_stopped
+    from omnigraph.dataplane.spark import launch  # noqa: PLC0415
+
+    return launch.is_alive(kept.session)
+
+
+def _started(config: SparkConfig, master: str) -> _Kept:
+    place = place_of(master)
+    if place is Place.CONNECT or place is Place.SERVED:
+        from omnigraph.dataplane.spark import connect  # noqa: PLC0415
+
+        found, log = connect.connected(config, master, place)
+        return _Kept(found, place, master, log)
+    from omnigraph.dataplane.spark import launch  # noqa: PLC0415
+
+    _make_room(master)
+    if place is Place.CLUSTER:
+        _knock(master)
+    log = launch.log_file(config.home)
+    archive = archives.archive_file(config.home / "cache", find_java(os.environ))
+    ready = archive if config.archive and archive.exists() else None
+    settings = settings_for(place, master, archive=ready, chosen=config.conf)
+    try:
+        session = launch.start(settings, log)
+    except Exception as error:
+        raise start_error(error, master, log) from error
+    wanted = archive if config.archive and ready is None else None
+    return _Kept(session, place, master, log, wanted)
+
+
+def _make_room(master: str) -> None:
+    """Spark has one context per process. One of ours that nobody holds makes room."""
+    from omnigraph.dataplane.spark import launch  # noqa: PLC0415
+
+    running = launch.running()
+    if running is None:
+        return
+    with _lock:
+        idle = [
+            master
+            for master, kept in _sessions.items()
+            if not is_connect(kept.session) and kept.users == 0
+        ]
+        ended = [_sessions.pop(master) for master in idle]
+    for kept in ended:
+        _end(kept)
+    if (running := launch.running()) is not None:
+        raise InvalidInput(
+            Code.ENGINE_UNAVAILABLE,
+            f"this process runs Spark at {running.master}, and Spark allows one at a time; pass "
+            f"that session, or stop it before you name {master}",
+            master=master,
+            running=running.master,
+        )
+
+
+def _end(kept: _Kept) -> None:
+    if is_connect(kept.session):
+        from omnigraph.dataplane.spark import connect  # noqa: PLC0415
+
+        connect.disconnect(kept.session)
+    else:
+        from omnigraph.dataplane.spark import launch  # noqa: PLC0415
+
+        launch.stop(kept.session)
+
+
+def _knock(master: str) -> None:
+    """Fail at once if no master answers; Spark itself would try for a minute."""
+    if not master.startswith("spark://"):
+        return
+    problems: list[str] = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S):
+                return
+        except (OSError, ValueError) as error:
+            problems.append(f"{address}: {error}")
+    raise Unavailable(
+        Code.UNAVAILABLE, f"no Spark master answers at {'; '.join(problems)}", master=master
+    )
+
+
+def _master_of(session: Any) -> str:
+    try:
+        return str(session.conf.get("spark.master", "")) if not is_connect(session) else "sc://"
+    except Exception as error:
+        raise start_error(error, "the given session", None) from error
+
+
+def _in_the_background(config: SparkConfig) -> _Kept:
+    """Start a session on a thread of its own, for the reason that `launch.start` gives.
+
+    An interrupt does not stop it; the session is then there for the next one who asks.
+    """
+    outcome: list[_Kept | BaseException] = []
+    abandoned = False
+
+    def run() -> None:
+        try:
+            kept = _kept_or_started(config)
+        except BaseException as error:  # noqa: BLE001 - raised where the caller waits
+            outcome.append(error)
+            return
+        with _lock:
+            outcome.append(kept)
+            if abandoned:
+                kept.users -= 1
+
+    thread = threading.Thread(target=run, name="omnigraph-spark-start", daemon=True)
+    try:
+        thread.start()
+        thread.join()
+    except BaseException:
+        with _lock:
+            abandoned = True
+            if outcome and isinstance(outcome[0], _Kept):
+                outcome[0].users -= 1
+        raise
+    found = outcome[0]
+    if isinstance(found, _Kept):
+        return found
+    if isinstance(found, GraphError) or not isinstance(found, Exception):
+        raise found
+    raise start_error(found, config.master or LOCAL, None) from found

@@ -1,0 +1,272 @@
+"""What a table needs to be in order: which fragments to rewrite, which indexes to bring up to date.
+
+A pure function of how the table lies in storage. Its rules:
+
+Small fragments are rewritten together, but only as far as what is written at least doubles what
+was there: of the fragments that stay, each has more rows than all smaller ones together. So there
+are few, and a row is rewritten few times in its life. The segments of an index go the same way.
+What is tiny is rewritten anyway; that costs less than having it.
+
+A group of fragments that are rewritten together must be covered by the same of the segments that
+stay, or Lance refuses. Segments that are replaced anyway are in nobody's way.
+
+Rows that were updated leave their old words in the word index. Lance hides them as long as the new
+place of the row is not covered, but not when another segment of the same index covers it. Such an
+index is built anew.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypeVar
+
+from omnigraph.store.model import Btree, Fts, IndexWish, Vector
+from omnigraph.store.shape import FragmentInfo, SegmentInfo, Shape
+
+__all__ = ["Chores", "IndexChore", "Probe", "plan_chores"]
+
+T = TypeVar("T")
+
+# What one task rewrites into one fragment, besides the number of rows that the caller names.
+_BYTES_MAX: Final = 1 << 30
+# What one task indexes.
+_SEGMENT_ROWS: Final = 1 << 22
+# What is tiny, as a part of a full fragment.
+_TINY: Final = 256
+# A fragment with more than one deleted row in this many is worth rewriting.
+_WORN: Final = 10
+
+
+class Probe(Protocol):
+    """What the rows themselves must tell."""
+
+    def has_values(self, column: str, fragments: Collection[int]) -> bool:
+        """Is there a row in these fragments that is not null there?"""
+        ...
+
+    def has_older(self, fragments: Collection[int], version: int) -> bool:
+        """Is there a row in these fragments that was created in this version or before?"""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexChore:
+    """An index to build, wholly or in part.
+
+    Attributes:
+        wish: Which one.
+        parts: For each new segment, the fragments that it covers. These are fragments as they are
+            now; what they are rewritten into stands for them.
+        replaced: The segments that go.
+        is_missing: There is no such index yet.
+    """
+
+    wish: IndexWish
+    parts: tuple[frozenset[int], ...]
+    replaced: frozenset[str] = frozenset()
+    is_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chores:
+    """What is to be done about one table.
+
+    Attributes:
+        groups: The fragments to rewrite; those of one group into one.
+        indexes: The indexes to build.
+        torn: Segments that must go before the fragments are rewritten, because they cover a part
+            of a group. All of them are replaced.
+    """
+
+    groups: tuple[tuple[int, ...], ...] = ()
+    indexes: tuple[IndexChore, ...] = ()
+    torn: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Is there anything to do?"""
+        return bool(self.groups or self.indexes)
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """Every segment that goes."""
+        return frozenset().union(*(chore.replaced for chore in self.indexes))
+
+
+def plan_chores(
+    shape: Shape, wishes: Sequence[IndexWish], probe: Probe, *, target_rows: int
+) -> Chores:
+    """Tell what a table needs.
+
+    Args:
+        shape: How it lies in storage.
+        wishes: The indexes it should have; those that cannot be built yet are left out.
+        probe: Asked only where the shape does not tell.
+        target_rows: How many rows a full fragment has.
+    """
+    tiny = target_rows // _TINY
+    rows = {fragment.id: fragment.rows for fragment in shape.fragments}
+    plan = _Plan(shape, probe, rows, tiny)
+    moving = [chore for wish in wishes if (chore := plan.moving(wish)) is not None]
+    gone = frozenset().union(*(chore.replaced for chore in moving))
+    kept = [each for each in shape.segments if each.moves and each.uuid not in gone]
+    groups = tuple(_groups(shape, kept, target_rows, 0 if shape.has_blobs else tiny))
+    lost = frozenset(fragment for group in groups for fragment in group)
+    fixed = [chore for wish in wishes if (chore := plan.fixed(wish, lost)) is not None]
+    chores = (*moving, *fixed)
+    return Chores(
+        groups=groups,
+        indexes=tuple(plan.parted(chore, groups) for chore in chores),
+        torn=frozenset(
+            segment.uuid
+            for segment in shape.segments
+            if segment.uuid in gone and any(_tears(segment, group) for group in groups)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The indexes of one table."""
+
+    shape: Shape
+    probe: Probe
+    rows: Mapping[int, int]  # of the fragments that are there
+    tiny: int
+
+    def moving(self, wish: IndexWish) -> IndexChore | None:
+        """What an index needs that names rows by identity."""
+        if isinstance(wish.kind, Btree):
+            return None
+        known = self.shape.of(wish.name)
+        bare = self.rows.keys() - _covered(known)
+        if not bare or (known and not self._can_fold(wish, bare)):
+            return None
+        if isinstance(wish.kind, Fts) and known and self._was_updated(known, bare):
+            return self._chore(wish, self.rows.keys(), known)
+        return self._folded(wish, known, bare, frozenset())
+
+    def fixed(self, wish: IndexWish, lost: frozenset[int]) -> IndexChore | None:
+        """What an index needs that names rows by place; it loses the fragments in `lost`."""
+        if not isinstance(wish.kind, Btree):
+            return None
+        known = self.shape.of(wish.name)
+        bare = (self.rows.keys() - _covered(known)) | lost
+        return self._folded(wish, known, bare, lost) if bare else None
+
+    def parted(self, chore: IndexChore, groups: Iterable[tuple[int, ...]]) -> IndexChore:
+        """Divide the fragments of an index among segments, without dividing a group."""
+        (whole,) = chore.parts
+        units = [group for group in groups if whole.issuperset(group)]
+        grouped = frozenset(fragment for unit in units for fragment in unit)
+        units += [(fragment,) for fragment in sorted(whole - grouped)]
+        packs = _packed(units, lambda unit: (self._count(unit),), (_SEGMENT_ROWS,))
+        parts = [frozenset(fragment for unit in pack for fragment in unit) for pack in packs]
+        if isinstance(chore.wish.kind, Vector) and len(parts) > 1:
+            # Lance cannot train on nothing.
+            parts = [part for part in parts if self.probe.has_values(chore.wish.column, part)]
+        return replace(chore, parts=tuple(parts))
+
+    def _can_fold(self, wish: IndexWish, bare: Collection[int]) -> bool:
+        return not isinstance(wish.kind, Vector) or self.probe.has_values(wish.column, bare)
+
+    def _was_updated(self, known: Sequence[SegmentInfo], bare: Collection[int]) -> bool:
+        return self.probe.has_older(bare, max(segment.built_at for segment in known))
+
+    def _folded(
+        self,
+        wish: IndexWish,
+        known: Sequence[SegmentInfo],
+        bare: Collection[int],
+        lost: frozenset[int],
+    ) -> IndexChore:
+        """Cover what is bare, together with the segments that are small beside it."""
+        left = {segment: self._left(segment, lost) for segment in known}
+        small = {
+            segment: rows
+            for segment, there in left.items()
+            if 2 * (rows := self._count(there)) <= _SEGMENT_ROWS
+        }
+        merged = _merged(small.items(), self._count(bare) + self.tiny)
+        fragments = frozenset(bare).union(*(left[segment] for segment in merged))
+        return self._chore(wish, fragments, merged)
+
+    def _left(self, segment: SegmentInfo, lost: frozenset[int]) -> frozenset[int]:
+        return (segment.fragments & self.rows.keys()) - lost
+
+    def _chore(
+        self, wish: IndexWish, fragments: Collection[int], replaced: Iterable[SegmentInfo]
+    ) -> IndexChore:
+        return IndexChore(
+            wish=wish,
+            parts=(frozenset(fragments),),
+            replaced=frozenset(segment.uuid for segment in replaced),
+            is_missing=not self.shape.of(wish.name),
+        )
+
+    def _count(self, fragments: Iterable[int]) -> int:
+        return sum(self.rows[fragment] for fragment in fragments)
+
+
+def _groups(
+    shape: Shape, kept: Collection[SegmentInfo], target_rows: int, tiny: int
+) -> Iterator[tuple[int, ...]]:
+    """The fragments to rewrite. All of a group are covered by the same segments."""
+    classes: dict[frozenset[str], list[FragmentInfo]] = {}
+    for fragment in shape.fragments:
+        cover = frozenset(each.uuid for each in kept if fragment.id in each.fragments)
+        classes.setdefault(cover, []).append(fragment)
+    for members in classes.values():
+        small = [each for each in members if _is_small(each, target_rows)]
+        chosen = set(_merged([(each, each.rows) for each in small], tiny))
+        joined = [each for each in members if each in chosen]
+        packs = _packed(joined, lambda each: (each.rows, each.bytes), (target_rows, _BYTES_MAX))
+        packs += [[each] for each in members if each not in chosen]
+        for pack in packs:
+            if len(pack) > 1 or _is_worn(pack[0]):
+                yield tuple(each.id for each in pack)
+
+
+def _is_small(fragment: FragmentInfo, target_rows: int) -> bool:
+    return 2 * fragment.rows <= target_rows and 2 * fragment.bytes <= _BYTES_MAX
+
+
+def _is_worn(fragment: FragmentInfo) -> bool:
+    return fragment.deleted * _WORN > fragment.rows + fragment.deleted
+
+
+def _merged(sizes: Iterable[tuple[T, int]], start: int) -> list[T]:
+    """The smallest of some things, up to the last that is no larger than all before it together.
+
+    `start` counts as if it were before all of them.
+    """
+    ordered = sorted(sizes, key=lambda pair: pair[1])
+    total, count = start, 0
+    for position, (_, size) in enumerate(ordered, 1):
+        if size <= total:
+            count = position
+        total += size
+    return [item for item, _ in ordered[:count]]
+
+
+def _packed(
+    items: Iterable[T], sizes: Callable[[T], tuple[int, ...]], limits: tuple[int, ...]
+) -> list[list[T]]:
+    """Things in their order, in packs within the limits; a larger one is a pack by itself."""
+    packs: list[list[T]] = []
+    room = limits
+    for item in items:
+        left = tuple(a - b for a, b in zip(room, sizes(item), strict=True))
+        if not packs or min(left) < 0:
+            packs.append([])
+            left = tuple(a - b for a, b in zip(limits, sizes(item), strict=True))
+        packs[-1].append(item)
+        room = left
+    return packs
+
+
+def _covered(segments: Iterable[SegmentInfo]) -> frozenset[int]:
+    return frozenset().union(*(segment.fragments for segment in segments))
+
+
+def _tears(segment: SegmentInfo, group: tuple[int, ...]) -> bool:
+    inside = segment.fragments.intersection(group)
+    return bool(inside) and len(inside) < len(group)

@@ -1,0 +1,87 @@
+"""How a table lies in storage: its fragments, and the segments that its indexes consist of."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.store.blobs import marked
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.table import Table
+
+__all__ = ["FragmentInfo", "SegmentInfo", "Shape", "read_shape"]
+
+_ORDERED: Final = "BTree"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentInfo:
+    """A fragment: rows that are alive, rows that are deleted, and the bytes of its files."""
+
+    id: int
+    rows: int
+    deleted: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentInfo:
+    """A piece of an index, which covers some fragments.
+
+    Attributes:
+        index: The name of the index.
+        uuid: The name of the piece.
+        fragments: What it covers; some may be gone.
+        built_at: The version of the table that it was made from.
+        moves: It names rows by identity, so it goes on covering rows that are written elsewhere
+            unchanged. An ordered index names rows by place and loses them.
+    """
+
+    index: str
+    uuid: str
+    fragments: frozenset[int]
+    built_at: int
+    moves: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The fragments of a version, and the segments of its indexes.
+
+    `has_blobs` says that rows have bytes which are not counted with their fragments.
+    """
+
+    fragments: tuple[FragmentInfo, ...]
+    segments: tuple[SegmentInfo, ...] = ()
+    has_blobs: bool = False
+
+    def of(self, index: str) -> tuple[SegmentInfo, ...]:
+        """The segments of one index."""
+        return tuple(segment for segment in self.segments if segment.index == index)
+
+
+def read_shape(table: Table) -> Shape:
+    """Look at how a version lies in storage. Reads no row."""
+    indexes = storage_call(StorageCall.TABLE_INDEX, table.pin.path, table.dataset.describe_indices)
+    return Shape(
+        fragments=tuple(_fragment(found.metadata) for found in table.dataset.get_fragments()),
+        segments=tuple(
+            SegmentInfo(
+                index=index.name,
+                uuid=segment.uuid,
+                fragments=frozenset(segment.fragment_ids),
+                built_at=int(segment.dataset_version_at_last_update),
+                moves=index.index_type != _ORDERED,
+            )
+            for index in indexes
+            for segment in index.segments
+        ),
+        has_blobs=bool(marked(table.schema)),
+    )
+
+
+def _fragment(metadata: Any) -> FragmentInfo:
+    return FragmentInfo(
+        id=int(metadata.id),
+        rows=int(metadata.num_rows),
+        deleted=int(metadata.num_deletions),
+        bytes=sum(int(file.file_size_bytes or 0) for file in metadata.files),
+    )

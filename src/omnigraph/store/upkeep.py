@@ -1,0 +1,194 @@
+"""Keeping tables in order: what workers do for it, and the commits that put it to use.
+
+Fragments are rewritten first, so that indexes are built over what the table will be. That is not
+there yet, so it is drafted: a version beside the history, which has a number but no place in it.
+Workers open it like any other. The draft goes when the indexes are built; the real commits follow
+as one staged change each, made for one version after the other.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lance import LanceOperation
+
+from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.chores import Chores
+from omnigraph.store.failures import StorageFailure
+from omnigraph.store.files import Files
+from omnigraph.store.gateway import Gateway, transaction, transaction_uuid, tree_path
+from omnigraph.store.index import build_segment, existing_segments, segments_of
+from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt, Staged, StagedKind
+from omnigraph.store.objects import Backend
+from omnigraph.store.rewrite import file_of, rewrite_fragments, rewrite_operation
+from omnigraph.store.table import Table
+
+__all__ = ["Draft", "Upkeep"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A table as it will be when its fragments are rewritten.
+
+    Attributes:
+        pin: What workers open.
+        fragments: For each group that was rewritten, the fragments that stand for it.
+        numbers: The number of each of these, by the name of its file.
+        litter: The files that the draft consists of.
+    """
+
+    pin: Pin
+    fragments: Mapping[tuple[int, ...], frozenset[int]]
+    numbers: Mapping[str, int]
+    litter: tuple[str, ...]
+
+    def stands_for(self, fragments: Collection[int]) -> frozenset[int]:
+        """The fragments of the draft that hold the rows of some of the table's."""
+        wanted = frozenset(fragments)
+        inside = [group for group in self.fragments if wanted.issuperset(group)]
+        left = wanted.difference(*inside)
+        return left.union(*(self.fragments[group] for group in inside))
+
+
+class Upkeep:
+    """Keeps the tables of one root in order. Thread-safe."""
+
+    def __init__(self, gateway: Gateway, files: Files, backend: Backend) -> None:
+        self._gateway = gateway
+        self._files = files
+        self._backend = backend
+
+    # ------------------------------------------------------------ what workers do
+
+    def rewrite(
+        self, table: Table, fragments: Sequence[int], *, target_rows: int
+    ) -> RewriteReceipt:
+        """Write the rows of some fragments into few; nothing refers to these yet."""
+        return rewrite_fragments(self._files, table, fragments, target_rows=target_rows)
+
+    def build(self, pin: Pin, wish: IndexWish, fragments: Collection[int]) -> SegmentReceipt:
+        """Build a piece of an index over some fragments; nothing refers to it yet."""
+        # On a handle of its own: building locks it against readers.
+        return build_segment(self._files, self._private(pin), wish, fragments)
+
+    # ------------------------------------------------------------ what the driver does
+
+    def draft(
+        self, table: Table, chores: Chores, rewritten: Sequence[RewriteReceipt], *, uuid: str
+    ) -> Draft:
+        """Draft a table with rewritten fragments in place, for indexes to be built on.
+
+        Args:
+            table: The table.
+            chores: What is done about it.
+            rewritten: One receipt for each of the groups, in their order.
+            uuid: Names the draft.
+        """
+        place = tree_path(table.pin.path, table.pin.branch)
+        # Without numbers, indexes would cover the wrong fragments; here nobody needs them.
+        known = existing_segments(table)
+        steps: list[Any] = [LanceOperation.CreateIndex([], known)] if known else []
+        steps.append(rewrite_operation(rewritten))
+        handle, litter = table.dataset, []
+        for number, operation in enumerate(steps):
+            name = f"{uuid}.draft{number}"
+            change = transaction(expected=int(handle.version), operation=operation, uuid=name)
+            litter.append(f"{place}/_transactions/{change.read_version}-{name}.txn")
+            handle = self._drafted(place, handle, change)
+            litter.append(f"{place}/_versions/d{handle.version}.manifest")
+        numbers = {file_of(each.metadata): int(each.fragment_id) for each in handle.get_fragments()}
+        groups = rewrite_operation(rewritten).groups
+        fragments = {
+            group: frozenset(numbers[file_of(new)] for new in made.new_fragments)
+            for group, made in zip(chores.groups, groups, strict=True)
+        }
+        pin = Pin(table.pin.path, int(handle.version), table.pin.branch)
+        return Draft(pin=pin, fragments=fragments, numbers=numbers, litter=tuple(litter))
+
+    def drop(self, draft: Draft) -> None:
+        """Remove what a draft left. Failing to costs a few files, nothing else."""
+        for path in draft.litter:
+            with suppress(StorageFailure):
+                storage_call(StorageCall.OBJECT_DELETE, path, partial(self._backend.delete, path))
+
+    def stage(
+        self,
+        table: Table,
+        chores: Chores,
+        draft: Draft | None,
+        rewritten: Sequence[RewriteReceipt],
+        segments: Sequence[SegmentReceipt],
+        *,
+        new_uuid: Callable[[], str],
+    ) -> tuple[Staged, ...]:
+        """Compose the commits that put everything in place, in the order they are to land.
+
+        Torn segments go, then the fragments change, then the new segments come. Usually there is
+        only one of these to do, or the last two.
+        """
+        steps: list[tuple[StagedKind, Any, tuple[str, ...]]] = []
+        if chores.torn:
+            steps.append((StagedKind.INDEX, self._without(table, chores.torn), ()))
+        if draft is not None:
+            moved = rewrite_operation(rewritten, draft.numbers)
+            steps.append((StagedKind.REWRITE, moved, _files(rewritten)))
+        late = chores.replaced - chores.torn
+        if segments or late:
+            removed = [each for each in existing_segments(table) if each.uuid in late]
+            added = segments_of(segments, table.pin.version)
+            operation = LanceOperation.CreateIndex(added, removed)
+            steps.append((StagedKind.INDEX, operation, _files(segments)))
+        return self._chained(table, steps, new_uuid)
+
+    # ------------------------------------------------------------ inside
+
+    def _chained(
+        self,
+        table: Table,
+        steps: Sequence[tuple[StagedKind, Any, tuple[str, ...]]],
+        new_uuid: Callable[[], str],
+    ) -> tuple[Staged, ...]:
+        """Changes for one version after the other. Each names the one before it as its base."""
+        place = tree_path(table.pin.path, table.pin.branch)
+        before = None if table.pin.branch is None else transaction_uuid(table.dataset, place)
+        chain: list[Staged] = []
+        for expected, (kind, operation, files) in enumerate(steps, table.pin.version):
+            uuid = new_uuid()
+            chain.append(
+                Staged(
+                    path=table.pin.path,
+                    branch=table.pin.branch,
+                    expected=expected,
+                    uuid=uuid,
+                    kind=kind,
+                    rows_after=table.row_count,
+                    files=files,
+                    base_uuid=before,
+                    transaction=transaction(expected=expected, operation=operation, uuid=uuid),
+                )
+            )
+            before = None if table.pin.branch is None else uuid
+        return tuple(chain)
+
+    def _without(self, table: Table, segments: Collection[str]) -> Any:
+        gone = [each for each in existing_segments(table) if each.uuid in segments]
+        return LanceOperation.CreateIndex([], gone)
+
+    def _drafted(self, place: str, base: Any, change: Any) -> Any:
+        return storage_call(
+            StorageCall.TABLE_DRAFT, place, lambda: self._gateway.draft(base, change)
+        )
+
+    def _private(self, pin: Pin) -> Table:
+        dataset = storage_call(
+            StorageCall.TABLE_OPEN,
+            pin.path,
+            lambda: self._gateway.open(pin.path, pin.version, pin.branch),
+        )
+        return Table(pin, dataset)
+
+
+def _files(receipts: Sequence[RewriteReceipt] | Sequence[SegmentReceipt]) -> tuple[str, ...]:
+    return tuple(file for receipt in receipts for file in receipt.files)

@@ -1,0 +1,83 @@
+"""The decoder says what the simple one says, however the bytes come."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from omnigraph.dataplane.decode import ndjson
+from omnigraph.dataplane.decode.careful import Careful
+from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.decode.ndjson import decode_ndjson
+from omnigraph.rules.violation import Violations
+from omnigraph.testing.ndjson_reference import read
+from tests.property.ndjson_texts import ABSENCES, CATALOG, Outcome, expected, files, outcome
+
+LINE_BYTES_MAX = 250
+SHAPE = Shape(catalog=CATALOG, absences=ABSENCES, line_bytes_max=LINE_BYTES_MAX)
+
+
+def _chunks(data: bytes, sizes: list[int]) -> Iterator[bytes]:
+    at = number = 0
+    while at < len(data):
+        size = sizes[number % len(sizes)]
+        yield data[at : at + size]
+        at, number = at + size, number + 1
+
+
+def decode(data: bytes, sizes: list[int], block_bytes: int) -> Outcome:
+    out, tally = Violations(100_000), Tally()
+    items = list(
+        decode_ndjson(
+            _chunks(data, sizes),
+            SHAPE,
+            out,
+            tally,
+            file="f",
+            is_start=True,
+            block_bytes=block_bytes,
+        )
+    )
+    found = outcome(items, out)
+    assert tally.rows == len(found.rows)
+    assert all(item.file == "f" for item in out.items)
+    found.lines = tally.lines
+    return found
+
+
+def carefully(data: bytes) -> Outcome:
+    """What the careful way alone makes of a file."""
+    out = Violations(100_000)
+    careful = Careful(SHAPE, out, "f")
+    lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    good = [(number, line) for number, line in enumerate(lines, 1) if len(line) <= LINE_BYTES_MAX]
+    return outcome(list(careful.decode(good)), out)
+
+
+@given(
+    files(),
+    st.lists(st.integers(1, 400), min_size=1, max_size=4),
+    st.sampled_from([1, 100, 1000, 8 << 20]),
+    st.sampled_from([1, 3, 256]),
+)
+@settings(max_examples=300, deadline=None)
+@example(b"", [1], 1, 1)
+@example(b"\xff\xfe\n\0\n\0", [1], 1, 1)
+def test_the_decoder_agrees_with_the_simple_one(
+    data: bytes, sizes: list[int], block_bytes: int, few: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # Where lines are divided to find the ones that are not in order.
+        patch.setattr(ndjson, "_FEW", few)
+        found = decode(data, sizes, block_bytes)
+    assert found == expected(read(data, CATALOG, LINE_BYTES_MAX), CATALOG)
+
+
+@given(files())
+@settings(max_examples=100, deadline=None)
+def test_the_fast_way_and_the_careful_way_agree(data: bytes) -> None:
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    fast, slow = decode(data, [8 << 20], 8 << 20), carefully(data)
+    assert fast.rows == slow.rows
+    assert fast.claimed == slow.claimed

@@ -1,0 +1,168 @@
+"""Real Spark clusters on this machine, started from the package of PySpark itself.
+
+    with standalone(folder) as cluster:
+        runner_at(cluster.master)
+
+Everything listens on loopback, picks its own ports, writes below the given folder, and is gone
+when the block is left, however that happens; and with this process, should that be killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+ROOT = Path(__file__).parents[2]
+# Small and quick to start; for executors, too.
+LEAN = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+EXECUTORS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": LEAN,
+}
+LOCAL_CLUSTER = "local-cluster[2,1,512]"
+_POLL_S = 0.05
+_POLLS_MAX = 4_000
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A master with its workers.
+
+    Attributes:
+        master: Its address, as Spark wants it.
+        folder: Where everything of it is written.
+    """
+
+    master: str
+    folder: Path
+
+
+@contextmanager
+def standalone(
+    folder: Path, hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2")
+) -> Iterator[Cluster]:
+    """A master and a worker on each host, with one core each.
+
+    Two hosts, because Spark runs a speculative copy of a task only on another one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    any_port = ("--port", "0", "--webui-port", "0")
+    with ExitStack() as stack:
+        log = folder / "master.log"
+        leader = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", *any_port)
+        stack.enter_context(_process(leader, log, "127.0.0.1"))
+        master = _awaited(log, r"Starting Spark master at (spark://\S+)")
+        logs = [folder / f"worker-{number}.log" for number in range(len(hosts))]
+        for host, log in zip(hosts, logs, strict=True):
+            room = ("--cores", "1", "--memory", "600m", "--work-dir", str(log.with_suffix("")))
+            worker = ("org.apache.spark.deploy.worker.Worker", "--host", host, *any_port, *room)
+            stack.enter_context(_process((*worker, master), log, host))
+        for log in logs:
+            _awaited(log, r"(Successfully registered with master)")
+        yield Cluster(master, folder)
+
+
+@contextmanager
+def connect_server(folder: Path, master: str = "local[2,3]") -> Iterator[str]:
+    """A Spark Connect server; yields its address."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "connect.log"
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": LEAN,
+        "spark.driver.memory": "1g",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+    }
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    arguments = ["org.apache.spark.deploy.SparkSubmit", "--class", server, "--master", master]
+    for key, value in settings.items():
+        arguments += ["--conf", f"{key}={value}"]
+    with _process(arguments, log, "127.0.0.1"):
+        yield "sc://" + _awaited(log, r"Spark Connect server started at: (\S+)")
+
+
+@contextmanager
+def local_cluster() -> Iterator[str]:
+    """Executors that are processes of their own, under the driver; yields the master to name.
+
+    They work in a folder of the package, which Spark does not let us choose; what is new there
+    afterwards is removed.
+    """
+    work = SPARK_HOME / "work"
+    before = set(work.glob("app-*")) if work.exists() else None
+    try:
+        yield LOCAL_CLUSTER
+    finally:
+        if before is None:
+            shutil.rmtree(work, ignore_errors=True)
+        else:
+            for path in set(work.glob("app-*")) - before:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _process(arguments: Sequence[str], log: Path, host: str) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        "SPARK_DAEMON_JAVA_OPTS": LEAN,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": host,
+    }
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [str(SPARK_HOME / "bin" / "spark-class"), *arguments],
+            cwd=log.parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - a few system calls, no lock
+        )
+    try:
+        yield process
+    finally:
+        # Its children are in its group: executors, their workers.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, number)
+            except ProcessLookupError:
+                break
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                continue
+        process.wait()
+
+
+def _awaited(log: Path, pattern: str) -> str:
+    """What a process logs once it is ready."""
+    for _ in range(_POLLS_MAX):
+        if found := re.search(pattern, log.read_text(errors="replace")):
+            return found[1]
+        threading.Event().wait(_POLL_S)
+    raise RuntimeError(f"{log}: {log.read_text(errors='replace')[-4_000:]}")
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

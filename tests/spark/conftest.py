@@ -1,0 +1,44 @@
+"""Sessions for tests: one JVM per process of the test run, started when the first test wants it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnigraph.dataplane.spark.config import SparkConfig, configured
+from omnigraph.dataplane.spark.session import Held, acquire, stop_all
+
+ROOT = Path(__file__).parents[2]
+
+# Workers of Spark import the tasks of these tests.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+# Making an archive would take longer than the tests; the test of it makes its own.
+os.environ["OMNIGRAPH_SPARK_ARCHIVE"] = "off"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In a distributed run one process has all of these tests, or each would start a JVM."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_jvm_is_left() -> Iterator[None]:
+    yield
+    stop_all()
+
+
+@pytest.fixture
+def local_config() -> SparkConfig:
+    return configured("local[2,3]")
+
+
+@pytest.fixture
+def local(local_config: SparkConfig) -> Iterator[Held]:
+    """The session of this machine: the same one for every test, unless a test needed another."""
+    with acquire(local_config) as held:
+        yield held

@@ -1,0 +1,201 @@
+"""A graph to load into, for the tests beside this file."""
+
+import json
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.layout import STAGING
+from omnigraph.dataplane.load.loader import Loader
+from omnigraph.dataplane.load.request import Loaded, LoadMode, LoadRequest
+from omnigraph.dataplane.progress import Listener, Monitor
+from omnigraph.dataplane.run.inprocess import InProcessRunner
+from omnigraph.dataplane.run.runner import EngineName, Runner
+from omnigraph.dataplane.source.model import FileInput, Format, Input, TableInput, TypeRef
+from omnigraph.errors import ConstraintViolated
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.store.root import Root
+from omnigraph.types import MAIN, BranchName
+from tests.graphs import Row, make, rows
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Line = dict[str, Any]
+
+SCHEMA = """
+node Person {
+    name: String @key
+    age: I32?
+    email: String? @unique
+    role: enum(admin, guest) @default("guest")
+    bio: Blob?
+    score: F64?
+    seat: I64?
+    hall: String?
+    @unique(hall, seat)
+    @range(age, 0..150)
+}
+node Company { name: String @key  size: I32? }
+node Note { text: String  stars: I32 @default(3)  tag: String? @unique }
+edge Knows: Person -> Person { since: Date?  note: String? }
+edge WorksAt: Person -> Company @card(0..2) { title: String? }
+edge Owns: Company -> Company @card(1..) { share: F64? }
+edge Rates: Person -> Company { stars: I32  @key(src, dst) }
+"""
+PERSON, COMPANY, NOTE = "node:Person", "node:Company", "node:Note"
+KNOWS, WORKS, OWNS, RATES = "edge:Knows", "edge:WorksAt", "edge:Owns", "edge:Rates"
+
+
+def person(name: str, **data: Any) -> Line:
+    return {"type": "Person", "data": {"name": name, **data}}
+
+
+def company(name: str, **data: Any) -> Line:
+    return {"type": "Company", "data": {"name": name, **data}}
+
+
+def note(text: str | None = None, **data: Any) -> Line:
+    return {"type": "Note", "data": {**({} if text is None else {"text": text}), **data}}
+
+
+def edge(kind: str, source: str, target: str, **data: Any) -> Line:
+    return {"edge": kind, "from": source, "to": target, "data": data}
+
+
+class PicklingRunner:
+    """Runs tasks one by one as if in another process: whatever goes in or out is pickled."""
+
+    name = EngineName.SPARK
+    is_remote = True
+    parallelism = 3
+
+    def run(
+        self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        # The last comes first, and every task runs twice: the order means nothing, and only one
+        # of the results counts.
+        for number in reversed(range(len(items))):
+            item = pickle.dumps(items[number])
+            task(pickle.loads(item))
+            yield number, pickle.loads(pickle.dumps(task(pickle.loads(item))))
+
+
+@dataclass
+class Lab:
+    """An engine, and loads into it."""
+
+    engine: Engine
+    folder: Path
+    count: int = 0
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.engine.schema(self.engine.snapshot()).catalog
+
+    def file(self, lines: Sequence[Line | str], name: str = "") -> FileInput:
+        self.count += 1
+        path = self.folder / (name or f"{self.count}.jsonl")
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        path.write_text("".join(f"{text}\n" for text in texts))
+        size = path.stat().st_size
+        return FileInput(uri=str(path), name=path.name, format=Format.NDJSON, size=size)
+
+    def request(self, *inputs: Input, mode: str = "append", **terms: Any) -> LoadRequest:
+        return LoadRequest(
+            inputs=tuple(inputs), catalog=self.catalog, mode=LoadMode(mode), **terms
+        )
+
+    def run(
+        self,
+        request: LoadRequest,
+        runner: Runner | None = None,
+        listener: Listener | None = None,
+        monitor: Monitor | None = None,
+    ) -> Loaded:
+        watched = monitor or Monitor("load", "inprocess", "a test", self.engine.clock, listener)
+        loaded = Loader(self.engine, wait=lambda _: None).load(
+            request, runner or InProcessRunner(2), watched
+        )
+        self.check_clean()
+        return loaded
+
+    def load(
+        self,
+        lines: Sequence[Line | str],
+        mode: str = "append",
+        *,
+        runner: Runner | None = None,
+        **terms: Any,
+    ) -> Loaded:
+        return self.run(self.request(self.file(lines), mode=mode, **terms), runner)
+
+    def refused(
+        self, lines: Sequence[Line | str], mode: str = "append", **terms: Any
+    ) -> list[tuple[Any, ...]]:
+        """The violations of a load that is refused: rule, id, properties and line; all of them."""
+        return [
+            (each["rule"], each["id"], tuple(each["properties"]), each["line"])
+            for each in self.violations(lines, mode, **terms)
+        ]
+
+    def violations(
+        self,
+        lines: Sequence[Line | str],
+        mode: str = "append",
+        *,
+        runner: Runner | None = None,
+        **terms: Any,
+    ) -> list[dict[str, Any]]:
+        return self.violations_of(self.request(self.file(lines), mode=mode, **terms), runner)
+
+    def violations_of(
+        self, request: LoadRequest, runner: Runner | None = None
+    ) -> list[dict[str, Any]]:
+        before = self.engine.snapshot(request.branch)
+        try:
+            self.run(request, runner)
+        except ConstraintViolated as error:
+            self.check_clean()
+            assert self.engine.snapshot(request.branch).head == before.head
+            assert error.details["total"] == len(error.violations)
+            return [dict(each) for each in error.violations]
+        raise AssertionError("the load was not refused")
+
+    def rows(self, key: str, branch: BranchName = MAIN) -> dict[str, Row]:
+        return rows(self.engine, key, self.engine.snapshot(branch))
+
+    def edges(self, key: str, branch: BranchName = MAIN) -> list[tuple[str, str]]:
+        found = rows(self.engine, key, self.engine.snapshot(branch)).values()
+        return sorted((row["src"], row["dst"]) for row in found)
+
+    def versions(self, branch: BranchName = MAIN) -> dict[str, int]:
+        return {key: pin.version for key, pin in self.engine.snapshot(branch).tables.items()}
+
+    def row_ids(self, key: str) -> dict[str, int]:
+        table = self.engine.table(self.engine.snapshot().pin(key))
+        found = table.read(["id"], row_id=True)
+        return dict(
+            zip(found.column("id").to_pylist(), found.column("_rowid").to_pylist(), strict=True)
+        )
+
+    def check_clean(self) -> None:
+        """Nothing stays behind in the staging area."""
+        staged = self.engine.root.local_path / STAGING
+        assert not staged.exists() or not list(staged.iterdir())
+
+
+def lab_at(path: Path, schema: str = SCHEMA) -> Lab:
+    folder = path / "input"
+    folder.mkdir(parents=True)
+    return Lab(make(Root.parse(str(path / "graph")), schema), folder)
+
+
+def table_of(kind: str, name: str, rows: Sequence[Row]) -> TableInput:
+    assert kind in ("node", "edge")
+    ref = TypeRef(kind="node" if kind == "node" else "edge", name=name)
+    return TableInput(name=name, type=ref, table=pa.Table.from_pylist([dict(r) for r in rows]))

@@ -1,0 +1,298 @@
+"""Merging: known entities change in what the input names, others are new."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import InvalidInput
+from tests.graphs import audit
+from tests.unit.dataplane.load.support import (
+    COMPANY,
+    KNOWS,
+    NOTE,
+    OWNS,
+    PERSON,
+    RATES,
+    WORKS,
+    Lab,
+    PicklingRunner,
+    company,
+    edge,
+    note,
+    person,
+    table_of,
+)
+
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"split_bytes": 60, "partitions": 4},
+    {"split_bytes": 90, "partitions": 2, "runner": PicklingRunner()},
+]
+BYTES = "base64:" + base64.b64encode(b"\0bytes").decode()
+
+
+@pytest.fixture(params=WAYS, ids=["whole", "divided", "elsewhere"])
+def way(request: pytest.FixtureRequest) -> dict[str, Any]:
+    found: dict[str, Any] = request.param
+    return found
+
+
+def test_new_and_known_entities(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada", age=1, role="admin", email="a@x", bio=BYTES), person("Bo", age=2)])
+    ids = lab.row_ids(PERSON)
+    done = lab.load([person("Bo", age=3), person("Cy", age=4), person("Ada", email=None)], "merge", **way)
+    assert done.counts[PERSON] == type(done.counts[PERSON])(inserted=1, updated=2)
+    people = lab.rows(PERSON)
+    assert {name: (row["age"], row["role"]) for name, row in people.items()} == {
+        "Ada": (1, "admin"),
+        "Bo": (3, "guest"),
+        "Cy": (4, "guest"),
+    }
+    # What is named null becomes null, what is not named stays, bytes included.
+    assert (people["Ada"]["email"], people["Ada"]["bio"]) == (None, b"\0bytes")
+    after = lab.row_ids(PERSON)
+    assert {name: after[name] for name in ids} == ids
+    audit(lab.engine)
+
+
+def test_replacing_whole_rows(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada", age=1, role="admin", email="a@x", bio=BYTES)])
+    ids = lab.row_ids(PERSON)
+    lab.load([person("Ada", score=2.5)], "merge", replace=True, **way)
+    row = lab.rows(PERSON)["Ada"]
+    assert (row["age"], row["role"], row["email"], row["bio"], row["score"]) == (
+        None,
+        "guest",
+        None,
+        None,
+        2.5,
+    )
+    assert lab.row_ids(PERSON) == ids
+
+
+def test_a_new_entity_needs_what_is_required(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([note("a", id="n", stars=5)])
+    assert lab.refused([note(id="m", stars=1), note(id="n", stars=1)], "merge", **way) == [
+        ("required", "m", ("text",), 1)
+    ]
+    lab.load([note(id="n", tag="t"), note("new", id="m")], "merge", **way)
+    notes = lab.rows(NOTE)
+    # Defaults are for new entities only.
+    assert (notes["n"]["text"], notes["n"]["stars"], notes["n"]["tag"]) == ("a", 5, "t")
+    assert notes["m"]["stars"] == 3
+
+
+def test_a_required_property_cannot_be_named_null(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([note("a", id="n")])
+    line = {"type": "Note", "data": {"id": "n", "text": None}}
+    assert lab.refused([line], "merge", **way) == [
+        ("required", "n", ("text",), 1)
+    ]
+
+
+def test_keys_occur_once_and_of_explicit_ids_the_last_counts(
+    lab: Lab, way: dict[str, Any]
+) -> None:
+    lab.load([note("a", id="n", tag="t"), person("Ada")])
+    lines = [
+        note("b", id="n", stars=9),
+        note("x", id="m"),
+        note("y", id="m", stars=1),
+        note(id="n", stars=4),
+    ]
+    done = lab.load(lines, "merge", **way)
+    assert done.counts[NOTE] == type(done.counts[NOTE])(inserted=1, updated=1)
+    notes = lab.rows(NOTE)
+    # The last line alone counts: the first one's text is not taken over.
+    assert (notes["n"]["text"], notes["n"]["stars"], notes["n"]["tag"]) == ("a", 4, "t")
+    assert (notes["m"]["text"], notes["m"]["stars"]) == ("y", 1)
+    twice = [person("Ada"), person("Bo"), person("Ada"), person("Bo")]
+    assert lab.refused(twice, "merge", **way) == [
+        ("key", "Ada", ("name",), 3),
+        ("key", "Bo", ("name",), 4),
+    ]
+
+
+def test_keys_of_a_type_without_entities_occur_once_too(lab: Lab, way: dict[str, Any]) -> None:
+    assert lab.refused([person("Ada"), person("Ada")], "merge", **way) == [
+        ("key", "Ada", ("name",), 2)
+    ]
+
+
+def test_unique_values_are_released_and_taken(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada", email="a@x"), person("Bo", email="b@x"), person("Cy", email="c@x")])
+    # A chain in one load: everybody takes the value of the next, the last a new one.
+    lab.load(
+        [
+            person("Ada", email="b@x"),
+            person("Bo", email="c@x"),
+            person("Cy", email="d@x"),
+            person("Di", email="a@x"),
+        ],
+        "merge",
+        **way,
+    )
+    emails = {name: row["email"] for name, row in lab.rows(PERSON).items()}
+    assert emails == {"Ada": "b@x", "Bo": "c@x", "Cy": "d@x", "Di": "a@x"}
+    found = lab.violations(
+        [
+            person("Ada", age=5),
+            person("Bo", email="b@x"),
+            person("Ed", email="c@x"),
+            person("Fi", email="d@x"),
+        ],
+        "merge",
+        **way,
+    )
+    assert [(v["id"], v["line"], v["message"]) for v in found] == [
+        ("Bo", 2, "@unique violation on Person.email: value 'b@x' held by 'Ada' and 'Bo'"),
+        ("Fi", 4, "@unique violation on Person.email: value 'd@x' held by 'Cy' and 'Fi'"),
+    ]
+
+
+def test_unique_values_of_several_columns(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada", hall="a", seat=1), person("Bo", hall="a", seat=2)])
+    assert lab.refused([person("Bo", seat=1)], "merge", **way) == [
+        ("unique", "Bo", ("hall", "seat"), 1)
+    ]
+    lab.load([person("Bo", seat=1), person("Ada", seat=2)], "merge", **way)
+    lab.load([person("Bo", seat=None), person("Cy", hall="a", seat=1)], "merge", **way)
+    assert {n: r["seat"] for n, r in lab.rows(PERSON).items()} == {"Ada": 2, "Bo": None, "Cy": 1}
+
+
+def test_edges_by_id_by_key_and_without(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load(
+        [
+            person("Ada"),
+            person("Bo"),
+            company("Acme"),
+            edge("Knows", "Ada", "Bo", id="k", note="x"),
+            edge("Rates", "Ada", "Acme", stars=1),
+        ]
+    )
+    ids = lab.row_ids(KNOWS), lab.row_ids(RATES)
+    done = lab.load(
+        [
+            edge("Knows", "Ada", "Bo"),
+            edge("Knows", "Ada", "Bo", id="k", since="2024-01-01"),
+            edge("Rates", "Ada", "Acme", stars=2),
+            edge("Rates", "Bo", "Acme", stars=3),
+        ],
+        "merge",
+        **way,
+    )
+    assert (done.counts[KNOWS].inserted, done.counts[KNOWS].updated) == (1, 1)
+    assert (done.counts[RATES].inserted, done.counts[RATES].updated) == (1, 1)
+    assert lab.rows(KNOWS)["k"]["note"] == "x"
+    assert lab.rows(RATES)['["Ada","Acme"]']["stars"] == 2
+    assert lab.row_ids(KNOWS)["k"] == ids[0]["k"]
+    assert lab.row_ids(RATES)['["Ada","Acme"]'] == ids[1]['["Ada","Acme"]']
+
+
+def test_moving_an_edge_checks_both_sources(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load(
+        [
+            company("A"),
+            company("B"),
+            company("C"),
+            edge("Owns", "A", "B", id="o"),
+            edge("Owns", "B", "C", id="p"),
+        ]
+    )
+    # A would be left without the one that it must have.
+    found = lab.violations(
+        [edge("Owns", "B", "C", id="p", share=0.5), edge("Owns", "C", "B", id="o")], "merge", **way
+    )
+    assert [(v["rule"], v["id"], v["line"], v["message"]) for v in found] == [
+        ("cardinality", "A", 2, "@card violation on edge Owns: source 'A' has 0 edges (min 1)")
+    ]
+    lab.load([edge("Owns", "C", "B", id="o"), edge("Owns", "A", "C", id="q")], "merge", **way)
+    assert lab.edges(OWNS) == [("A", "C"), ("B", "C"), ("C", "B")]
+
+
+def test_moved_edges_count_where_they_come_to(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load(
+        [
+            person("Ada"),
+            person("Bo"),
+            company("Acme"),
+            edge("WorksAt", "Ada", "Acme", id="1"),
+            edge("WorksAt", "Ada", "Acme", id="2"),
+            edge("WorksAt", "Bo", "Acme", id="3"),
+        ]
+    )
+    assert lab.refused([edge("WorksAt", "Ada", "Acme", id="3")], "merge", **way) == [
+        ("cardinality", "Ada", ("src",), 1)
+    ]
+    # One comes and one goes; and one is mentioned twice, which is still one.
+    lab.load(
+        [
+            edge("WorksAt", "Ada", "Acme", id="3"),
+            edge("WorksAt", "Bo", "Acme", id="1"),
+            edge("WorksAt", "Ada", "Acme", id="2", title="x"),
+            edge("WorksAt", "Ada", "Acme", id="2", title="y"),
+        ],
+        "merge",
+        **way,
+    )
+    assert {k: r["src"] for k, r in lab.rows(WORKS).items()} == {"1": "Bo", "2": "Ada", "3": "Ada"}
+
+
+def test_ends_of_moved_edges_must_exist(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada"), edge("Knows", "Ada", "Ada", id="k")])
+    assert lab.refused([edge("Knows", "Ada", "Bo", id="k")], "merge", **way) == [
+        ("endpoint", "k", ("dst",), 1)
+    ]
+    lab.load([edge("Knows", "Ada", "Bo", id="k"), person("Bo")], "merge", **way)
+    assert lab.edges(KNOWS) == [("Ada", "Bo")]
+
+
+def test_rules_hold_for_the_final_image(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada", age=1)])
+    lines = [person("Ada", age=151), person("Bo", role="boss"), '{"type": "Person", "data": {']
+    assert [each[:3] for each in lab.refused(lines, "merge", **way)] == [
+        ("range", "Ada", ("age",)),
+        ("enum", "Bo", ("role",)),
+        ("syntax", None, ()),
+    ]
+
+
+def test_tables_that_do_not_change_stay(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada"), company("Acme")])
+    before = lab.versions()
+    lab.load([person("Ada", age=2)], "merge", **way)
+    moved = {key for key, version in lab.versions().items() if version != before[key]}
+    assert moved == {PERSON}
+
+
+def test_merging_twice_is_stable(lab: Lab, way: dict[str, Any]) -> None:
+    lines = [person(f"p{n}", age=n) for n in range(20)]
+    lab.load(lines, "merge", **way)
+    first = lab.rows(PERSON)
+    done = lab.load(lines, "merge", **way)
+    assert (done.counts[PERSON].inserted, done.counts[PERSON].updated) == (0, 20)
+    assert lab.rows(PERSON) == first
+
+
+def test_columns_name_what_they_have(lab: Lab) -> None:
+    lab.load([person("Ada", age=1, score=1.5), person("Bo", age=2)])
+    given = table_of("node", "Person", [{"name": "Ada", "score": None}, {"name": "Bo", "score": 2}])
+    lab.run(lab.request(given, mode="merge"))
+    assert {n: (r["age"], r["score"]) for n, r in lab.rows(PERSON).items()} == {
+        "Ada": (1, None),
+        "Bo": (2, 2.0),
+    }
+
+
+def test_replacing_is_for_merges_and_cascading_for_overwrites(lab: Lab) -> None:
+    given = lab.file([company("Acme")])
+    for mode, terms in (
+        ("append", {"replace": True}),
+        ("overwrite", {"replace": True}),
+        ("append", {"cascade": True}),
+        ("merge", {"cascade": True}),
+    ):
+        with pytest.raises(InvalidInput):
+            lab.run(lab.request(given, mode=mode, **terms))
+    assert not lab.rows(COMPANY)

@@ -1,0 +1,295 @@
+"""What a table needs, told from how it lies in storage alone."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.store.chores import Chores, plan_chores
+from omnigraph.store.model import Btree, Fts, IndexWish, Metric, Vector
+from omnigraph.store.shape import FragmentInfo, SegmentInfo, Shape
+
+ORDERED = IndexWish("id", Btree(), "id_ordered")
+TEXT = IndexWish("text", Fts(), "text_text")
+NEAR = IndexWish("v", Vector(Metric.L2, 4), "v_vector")
+TARGET = 1_000
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows that tell what a test wants them to, and what they were asked."""
+
+    updated: frozenset[int] = frozenset()
+    without_vectors: frozenset[int] = frozenset()
+    asked: list[str] = field(default_factory=list)
+
+    def has_values(self, column: str, fragments: Collection[int]) -> bool:
+        self.asked.append(column)
+        return not self.without_vectors.issuperset(fragments)
+
+    def has_older(self, fragments: Collection[int], version: int) -> bool:
+        self.asked.append(f"older than {version}")
+        return not self.updated.isdisjoint(fragments)
+
+
+def fragments(*rows: int, deleted: int = 0) -> tuple[FragmentInfo, ...]:
+    return tuple(
+        FragmentInfo(id=number, rows=size, deleted=deleted, bytes=size)
+        for number, size in enumerate(rows)
+    )
+
+
+def segment(wish: IndexWish, *covers: int, built_at: int = 1) -> SegmentInfo:
+    return SegmentInfo(
+        index=wish.name,
+        uuid=f"{wish.name}:{covers}",
+        fragments=frozenset(covers),
+        built_at=built_at,
+        moves=not isinstance(wish.kind, Btree),
+    )
+
+
+def plan(shape: Shape, *wishes: IndexWish, rows: Rows | None = None) -> Chores:
+    return plan_chores(shape, wishes, rows or Rows(), target_rows=TARGET)
+
+
+def parts(chores: Chores, wish: IndexWish) -> tuple[frozenset[int], ...]:
+    (found,) = [chore.parts for chore in chores.indexes if chore.wish == wish] or [()]
+    return found
+
+
+# ---------------------------------------------------------------- fragments
+
+
+def test_small_fragments_become_one() -> None:
+    assert plan(Shape(fragments=fragments(10, 10, 10))).groups == ((0, 1, 2),)
+
+
+def test_one_fragment_is_left_alone() -> None:
+    assert not plan(Shape(fragments=fragments(10)))
+    assert not plan(Shape(fragments=()))
+
+
+def test_a_large_fragment_waits_until_the_small_ones_are_as_large() -> None:
+    assert plan(Shape(fragments=fragments(400, 10, 10))).groups == ((1, 2),)
+    assert plan(Shape(fragments=fragments(400, 200, 200))).groups == ((0, 1, 2),)
+
+
+def test_tiny_fragments_are_joined_whatever_the_others_are() -> None:
+    """Unless they have blobs, whose size nobody knows."""
+    shape = Shape(fragments=fragments(3, 2, 1))
+    assert plan(shape).groups == ((0, 1, 2),)
+    assert plan(Shape(fragments=fragments(100, 2, 1))).groups == ((1, 2),)
+    assert not plan(Shape(fragments=fragments(3))).groups
+    assert plan(replace(shape, fragments=fragments(3, 1), has_blobs=True)).groups == ()
+
+
+def test_full_fragments_are_never_joined() -> None:
+    assert not plan(Shape(fragments=fragments(501, 501, 501)))
+
+
+def test_a_group_is_no_larger_than_a_full_fragment() -> None:
+    groups = plan(Shape(fragments=fragments(*[300] * 7))).groups
+    assert groups == ((0, 1, 2), (3, 4, 5))
+
+
+def test_many_deleted_rows_are_left_behind() -> None:
+    assert plan(Shape(fragments=fragments(900, deleted=101))).groups == ((0,),)
+    assert not plan(Shape(fragments=fragments(900, deleted=99)))
+
+
+def test_a_group_is_no_larger_than_a_file_should_be() -> None:
+    huge = tuple(replace(each, bytes=400 << 20) for each in fragments(10, 10, 10))
+    assert plan(Shape(fragments=huge)).groups == ((0, 1),)
+
+
+# ---------------------------------------------------------------- indexes
+
+
+def test_a_missing_index_is_built_over_everything() -> None:
+    chores = plan(Shape(fragments=fragments(600, 600)), ORDERED, TEXT, NEAR)
+    assert all(parts(chores, wish) == (frozenset({0, 1}),) for wish in (ORDERED, TEXT, NEAR))
+    assert all(chore.is_missing for chore in chores.indexes)
+
+
+def test_what_covers_everything_is_left_alone() -> None:
+    covering = [segment(wish, 0, 1) for wish in (ORDERED, TEXT, NEAR)]
+    rows = Rows()
+    shape = Shape(fragments=fragments(600, 600), segments=tuple(covering))
+    assert not plan(shape, ORDERED, TEXT, NEAR, rows=rows)
+    assert rows.asked == []
+
+
+def test_new_fragments_get_a_segment_of_their_own() -> None:
+    covering = [segment(wish, 0, built_at=7) for wish in (ORDERED, TEXT, NEAR)]
+    rows = Rows()
+    shape = Shape(fragments=fragments(900, 600), segments=tuple(covering))
+    chores = plan(shape, ORDERED, TEXT, NEAR, rows=rows)
+    assert all(parts(chores, wish) == (frozenset({1}),) for wish in (ORDERED, TEXT, NEAR))
+    assert chores.replaced == frozenset()
+    assert rows.asked == ["older than 7", "v"]
+    assert not any(chore.is_missing for chore in chores.indexes)
+
+
+def test_segments_that_are_no_larger_than_what_is_new_are_replaced() -> None:
+    old, small = segment(TEXT, 0, 1), segment(TEXT, 2)
+    shape = Shape(fragments=fragments(900, 900, 600, 600), segments=(old, small))
+    chores = plan(shape, TEXT)
+    assert parts(chores, TEXT) == (frozenset({2, 3}),)
+    assert chores.replaced == {small.uuid}
+
+
+def test_fragments_of_a_segment_that_stays_are_not_mixed_with_others() -> None:
+    """Lance would refuse it."""
+    large = segment(TEXT, 0, 1, 2)
+    shape = Shape(fragments=fragments(100, 100, 800, 90, 90), segments=(large,))
+    chores = plan(shape, TEXT)
+    assert chores.groups == ((0, 1), (3, 4))
+    assert parts(chores, TEXT) == (frozenset({3, 4}),)
+    assert chores.torn == frozenset()
+
+
+def test_segments_that_are_replaced_go_first_where_they_are_in_the_way() -> None:
+    small, other = segment(TEXT, 0), segment(TEXT, 2)
+    shape = Shape(fragments=fragments(100, 100, 600), segments=(small, other))
+    chores = plan(shape, TEXT)
+    assert chores.groups == ((0, 1),)
+    assert chores.replaced == {small.uuid}
+    assert chores.torn == {small.uuid}
+
+
+def test_ordered_indexes_cover_rewritten_fragments_anew() -> None:
+    ordered = segment(ORDERED, 0, 1, 2)
+    shape = Shape(fragments=fragments(100, 100, 800), segments=(ordered,))
+    chores = plan(shape, ORDERED)
+    assert chores.groups == ((0, 1),)
+    assert parts(chores, ORDERED) == (frozenset({0, 1}),)
+    assert chores.replaced == frozenset()
+
+
+def test_what_an_ordered_index_has_left_decides_whether_it_stays() -> None:
+    ordered = segment(ORDERED, 0, 1, 2)
+    chores = plan(Shape(fragments=fragments(400, 400, 600), segments=(ordered,)), ORDERED)
+    assert chores.groups == ((0, 1),)
+    assert parts(chores, ORDERED) == (frozenset({0, 1, 2}),)
+    assert chores.replaced == {ordered.uuid}
+    assert chores.torn == frozenset()
+
+
+def test_updated_rows_have_their_word_index_built_anew() -> None:
+    covering = [segment(wish, 0) for wish in (ORDERED, TEXT, NEAR)]
+    shape = Shape(fragments=fragments(900, 10), segments=tuple(covering))
+    chores = plan(shape, ORDERED, TEXT, NEAR, rows=Rows(updated=frozenset({1})))
+    assert parts(chores, TEXT) == (frozenset({0, 1}),)
+    assert parts(chores, NEAR) == parts(chores, ORDERED) == (frozenset({1}),)
+    assert chores.replaced == {covering[1].uuid}
+
+
+def test_fragments_without_vectors_wait_for_some() -> None:
+    shape = Shape(fragments=fragments(900, 10), segments=(segment(NEAR, 0),))
+    assert not plan(shape, NEAR, rows=Rows(without_vectors=frozenset({1})))
+
+
+def test_segments_of_fragments_that_are_gone_go_with_the_next_change() -> None:
+    empty = segment(ORDERED, 7)
+    shape = Shape(fragments=fragments(900, 10), segments=(segment(ORDERED, 0), empty))
+    assert plan(shape, ORDERED).replaced == {empty.uuid}
+
+
+def test_indexes_that_nobody_asks_for_are_respected() -> None:
+    """A schema may have dropped the wish; the index is still there and must stay right."""
+    shape = Shape(fragments=fragments(10, 10, 10, 10), segments=(segment(TEXT, 0, 1),))
+    assert plan(shape).groups == ((0, 1), (2, 3))
+
+
+def test_a_large_index_is_built_in_parts_that_divide_no_group() -> None:
+    rows = 3 << 20
+    shape = Shape(fragments=(*fragments(rows, rows, rows), FragmentInfo(id=3, rows=1)))
+    chores = plan(shape, NEAR, rows=Rows(without_vectors=frozenset({1})))
+    assert parts(chores, NEAR) == (frozenset({0}), frozenset({2, 3}))
+
+
+# ---------------------------------------------------------------- whatever there is
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    sizes = draw(st.lists(st.integers(1, 1_200), max_size=12))
+    found = tuple(
+        replace(each, deleted=draw(st.sampled_from([0, 0, each.rows])))
+        for each in fragments(*sizes)
+    )
+    segments = []
+    for wish in (ORDERED, TEXT, NEAR):
+        owners = [draw(st.sampled_from(["", "a", "b", "c"])) for _ in sizes]
+        for owner in "abc":
+            covers = [number for number, each in enumerate(owners) if each == owner]
+            if covers:
+                segments.append(segment(wish, *covers))
+    return Shape(fragments=found, segments=tuple(segments))
+
+
+def done(shape: Shape, chores: Chores) -> Shape:
+    """The shape of the table when everything is done, as Lance has it."""
+    numbers = count(len(shape.fragments) + 100)
+    sizes = {each.id: each for each in shape.fragments}
+    new = {group: next(numbers) for group in chores.groups}
+    after = [each for each in shape.fragments if not any(each.id in group for group in new)]
+    for group, number in new.items():
+        rows = sum(sizes[each].rows for each in group)
+        after.append(FragmentInfo(id=number, rows=rows, bytes=rows))
+
+    def moved(covers: frozenset[int]) -> frozenset[int]:
+        inside = [group for group in new if covers.issuperset(group)]
+        return covers.difference(*inside).union(new[group] for group in inside)
+
+    segments = []
+    for each in shape.segments:
+        if each.uuid in chores.torn:
+            continue
+        for group in new:
+            inside = each.fragments.intersection(group)
+            assert not each.moves or len(inside) in (0, len(group)), "Lance refuses this"
+        covers = moved(each.fragments) if each.moves else each.fragments.difference(*new)
+        if each.uuid not in chores.replaced:
+            segments.append(replace(each, fragments=covers))
+    for chore in chores.indexes:
+        segments += [segment(chore.wish, *moved(part)) for part in chore.parts]
+    return Shape(fragments=tuple(after), segments=tuple(segments))
+
+
+@given(shapes())
+def test_one_round_is_enough(shape: Shape) -> None:
+    after = done(shape, plan(shape, ORDERED, TEXT, NEAR))
+    live = {each.id for each in after.fragments}
+    for wish in (ORDERED, TEXT, NEAR):
+        covers = [each.fragments & live for each in after.of(wish.name)]
+        assert sum(map(len, covers)) == len(frozenset().union(*covers)), "covered twice"
+        assert frozenset().union(*covers) == live
+    assert not plan(after, ORDERED, TEXT, NEAR)
+
+
+@given(shapes())
+def test_no_row_is_lost(shape: Shape) -> None:
+    after = done(shape, plan(shape, ORDERED, TEXT, NEAR))
+    assert sum(each.rows for each in after.fragments) == sum(each.rows for each in shape.fragments)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=200))
+def test_what_comes_bit_by_bit_stays_in_few_pieces(sizes: list[int]) -> None:
+    shape = Shape(fragments=())
+    written = 0
+    for number, size in enumerate(sizes):
+        fresh = FragmentInfo(id=10_000 + number, rows=size, bytes=size)
+        shape = replace(shape, fragments=(*shape.fragments, fresh))
+        chores = plan(shape, ORDERED, TEXT)
+        grouped = {each for group in chores.groups for each in group}
+        written += sum(each.rows for each in shape.fragments if each.id in grouped)
+        shape = done(shape, chores)
+        total = sum(each.rows for each in shape.fragments)
+        few = total.bit_length() + 2 * total // TARGET + 1
+        assert len(shape.fragments) <= few
+        assert all(len(shape.of(wish.name)) <= few for wish in (ORDERED, TEXT))
+    assert written <= sum(sizes) * sum(sizes).bit_length()
