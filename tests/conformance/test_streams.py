@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -89,6 +90,14 @@ def test_parquet_goes_through(any_root: Root) -> None:
         read = pq.ParquetFile(file)
         assert read.num_row_groups == 4
         assert read.read_row_group(3).equals(rows.slice(90_000))
+
+
+def test_anything_with_a_buffer_can_be_written(any_root: Root) -> None:
+    pieces = [b"a", bytearray(b"b"), memoryview(b"c"), pa.py_buffer(b"d"), np.array([101], "u2")]
+    uri = any_root.join("a")
+    with open_output(uri, any_root.storage_options, durable=False) as output:
+        assert [output.write(piece) for piece in pieces] == [1, 1, 1, 1, 2]
+    assert content(any_root, "a") == b"abcde\0"
 
 
 def test_failed_writing_leaves_what_was_there(any_root: Root) -> None:

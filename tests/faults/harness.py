@@ -31,6 +31,7 @@ from omnigraph.runtime.failpoints import (
     armed,
     catalogued,
 )
+from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.objects import ObjectStore
 from omnigraph.store.root import Root
@@ -155,6 +156,48 @@ def _ending(run: Callable[[], object]) -> Ending:
         # Of a call that the test made itself, before there was anything to promise.
         return Ending.UNKNOWN
     return Ending.ACKNOWLEDGED
+
+
+def try_one(
+    lab: Lab, action: str, faults: Mapping[StrEnum, Fault], nth: int, *, reopen: bool = True
+) -> Faulty:
+    """Break one write at one place and judge what is left."""
+    path = lab.world(action)
+    if any(isinstance(fault, Crash) for fault in faults.values()):
+        result = crash_child(path, action, Plan(faults=tuple(faults.items()), nth=nth))
+        judge_by_reopening(lab, path, action, result.ending)
+    else:
+        engine = worlds.open_world(path, durable=True)
+        result = attempt(lambda: ACTIONS[action].run(engine), faults, nth)
+        if reopen:
+            judge_by_reopening(lab, path, action, result.ending)
+        else:
+            judge_by_carrying_on(lab, engine, action, result.ending)
+    lab.discard(path)
+    return result
+
+
+def check(lab: Lab, action: str, faults: Mapping[StrEnum, Fault], nths: Iterable[int]) -> None:
+    """Break a write at these passes, one after the other, judging in both ways by turns."""
+    for position, nth in enumerate(nths):
+        try:
+            result = try_one(lab, action, faults, nth, reopen=position % 2 == 0)
+            assert result.fired, "there is no such pass"
+        except Exception as error:
+            kinds = {type(fault).__name__ for fault in faults.values()}
+            where = next(iter(faults)) if len(faults) == 1 else "all calls"
+            error.add_note(f"{action}: {kinds} at pass {nth} of {where}")
+            raise
+
+
+def at_any_call(fault: Fault) -> dict[StrEnum, Fault]:
+    return dict.fromkeys(StorageCall, fault)
+
+
+def storage_calls(lab: Lab, action: str) -> range:
+    """The numbers of the storage calls of an action."""
+    calls = [times for point, times in lab.passes(action).items() if point in set(StorageCall)]
+    return range(1, sum(calls) + 1)
 
 
 def admissible(ending: Ending, before: State, after: State) -> tuple[State, ...]:

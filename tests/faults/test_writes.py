@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
-
 import pytest
 
 from omnigraph.core.failpoints import Fp
-from omnigraph.runtime.failpoints import Crash, Fault, Plan
-from omnigraph.store.calls import StorageCall
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import ACTIONS
-from tests.faults.harness import (
-    FAULTS,
-    Faulty,
-    Lab,
-    attempt,
-    crash_child,
-    judge_by_carrying_on,
-    judge_by_reopening,
-)
+from omnigraph.runtime.failpoints import Crash
+from omnigraph.testing.worlds import ACTIONS, LOADS
+from tests.faults.harness import FAULTS, Lab, at_any_call, check, storage_calls, try_one
 
 SOME = 5  # of the storage calls, every fifth is enough for a daily run
-
-
-def try_one(
-    lab: Lab, action: str, faults: Mapping[StrEnum, Fault], nth: int, *, reopen: bool = True
-) -> Faulty:
-    """Break one write at one place and judge what is left."""
-    path = lab.world(action)
-    if any(isinstance(fault, Crash) for fault in faults.values()):
-        result = crash_child(path, action, Plan(faults=tuple(faults.items()), nth=nth))
-        judge_by_reopening(lab, path, action, result.ending)
-    else:
-        engine = worlds.open_world(path, durable=True)
-        result = attempt(lambda: ACTIONS[action].run(engine), faults, nth)
-        if reopen:
-            judge_by_reopening(lab, path, action, result.ending)
-        else:
-            judge_by_carrying_on(lab, engine, action, result.ending)
-    lab.discard(path)
-    return result
-
-
-def check(lab: Lab, action: str, faults: Mapping[StrEnum, Fault], nths: Iterable[int]) -> None:
-    """Break a write at these passes, one after the other, judging in both ways by turns."""
-    for position, nth in enumerate(nths):
-        try:
-            result = try_one(lab, action, faults, nth, reopen=position % 2 == 0)
-            assert result.fired, "there is no such pass"
-        except Exception as error:
-            kinds = {type(fault).__name__ for fault in faults.values()}
-            where = next(iter(faults)) if len(faults) == 1 else "all calls"
-            error.add_note(f"{action}: {kinds} at pass {nth} of {where}")
-            raise
+WRITES = [name for name in ACTIONS if name not in LOADS]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", WRITES)
 def test_every_failpoint(lab: Lab, action: str, fault: str) -> None:
     passed = {point: times for point, times in lab.passes(action).items() if point in set(Fp)}
     assert passed
@@ -67,7 +23,7 @@ def test_every_failpoint(lab: Lab, action: str, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", WRITES)
 def test_some_storage_calls(lab: Lab, action: str, fault: str) -> None:
     first = 1 + (list(ACTIONS).index(action) + list(FAULTS).index(fault)) % SOME
     every = storage_calls(lab, action)
@@ -76,7 +32,7 @@ def test_some_storage_calls(lab: Lab, action: str, fault: str) -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", WRITES)
 def test_every_storage_call(lab: Lab, action: str, fault: str) -> None:
     faults = at_any_call(FAULTS[fault])
     every = storage_calls(lab, action)
@@ -84,13 +40,3 @@ def test_every_storage_call(lab: Lab, action: str, fault: str) -> None:
     if not isinstance(FAULTS[fault], Crash):
         check(lab, action, faults, every[1:])  # in the other way of judging
     assert not try_one(lab, action, faults, every[-1] + 1).fired
-
-
-def at_any_call(fault: Fault) -> dict[StrEnum, Fault]:
-    return dict.fromkeys(StorageCall, fault)
-
-
-def storage_calls(lab: Lab, action: str) -> range:
-    """The numbers of the storage calls of an action."""
-    calls = [times for point, times in lab.passes(action).items() if point in set(StorageCall)]
-    return range(1, sum(calls) + 1)

@@ -245,6 +245,23 @@ def test_old_vectors_and_old_keys_do_not(uri: Path) -> None:
     assert both.to_table(filter="id = 'a'").num_rows == 1
 
 
+def test_deleted_rows_take_the_place_of_others_once_their_deletion_is_gone(uri: Path) -> None:
+    """The trap for which segments that cover deleted rows are replaced with their fragments."""
+    base = indexed(create(uri, "abcd"), [0])
+    base = land(base, LanceOperation.Delete([base.get_fragment(0).delete_rows([0, 1])], [], "-"))
+
+    def near(dataset: Any) -> list[str]:
+        options = {"column": "vector", "q": [0.0, float(ord("a"))], "k": 2}
+        found: list[str] = dataset.to_table(nearest=options, columns=["id", "_distance"])[
+            "id"
+        ].to_pylist()
+        return found
+
+    assert near(base) == ["c", "d"]
+    after = land(base, rewrite(rewritten(base, [0]), number=1))
+    assert near(after) == []
+
+
 def test_a_row_tells_whether_a_segment_can_know_it(uri: Path) -> None:
     base = indexed(create(uri, "abc"), [0])
     (index,) = [each for each in base.describe_indices() if each.name == "words_text"]

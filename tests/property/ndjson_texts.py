@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -66,6 +67,7 @@ edge Rated: Person -> Room {
 // Node types and edge types have name spaces of their own.
 edge Person: Room -> Person { role: String? }
 """)
+Value = TypeVar("Value")
 ENTITIES: tuple[EntityType, ...] = (*CATALOG.nodes, *CATALOG.edges)
 
 
@@ -167,7 +169,7 @@ MOMENTS = st.builds(
     st.sampled_from(ZONES),
 )
 PLAIN_MOMENTS = st.datetimes().map(lambda moment: moment.isoformat() + "Z")
-BLOBS = st.sampled_from(["base64:", "base64:aGk=", "base64:aGk", "base64:?", "file:x", "base64:é"])
+BLOBS = st.sampled_from(["base64:", *["base64:aGk="] * 4, "base64:aGk", "file:x", "base64:é"])
 ANYTHING = st.recursive(
     st.none() | st.booleans() | TEXTS | NUMBERS | STRANGE | DATES | st.just("\ud800"),
     lambda inner: (
@@ -178,30 +180,38 @@ ANYTHING = st.recursive(
 )
 
 
+def _mostly(
+    good: st.SearchStrategy[Value], bad: st.SearchStrategy[Value], of: int = 12
+) -> st.SearchStrategy[Value]:
+    return st.integers(0, of).flatmap(lambda number: bad if number == 0 else good)
+
+
 def values_of(kind: ValueType) -> st.SearchStrategy[object]:
     """Values that are mostly of a type."""
-    base = kind.base
-    found: st.SearchStrategy[object]
-    if base is Base.VECTOR:
-        return st.lists(FLOATS | NUMBERS, min_size=kind.dim, max_size=kind.dim)
-    if base in INTEGERS:
-        low, high = INT_RANGES[base]
-        found = st.integers(low, high) | st.sampled_from([0, low, high]) | NUMBERS
-    elif base in (Base.F32, Base.F64):
-        found = FLOATS | NUMBERS
-    elif base is Base.DATE:
-        found = DATES | st.dates().map(str) | st.integers(-(2**31), 2**31 - 1)
-    elif base is Base.DATETIME:
-        found = MOMENTS | PLAIN_MOMENTS | st.integers(-(2**63), 2**63 - 1)
-    elif base is Base.BOOL:
-        found = st.booleans()
-    else:
-        found = BLOBS if base is Base.BLOB else TEXTS
+    if kind.base is Base.VECTOR:
+        numbers = _scalars_of(Base.F32)
+        good = st.lists(numbers, min_size=kind.dim, max_size=kind.dim)
+        return _mostly(good, st.lists(numbers, max_size=3), 5)
+    found = _scalars_of(kind.base)
     return st.lists(found | st.none(), max_size=3) if kind.is_list else found
 
 
-def _mostly(good: st.SearchStrategy[object], bad: st.SearchStrategy[object], of: int = 12):  # type: ignore[no-untyped-def]
-    return st.integers(0, of).flatmap(lambda number: bad if number == 0 else good)
+def _scalars_of(base: Base) -> st.SearchStrategy[object]:
+    if base in INTEGERS:
+        low, high = INT_RANGES[base]
+        return _mostly(st.integers(low, high) | st.sampled_from([0, low, high]), NUMBERS)
+    if base is Base.F32:
+        small = st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr).map(Raw)
+        return _mostly(small, FLOATS | NUMBERS | STRANGE, 5)
+    if base is Base.F64:
+        return _mostly(FLOATS, NUMBERS | STRANGE, 5)
+    if base is Base.DATE:
+        return _mostly(st.dates().map(str), DATES | st.integers(-(2**31), 2**31 - 1), 3)
+    if base is Base.DATETIME:
+        return _mostly(PLAIN_MOMENTS, MOMENTS | st.integers(-(2**63), 2**63 - 1), 3)
+    if base is Base.BOOL:
+        return st.booleans()
+    return BLOBS if base is Base.BLOB else TEXTS
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -216,7 +226,7 @@ def members(draw: st.DrawFn, entity: EntityType) -> Members:
     pairs: list[tuple[str, object]] = []
     for name in names:
         good = values_of(entity.property_by_name[name].type)
-        pairs.append((name, draw(_mostly(good | st.none(), ANYTHING))))
+        pairs.append((name, draw(_mostly(_mostly(good, st.none(), 5), ANYTHING, 25))))
     if not draw(st.integers(0, 5)):
         pairs.append(("id", draw(_mostly(TEXTS, ANYTHING, 3))))
     if not draw(st.integers(0, 19)):

@@ -31,38 +31,53 @@ def _some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 
 _names = st.sampled_from(NAMES)
-_small = st.sampled_from((None, 1, 2))
+_small = st.sampled_from((None, 1, 2, 3, 4))
 _nodes = st.one_of(
     st.builds(
         lambda k, rest: {"type": "P", "data": {"k": k, **rest}},
         _names,
         _some(
-            u=st.sampled_from((None, "x", "y", "z")),
-            a=st.sampled_from((None, 1, 9, 10)),
+            u=st.sampled_from((None, "x", "y", "z", "w")),
+            a=st.sampled_from((None, 1, 2, 3, 4, 5, 9, 10)),
             r=st.sampled_from(("d", "e")),
         ),
     ),
     st.builds(
-        lambda rest: {"type": "Q", "data": rest},
-        _some(id=st.sampled_from(("q", "s")), t=st.sampled_from(("t", "v")), u=_small),
+        lambda text, rest: {"type": "Q", "data": {**text, **rest}},
+        st.sampled_from([{"t": "t"}] * 5 + [{}]),
+        _some(id=st.sampled_from(("q", "s")), u=_small),
     ),
 )
+
+
+def _edge(kind: str, source: str, target: int, rest: dict[str, Any]) -> dict[str, Any]:
+    targets = ("q", "s", "q", "s", "q", "a") if kind == "C" else (*NAMES, "f")
+    data = {"s": 2 if "n" in rest else 1} if kind == "R" else rest
+    return {"edge": kind, "from": source, "to": targets[target], "data": data}
+
+
 _edges = st.builds(
-    lambda kind, source, target, rest: {
-        "edge": kind,
-        "from": source,
-        "to": target,
-        "data": {"s": 1, **({"s": 2} if "n" in rest else {})} if kind == "R" else rest,
-    },
-    st.sampled_from(EDGES),
+    _edge,
+    st.sampled_from(("K", "C", "C", "R")),
     _names,
-    st.sampled_from((*NAMES, "q", "s")),
-    _some(id=st.sampled_from(("k", "l")), n=_small),
+    st.integers(0, 5),
+    _some(id=st.sampled_from(("k", "l", "m")), n=_small),
 )
-_lines = st.lists(st.one_of(_nodes, _nodes, _edges), max_size=14)
+_lines = st.lists(st.one_of(_nodes, _edges), max_size=9)
 _loads = st.tuples(
-    _lines, st.sampled_from(("append", "merge", "merge", "overwrite")), st.booleans()
+    _lines, st.sampled_from(("append", "merge", "merge", "merge", "overwrite")), st.booleans()
 )
+SEED: Lines = [
+    *({"type": "P", "data": {"k": name, "u": u}} for name, u in zip("abc", "xyz", strict=True)),
+    {"type": "Q", "data": {"id": "q", "t": "t", "u": 1}},
+    {"type": "Q", "data": {"id": "s", "t": "t"}},
+    {"type": "Q", "data": {"t": "t", "u": 2}},
+    {"edge": "C", "from": "a", "to": "q", "data": {"id": "k"}},
+    {"edge": "C", "from": "a", "to": "s", "data": {"id": "l"}},
+    {"edge": "C", "from": "b", "to": "s"},
+    {"edge": "K", "from": "a", "to": "b", "data": {"id": "k"}},
+    {"edge": "R", "from": "a", "to": "b", "data": {"s": 1}},
+]
 _ways = st.tuples(
     st.sampled_from((1 << 20, 120, 40)), st.integers(1, 5), st.sampled_from((1, 3, None))
 )
@@ -129,15 +144,22 @@ def _told(violation: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(loads=st.lists(_loads, min_size=1, max_size=4), way=_ways, other=_ways)
+@given(
+    seeded=st.booleans(),
+    loads=st.lists(_loads, min_size=1, max_size=4),
+    way=_ways,
+    other=_ways,
+)
 def test_loads_do_what_the_model_says(
+    seeded: bool,
     loads: list[tuple[Lines, str, bool]],
     way: tuple[int, int, int | None],
     other: tuple[int, int, int | None],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         real, model = _Real(Path(folder)), Model()
-        for lines, mode, flag in loads:
+        first = [(SEED, "append", False)] if seeded else []
+        for lines, mode, flag in [*first, *loads]:
             expected, after = model.load(
                 lines,
                 mode,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.dataplane.decode import ndjson
@@ -61,7 +61,7 @@ def carefully(data: bytes) -> Outcome:
     st.sampled_from([1, 100, 1000, 8 << 20]),
     st.sampled_from([1, 3, 256]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
 @example(b"", [1], 1, 1)
 @example(b"\xff\xfe\n\0\n\0", [1], 1, 1)
 def test_the_decoder_agrees_with_the_simple_one(
@@ -75,7 +75,7 @@ def test_the_decoder_agrees_with_the_simple_one(
 
 
 @given(files())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_the_fast_way_and_the_careful_way_agree(data: bytes) -> None:
     data = data.removeprefix(b"\xef\xbb\xbf")
     fast, slow = decode(data, [8 << 20], 8 << 20), carefully(data)

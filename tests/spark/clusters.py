@@ -24,6 +24,8 @@ from pathlib import Path
 
 import pyspark
 
+from omnigraph.dataplane.spark.launch import forking_to_execute
+
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[2]
 # Small and quick to start; for executors, too.
@@ -64,15 +66,16 @@ def standalone(
     with ExitStack() as stack:
         log = folder / "master.log"
         leader = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", *any_port)
-        stack.enter_context(_process(leader, log, "127.0.0.1"))
-        master = _awaited(log, r"Starting Spark master at (spark://\S+)")
-        logs = [folder / f"worker-{number}.log" for number in range(len(hosts))]
-        for host, log in zip(hosts, logs, strict=True):
+        process = stack.enter_context(_process(leader, log, "127.0.0.1"))
+        master = _awaited(process, log, r"Starting Spark master at (spark://\S+)")
+        started = []
+        for number, host in enumerate(hosts):
+            log = folder / f"worker-{number}.log"
             room = ("--cores", "1", "--memory", "600m", "--work-dir", str(log.with_suffix("")))
             worker = ("org.apache.spark.deploy.worker.Worker", "--host", host, *any_port, *room)
-            stack.enter_context(_process((*worker, master), log, host))
-        for log in logs:
-            _awaited(log, r"(Successfully registered with master)")
+            started.append((stack.enter_context(_process((*worker, master), log, host)), log))
+        for process, log in started:
+            _awaited(process, log, r"(Successfully registered with master)")
         yield Cluster(master, folder)
 
 
@@ -95,8 +98,8 @@ def connect_server(folder: Path, master: str = "local[2,3]") -> Iterator[str]:
     arguments = ["org.apache.spark.deploy.SparkSubmit", "--class", server, "--master", master]
     for key, value in settings.items():
         arguments += ["--conf", f"{key}={value}"]
-    with _process(arguments, log, "127.0.0.1"):
-        yield "sc://" + _awaited(log, r"Spark Connect server started at: (\S+)")
+    with _process(arguments, log, "127.0.0.1", memory="1g") as process:
+        yield "sc://" + _awaited(process, log, r"Spark Connect server started at: (\S+)")
 
 
 @contextmanager
@@ -119,16 +122,18 @@ def local_cluster() -> Iterator[str]:
 
 
 @contextmanager
-def _process(arguments: Sequence[str], log: Path, host: str) -> Iterator[subprocess.Popen[bytes]]:
+def _process(
+    arguments: Sequence[str], log: Path, host: str, memory: str = "256m"
+) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
         "SPARK_DAEMON_JAVA_OPTS": LEAN,
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": memory,
         "SPARK_LOCAL_IP": host,
     }
-    with log.open("wb") as file:
+    with log.open("wb") as file, forking_to_execute():
         process = subprocess.Popen(
             [str(SPARK_HOME / "bin" / "spark-class"), *arguments],
             cwd=log.parent,
@@ -155,11 +160,13 @@ def _process(arguments: Sequence[str], log: Path, host: str) -> Iterator[subproc
         process.wait()
 
 
-def _awaited(log: Path, pattern: str) -> str:
+def _awaited(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
     """What a process logs once it is ready."""
     for _ in range(_POLLS_MAX):
         if found := re.search(pattern, log.read_text(errors="replace")):
             return found[1]
+        if process.poll() is not None:
+            break
         threading.Event().wait(_POLL_S)
     raise RuntimeError(f"{log}: {log.read_text(errors='replace')[-4_000:]}")
 

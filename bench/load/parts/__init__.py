@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.load.course import Course
 from bench.load.figures import Part
-from bench.load.parts.bulk import ndjson, parquet, vectors
+from bench.load.parts.bulk import ndjson, parquet, vector_lines, vectors
 from bench.load.parts.export import export
 from bench.load.parts.memory import memory
 from bench.load.parts.merge import merge
@@ -18,6 +18,7 @@ PARTS: Final[Mapping[str, Callable[[Course, float], Part]]] = {
     "ndjson": ndjson,
     "parquet": parquet,
     "vectors": vectors,
+    "vector-lines": vector_lines,
     "start": start,
     "memory": memory,
     "merge": merge,

@@ -28,6 +28,7 @@ SPARK_AT_ONCE: Final = "spark.read.json, write.parquet parted by type"
 LADYBUG: Final = "ladybug COPY"
 PANDAS: Final = "pandas, lance.write_dataset"
 
+SMALL_DOCS: Final = 0.004
 INPROCESS_MOST: Final = 1.3
 SPARK_MOST: Final = 1.5
 SPARK_ALONE_LEAST: Final = 2.0
@@ -140,7 +141,7 @@ def vectors(course: Course, scale: float) -> Part:
     count = generate.docs(folder, scale)
     files = parquet_files(folder, ["Doc"])
     small_folder = course.place.data("small-docs")
-    generate.docs(small_folder, 0.004)
+    generate.docs(small_folder, SMALL_DOCS)
     small = parquet_files(small_folder, ["Doc"])
     told: dict[str, Any] = {"counts": {"Doc": count}, "bytes": bytes_of(files)}
     given: dict[str, Any] = {"rows": count, **told}
@@ -168,51 +169,44 @@ def vectors(course: Course, scale: float) -> Part:
         ),
     ]
     found = course.run(entries)
-    lines, remark = _vector_lines(course, folder, small_folder)
     return Part(
         name="vectors",
         title=f"Vectors of {DIM} numbers as Parquet: {count:,} documents, {_mb(bytes_of(files))}",
-        measured=(*in_order(found, entries), *lines),
+        measured=in_order(found, entries),
         base=FLOOR,
         goals=(
             at_most(found, INPROCESS, FLOOR, INPROCESS_MOST),
             at_most(found, SPARK, FLOOR, SPARK_MOST),
             faster(found, INPROCESS, LADYBUG, LADYBUG_LEAST),
         ),
-        remarks=(remark,),
     )
 
 
-def _vector_lines(course: Course, folder: Path, small: Path) -> tuple[tuple[Any, ...], str]:
-    """A slice of the documents as NDJSON: the numbers are text there."""
+def vector_lines(course: Course, scale: float) -> Part:
+    """Some of the documents as NDJSON: the numbers are text there."""
+    folder, small = course.place.data("docs"), course.place.data("small-docs")
+    generate.docs(folder, scale)
+    generate.docs(small, SMALL_DOCS)
     source, warm = folder / "docs.jsonl", small / "docs.jsonl"
     with source.open("rb") as lines:
         count = sum(1 for _ in lines)
     told: dict[str, Any] = {"counts": {"Doc": count}, "bytes": source.stat().st_size}
     floor = Entry(
-        name=f"{FLOOR}, NDJSON slice",
+        name=FLOOR,
         call="bench.load.floor:ndjson",
         arguments={"source": str(source), "types": ["Doc"]},
         warm={"source": str(warm), "types": ["Doc"]},
         rows=count,
         **told,
     )
-    chosen = {"engine": "inprocess", "schema": DOCS}
-    mine = Entry(
-        name=f"{INPROCESS}, NDJSON slice",
-        call="bench.load.ours:load",
-        arguments={"source": str(source), **chosen},
-        warm={"source": str(warm), **chosen},
-        rows=count,
-        ours=True,
-        **told,
+    entries = [floor, ours(INPROCESS, str(source), str(warm), schema=DOCS, **told)]
+    found = course.run(entries)
+    return Part(
+        name="vector-lines",
+        title=f"Vectors of {DIM} numbers as NDJSON: {count:,} documents, {_size(source)}",
+        measured=in_order(found, entries),
+        base=FLOOR,
     )
-    found = course.run([floor, mine])
-    remark = (
-        f"The NDJSON slice has {count:,} of the documents ({_size(source)}); ratios of its lines "
-        "to the floor say nothing, for it is another amount."
-    )
-    return in_order(found, [floor, mine]), remark
 
 
 def _files(source: Path) -> dict[str, Any]:

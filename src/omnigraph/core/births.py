@@ -134,6 +134,7 @@ class Births:
             raise
         with self._lock:
             self._begun.add(operation_id)
+        self._manifest.remember(source)
         return base
 
     def _note(self, intent: Intent) -> None:
@@ -162,7 +163,7 @@ class Births:
         return begun
 
     def give_up(self, base: Snapshot, origin: Origin) -> None:
-        """Remove a branch whose first commit was not armed. There is no cradle before that."""
+        """Remove a branch whose first commit has moved nothing. There is no cradle before that."""
         try:
             self._drop_tables(origin, (pin.path for pin in base.tables.values()))
             self._intents.remove(origin.operation_id)
@@ -210,6 +211,9 @@ class Births:
         Only for who is alone, like everything that concerns cradles: Lance removes the folders
         above a fork together with the last fork below them.
         """
+        # Somebody may have settled it while we waited to be alone.
+        if self._intents.get(origin.operation_id) is None:
+            raise _not_made(name)
         at = self._first_commit(cradle_name(origin.operation_id, origin.branch), origin, rows)
         if self._tables.clear_fork(MANIFEST, name):
             telemetry.count("branch.leftovers_removed")
@@ -227,16 +231,14 @@ class Births:
         version = self._tables.head(MANIFEST, cradle)
         if version == origin.version:
             try:
-                version = guarded(Fp.BEAR, merge)
+                return replace(base, version=guarded(Fp.BEAR, merge))
             except StorageFailure:
                 # Nobody else writes here: if something is there, it is ours.
                 version = self._tables.head(MANIFEST, cradle)
                 if version == origin.version:
                     raise
-                self._tables.sync(MANIFEST, cradle)
-        else:
-            self._tables.sync(MANIFEST, cradle)
-        return Pin(path=MANIFEST, version=version, branch=cradle)
+        self._tables.sync(MANIFEST, cradle)
+        return replace(base, version=version)
 
     def _make_cradle(self, cradle: str, origin: Origin) -> None:
         if self._tables.fork_info(MANIFEST, cradle) is not None:

@@ -189,11 +189,15 @@ class Manifest:
             raise
         if not self._stands(info):
             raise branch_replaced(info.name)
+        self.remember(snapshot)
+        return snapshot
+
+    def remember(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot at hand that will be asked for again by its version."""
         with self._lock:
-            self._past[info.incarnation, version] = snapshot
+            self._past[snapshot.incarnation, snapshot.manifest_version] = snapshot
             while len(self._past) > _PAST_MAX:
                 self._past.popitem(last=False)
-        return snapshot
 
     def _missing(self, info: BranchInfo, version: int) -> Gone | NotFound:
         newest = self.snapshot(info.name).manifest_version

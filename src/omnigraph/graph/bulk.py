@@ -175,7 +175,12 @@ class Bulk:
         )
 
     def to_spark(
-        self, type_name: str, snapshot: Snapshot, columns: tuple[str, ...] | None, spark: object
+        self,
+        type_name: str,
+        snapshot: Snapshot,
+        columns: tuple[str, ...] | None,
+        where: str | None,
+        spark: object,
     ) -> Any:
         """One type of a pinned state as a DataFrame; the session is kept for whoever comes next."""
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
@@ -186,9 +191,9 @@ class Bulk:
         options["branch"] = str(snapshot.branch)
         if columns is not None:
             options["columns"] = ",".join(columns)
+        if where is not None:
+            options["where"] = where
         with acquire(configured(spark)) as held:
-            # A reader that takes filters is refused without this.
-            held.session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
             return held.session.read.format("omnigraph").options(**options).load()
 
     # -- inside ------------------------------------------------------------------------------------

@@ -453,6 +453,7 @@ class Graph:
         branch: str = MAIN,
         at: str | None = None,
         columns: Sequence[str] | None = None,
+        where: str | None = None,
         spark: object = None,
     ) -> Any:
         """One type as a Spark DataFrame, pinned to a commit; Spark reads the tables itself.
@@ -464,13 +465,15 @@ class Graph:
             branch: Its newest state.
             at: The state that this commit made, instead.
             columns: Only these columns; Spark cannot leave columns out by itself.
+            where: Only the rows for which this condition on the columns, in SQL, is true. The scan
+                applies it; what Spark filters later, it filters after reading.
             spark: A Spark master or session.
         """
         from omnigraph.graph.bulk import Bulk  # noqa: PLC0415
 
         pinned = self._pinned(branch, at)
         wanted = None if columns is None else tuple(columns)
-        return Bulk(self._engine).to_spark(type_name, pinned, wanted, spark)
+        return Bulk(self._engine).to_spark(type_name, pinned, wanted, where, spark)
 
     def stream_sink(
         self,

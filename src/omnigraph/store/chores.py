@@ -10,9 +10,10 @@ What is tiny is rewritten anyway; that costs less than having it.
 A group of fragments that are rewritten together must be covered by the same of the segments that
 stay, or Lance refuses. Segments that are replaced anyway are in nobody's way.
 
-Rows that were updated leave their old words in the word index. Lance hides them as long as the new
-place of the row is not covered, but not when another segment of the same index covers it. Such an
-index is built anew.
+A segment that stays must not lose sight of rows that it knows and that are no more. Lance hides
+them by the deletions of their fragments. So fragments with deleted rows are rewritten only when
+the segments that cover them are replaced; and when a word index knows rows which were updated
+since, another segment must not cover their new place, so that index is built anew.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -137,20 +138,22 @@ class _Plan:
         if isinstance(wish.kind, Btree):
             return None
         known = self.shape.of(wish.name)
-        bare = self.rows.keys() - _covered(known)
-        if not bare or (known and not self._can_fold(wish, bare)):
+        worn = {each.id for each in self.shape.fragments if _is_worn(each)}
+        spoiled = [each for each in known if not worn.isdisjoint(each.fragments)]
+        bare = self._bare(wish, known)
+        if not bare and not spoiled:
             return None
-        if isinstance(wish.kind, Fts) and known and self._was_updated(known, bare):
+        if isinstance(wish.kind, Fts) and bare and known and self._was_updated(known, bare):
             return self._chore(wish, self.rows.keys(), known)
-        return self._folded(wish, known, bare, frozenset())
+        return self._folded(wish, known, bare, spoiled=spoiled)
 
     def fixed(self, wish: IndexWish, lost: frozenset[int]) -> IndexChore | None:
         """What an index needs that names rows by place; it loses the fragments in `lost`."""
         if not isinstance(wish.kind, Btree):
             return None
         known = self.shape.of(wish.name)
-        bare = (self.rows.keys() - _covered(known)) | lost
-        return self._folded(wish, known, bare, lost) if bare else None
+        bare = self._bare(wish, known) | lost
+        return self._folded(wish, known, bare, lost=lost) if bare else None
 
     def parted(self, chore: IndexChore, groups: Iterable[tuple[int, ...]]) -> IndexChore:
         """Divide the fragments of an index among segments, without dividing a group."""
@@ -160,13 +163,17 @@ class _Plan:
         units += [(fragment,) for fragment in sorted(whole - grouped)]
         packs = _packed(units, lambda unit: (self._count(unit),), (_SEGMENT_ROWS,))
         parts = [frozenset(fragment for unit in pack for fragment in unit) for pack in packs]
-        if isinstance(chore.wish.kind, Vector) and len(parts) > 1:
+        if isinstance(chore.wish.kind, Vector) and (len(parts) > 1 or chore.replaced):
             # Lance cannot train on nothing.
             parts = [part for part in parts if self.probe.has_values(chore.wish.column, part)]
         return replace(chore, parts=tuple(parts))
 
-    def _can_fold(self, wish: IndexWish, bare: Collection[int]) -> bool:
-        return not isinstance(wish.kind, Vector) or self.probe.has_values(wish.column, bare)
+    def _bare(self, wish: IndexWish, known: Sequence[SegmentInfo]) -> frozenset[int]:
+        """The fragments that an index could cover and does not."""
+        bare = frozenset(self.rows.keys() - _covered(known))
+        # Whether there is anything for a missing index was asked before.
+        folds = bare and known and isinstance(wish.kind, Vector)
+        return frozenset() if folds and not self.probe.has_values(wish.column, bare) else bare
 
     def _was_updated(self, known: Sequence[SegmentInfo], bare: Collection[int]) -> bool:
         return self.probe.has_older(bare, max(segment.built_at for segment in known))
@@ -175,19 +182,22 @@ class _Plan:
         self,
         wish: IndexWish,
         known: Sequence[SegmentInfo],
-        bare: Collection[int],
-        lost: frozenset[int],
+        bare: frozenset[int],
+        *,
+        spoiled: Sequence[SegmentInfo] = (),
+        lost: frozenset[int] = frozenset(),
     ) -> IndexChore:
-        """Cover what is bare, together with the segments that are small beside it."""
+        """Cover what is bare, together with the segments that go or are small beside it."""
         left = {segment: self._left(segment, lost) for segment in known}
+        fragments = bare.union(*(left[segment] for segment in spoiled))
         small = {
             segment: rows
             for segment, there in left.items()
-            if 2 * (rows := self._count(there)) <= _SEGMENT_ROWS
+            if segment not in spoiled and 2 * (rows := self._count(there)) <= _SEGMENT_ROWS
         }
-        merged = _merged(small.items(), self._count(bare) + self.tiny)
-        fragments = frozenset(bare).union(*(left[segment] for segment in merged))
-        return self._chore(wish, fragments, merged)
+        merged = _merged(small.items(), self._count(fragments) + self.tiny)
+        fragments = fragments.union(*(left[segment] for segment in merged))
+        return self._chore(wish, fragments, [*spoiled, *merged])
 
     def _left(self, segment: SegmentInfo, lost: frozenset[int]) -> frozenset[int]:
         return (segment.fragments & self.rows.keys()) - lost
@@ -214,7 +224,8 @@ def _groups(
     for fragment in shape.fragments:
         cover = frozenset(each.uuid for each in kept if fragment.id in each.fragments)
         classes.setdefault(cover, []).append(fragment)
-    for members in classes.values():
+    for cover, found in classes.items():
+        members = [each for each in found if not (cover and each.deleted)]
         small = [each for each in members if _is_small(each, target_rows)]
         chosen = set(_merged([(each, each.rows) for each in small], tiny))
         joined = [each for each in members if each in chosen]

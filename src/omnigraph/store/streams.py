@@ -284,11 +284,12 @@ class _Output:
         self.closed = False
 
     def write(self, data: Any, /) -> int:
-        size = memoryview(data).nbytes
+        # Unsigned, because obstore takes nothing else, and Arrow's buffers are not.
+        view = memoryview(data).cast("B")
         with object_errors(StorageCall.OBJECT_PUT.value, self._uri):
-            self._target.write(data)
-        self._written += size
-        return size
+            self._target.write(view)
+        self._written += len(view)
+        return len(view)
 
     def flush(self) -> None:
         return

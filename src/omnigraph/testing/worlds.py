@@ -37,6 +37,7 @@ from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Plan
 from omnigraph.store.root import Root
+from omnigraph.testing import loads
 from omnigraph.types import MAIN, BranchName
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "COMPANY",
     "DEV",
     "KNOWS",
+    "LOADS",
     "PERSON",
     "Action",
     "State",
@@ -307,7 +309,7 @@ class _Exists(Exception):
 class Action:
     """One kind of write. Doing it again after it succeeded changes nothing."""
 
-    run: Callable[[Engine], Published | None]
+    run: Callable[[Engine], object]
     needs_branch: bool = False
     prepare: Callable[[Engine], None] | None = None
 
@@ -325,6 +327,15 @@ class Action:
             self.prepare(engine)
 
 
+LOADS: Final[Mapping[str, Action]] = MappingProxyType(
+    {
+        "append_load": Action(run=loads.append),
+        "remote_load": Action(run=loads.append_elsewhere),
+        "merge_load": Action(run=loads.merge),
+        "overwrite_load": Action(run=loads.overwrite),
+        "branch_load": Action(run=loads.branch),
+    }
+)
 ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
         "mutation": Action(run=_mutation),
@@ -337,6 +348,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "branch_create": Action(run=_branch_create),
         "birth": Action(run=_birth),
         "bare_birth": Action(run=_bare_birth),
+        **LOADS,
     }
 )
 

@@ -79,27 +79,32 @@ def read(
 ) -> Read:
     """Read a source in splits of this size."""
     shape = Shape(catalog=CATALOG, absences=absences or {}, line_bytes_max=line_bytes_max)
-    result = Read()
-    before: dict[str, int] = defaultdict(int)
     with resolve(source, CATALOG, **options) as inputs:
-        result.splits = split(
+        parts = split(
             inputs.inputs,
             bytes_per_split=bytes_per_split,
             spool_to=str(folder / "spool"),
             is_remote=is_remote,
         )
-        for number, part in enumerate(result.splits):
-            assert part.number == number
-            out, tally = Violations(), Tally()
-            name = part.input.uri if isinstance(part, FileSplit) else part.name
-            offset = before[name] if part.first_row is None else part.first_row - 1
-            for decoded in decode(part, shape, out, tally):
-                _take(result, decoded, offset)
-            before[name] = offset + tally.lines
-            result.tally.lines += tally.lines
-            result.tally.rows += tally.rows
-            result.tally.bytes += tally.bytes
-            result.violations += [_moved(item, offset) for item in out.items]
+        return decode_all(parts, shape)
+
+
+def decode_all(parts: tuple[Split, ...], shape: Shape | None = None) -> Read:
+    """Decode splits and add their lines up, as the driver of a load does."""
+    result = Read(splits=parts)
+    before: dict[str, int] = defaultdict(int)
+    for number, part in enumerate(parts):
+        assert part.number == number
+        out, tally = Violations(), Tally()
+        name = part.input.uri if isinstance(part, FileSplit) else part.name
+        offset = before[name] if part.first_row is None else part.first_row - 1
+        for decoded in decode(part, shape or Shape(catalog=CATALOG), out, tally):
+            _take(result, decoded, offset)
+        before[name] = offset + tally.lines
+        result.tally.lines += tally.lines
+        result.tally.rows += tally.rows
+        result.tally.bytes += tally.bytes
+        result.violations += [_moved(item, offset) for item in out.items]
     result.violations.sort(key=lambda item: item.rank)
     return result
 

@@ -211,6 +211,28 @@ def test_a_large_index_is_built_in_parts_that_divide_no_group() -> None:
     assert parts(chores, NEAR) == (frozenset({0}), frozenset({2, 3}))
 
 
+def test_deleted_rows_are_left_behind_only_by_segments_that_are_built_anew() -> None:
+    text, near = segment(TEXT, 0, 1), segment(NEAR, 0)
+    worn = replace(fragments(600)[0], deleted=400)
+    scratched = FragmentInfo(id=1, rows=99, deleted=1)
+    other = FragmentInfo(id=2, rows=99)
+    shape = Shape(fragments=(worn, scratched, other), segments=(text, near))
+    chores = plan(shape, TEXT, NEAR)
+    assert chores.groups == ((1, 2), (0,))
+    assert chores.replaced == {text.uuid, near.uuid}
+    left = Shape(fragments=(replace(worn, deleted=1), scratched, other), segments=(text, near))
+    assert plan(left, TEXT, NEAR).groups == ()
+    assert plan(left).groups == ()
+
+
+def test_an_index_of_vectors_goes_with_the_last_of_them() -> None:
+    worn = replace(fragments(600)[0], deleted=400)
+    shape = Shape(fragments=(worn,), segments=(segment(NEAR, 0),))
+    chores = plan(shape, NEAR, rows=Rows(without_vectors=frozenset({0})))
+    assert (chores.groups, parts(chores, NEAR)) == (((0,),), ())
+    assert chores.replaced == {segment(NEAR, 0).uuid}
+
+
 # ---------------------------------------------------------------- whatever there is
 
 
@@ -252,6 +274,9 @@ def done(shape: Shape, chores: Chores) -> Shape:
         for group in new:
             inside = each.fragments.intersection(group)
             assert not each.moves or len(inside) in (0, len(group)), "Lance refuses this"
+            stays = each.moves and each.uuid not in chores.replaced
+            spoils = any(sizes[number].deleted for number in inside)
+            assert not (stays and spoils), "deleted rows would come back"
         covers = moved(each.fragments) if each.moves else each.fragments.difference(*new)
         if each.uuid not in chores.replaced:
             segments.append(replace(each, fragments=covers))

@@ -106,6 +106,15 @@ class Careful:
         self._shape = shape
         self._out = out
         self._file = file
+        self._told = 0
+        self._is_counting = False
+
+    def advance(self) -> None:
+        """All lines from now on come after those that were decoded.
+
+        Once as many violations were told as can be kept, later ones are only counted.
+        """
+        self._is_counting = self._told >= self._out.kept_max
 
     def decode(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[Decoded]:
         """Decode lines, given with their numbers, in ascending order."""
@@ -137,6 +146,7 @@ class Careful:
         value: Json = None,
     ) -> None:
         """Report that a line is not one entity."""
+        self._told += 1
         self._out.add(
             Violation(
                 rule=Rule.SYNTAX,
@@ -194,7 +204,11 @@ class Careful:
 
     def _report(self, number: int, entity: _Entity, id_: str | None) -> None:
         """Report the faults of an entity: all are counted, as many described as can be kept."""
+        if self._is_counting:
+            self._out.add_all((), len(entity.faults))
+            return
         first = sorted(entity.faults, key=lambda fault: fault.rank)[: self._out.kept_max]
+        self._told += len(first)
         of = "" if id_ is None else f" of {quoted(id_)}"
         described = [
             Violation(

@@ -12,7 +12,6 @@ import codecs
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
 
@@ -32,6 +31,8 @@ from omnigraph.rules.violation import Rule, Violation, Violations
 
 _HEAD_BYTES: Final = 64 << 10
 _TEXT_MAX: Final = 200
+_BLOCK_BYTES: Final = 1 << 20
+_TRIES: Final = 8
 
 
 def decode_csv(
@@ -169,32 +170,56 @@ class _Rows:
         return "skip"
 
 
-@dataclass(slots=True)
 class _Source:
-    """Chunks of bytes as a file that Arrow reads from its beginning to its end."""
+    """Chunks of bytes as a file that Arrow reads from its beginning to its end.
 
-    chunks: Iterator[bytes]
-    quotes: int = 0  # how many there have been
-    head: bytes = b""  # the first bytes
-    closed: bool = False
-    _held: list[bytes] = field(default_factory=list)
-    _size: int = 0
+    Arrow reads dozens of blocks ahead, so they should be small; but no row may be longer than a
+    block. So a block is small unless it takes more until a row ends in it.
+    """
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self.closed = False
+        self.quotes = 0  # how many have been handed on
+        self.head = b""  # the first bytes
+        self._chunks = chunks
+        self._held = b""
+        self._start = 0  # of what has not been handed on
 
     def read(self, size: int) -> bytes:
-        """The next bytes, fewer than asked for only at the end."""
-        while self._size < size:
-            chunk = next(self.chunks, None)
-            if chunk is None:
+        """The next bytes, as a rule far fewer than asked for; none at the end."""
+        wanted = min(size, _BLOCK_BYTES)
+        while True:
+            is_end = not self._fill(wanted)
+            block = self._held[self._start : self._start + wanted]
+            if is_end or wanted >= size or self._ends_row(block):
                 break
-            self.quotes += chunk.count(b'"')
-            if len(self.head) < _HEAD_BYTES:
-                self.head += chunk[: _HEAD_BYTES - len(self.head)]
-            self._held.append(chunk)
-            self._size += len(chunk)
-        data = b"".join(self._held)
-        self._held = [data[size:]] if len(data) > size else []
-        self._size = max(0, len(data) - size)
-        return data[:size]
+            wanted = min(size, 2 * wanted)
+        self._start += len(block)
+        self.quotes += block.count(b'"')
+        if len(self.head) < _HEAD_BYTES:
+            self.head += block[: _HEAD_BYTES - len(self.head)]
+        return block
+
+    def _fill(self, wanted: int) -> bool:
+        """Hold so many bytes, if there are."""
+        while len(self._held) - self._start < wanted:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return False
+            rest = self._held[self._start :]
+            self._held, self._start = (rest + chunk if rest else chunk), 0
+        return True
+
+    def _ends_row(self, block: bytes) -> bool:
+        """Does a row end in a block, for all that can be seen quickly?"""
+        end = len(block)
+        for _ in range(_TRIES):
+            end = block.rfind(b"\n", 0, end)
+            if end < 0:
+                return False
+            if (self.quotes + block.count(b'"', 0, end)) % 2 == 0:
+                return True
+        return False
 
     def close(self) -> None:
         """Do nothing: the file is closed by who opened it."""

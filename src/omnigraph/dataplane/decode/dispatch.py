@@ -92,11 +92,9 @@ def _decode_table(
     split: TableSplit, shape: Shape, out: Violations, tally: Tally
 ) -> Iterator[Decoded]:
     def batches() -> Iterator[pa.RecordBatch]:
-        table = split.table
-        # A table without rows has columns, too, and they may be wrong.
-        whole = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-        for batch in whole:
-            for piece in pieces(batch) if batch.num_rows else (batch,):
+        yield _no_rows(split.table.schema)
+        for batch in split.table.to_batches():
+            for piece in pieces(batch):
                 tally.bytes += piece.nbytes
                 yield piece
 
@@ -135,12 +133,16 @@ def _undamaged(read: Callable[[], Iterator[T]], damage: Damage) -> Iterator[T]:
         damage.text = str(error)
 
 
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Columns of no type: what has no rows has columns, too, and they may be wrong."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0)] * len(schema), names=schema.names)
+
+
 def _parquet(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa.RecordBatch]:
     source = pq.ParquetFile(file)
     footer = source.metadata
     groups = range(footer.num_row_groups) if split.groups is None else split.groups
-    if not groups:
-        yield pa.RecordBatch.from_pylist([], schema=source.schema_arrow)
+    yield _no_rows(source.schema_arrow)
     for number in groups:
         group = footer.row_group(number)
         per_row = max(1, group.total_byte_size // max(1, group.num_rows))
@@ -163,8 +165,7 @@ def _arrow(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa.R
     source = pa.ipc.open_file(file)
     total = source.num_record_batches
     groups = range(total) if split.groups is None else split.groups
-    if not groups:
-        yield pa.RecordBatch.from_pylist([], schema=source.schema)
+    yield _no_rows(source.schema)
     size = item.size or 0
     for number in groups:
         yield from _checked(source.get_batch(number))
@@ -176,7 +177,7 @@ def _arrow_stream(
     stream: pa.NativeFile, file: pa.NativeFile, tally: Tally
 ) -> Iterator[pa.RecordBatch]:
     source = pa.ipc.open_stream(stream)
-    yield pa.RecordBatch.from_pylist([], schema=source.schema)
+    yield _no_rows(source.schema)
     seen = 0
     for batch in source:
         yield from _checked(batch)

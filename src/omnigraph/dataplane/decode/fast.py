@@ -58,6 +58,7 @@ class Reader:
         ends = END_FIELDS if entity.kind == "edge" else {}
         self._outside = frozenset({self._word, ID_NAME, DATA, *ends})
         self._inside = frozenset({ID_NAME, *entity.property_by_name})
+        self._has_dates = any(item.type.base in TEMPORAL for item in entity.properties)
         self._form: _Form | None = None
 
     def read(self, lines: Lines, places: Places) -> Decoded | None:
@@ -69,9 +70,9 @@ class Reader:
         form = self._form or self._sample(lines, places)
         table = self._parse(data, form, len(places))
         if table is None:
-            # Other members, or dates in another form? That can be told from these lines.
-            numbers = self._sample(lines, places).numbers
-            full = _Form(self._outside, self._inside, numbers)
+            # Other members, or dates in another form? These lines tell.
+            sample = self._sample(lines, places) if self._has_dates else form
+            full = _Form(self._outside, self._inside, sample.numbers)
             table = None if full == form else self._parse(data, full, len(places))
             if table is None:
                 return None

@@ -94,10 +94,9 @@ class _Decoder:
     def decode(self, lines: Lines) -> Iterator[Decoded]:
         if not len(lines):
             return
+        self.careful.advance()
         routes = self._route(lines)
-        for route in (
-            np.unique(routes).tolist() if (routes != routes[0]).any() else [int(routes[0])]
-        ):
+        for route in _distinct(routes):
             places = np.flatnonzero(routes == route)
             if route == _TOO_LONG:
                 for number in lines.numbers[places].tolist():
@@ -149,6 +148,12 @@ class _Decoder:
             (number, lines.line(place))
             for number, place in zip(numbers, places.tolist(), strict=True)
         )
+
+
+def _distinct(routes: Routes) -> list[int]:
+    first = int(routes[0])
+    # Most blocks have lines of one type only, and to see that is faster than to sort them.
+    return np.unique(routes).tolist() if (routes != first).any() else [first]
 
 
 def _joined(parts: Iterable[Decoded]) -> Iterator[Decoded]:

@@ -58,10 +58,10 @@ class SmallNumbers:
         table = None if low is None else self._table(before, kind, low, high)
         if table is None:
             return None
-        places = numbers.fill_null(low).to_numpy().astype(np.int64) - table.low
-        if numbers.null_count:
-            places[numbers.is_null().to_numpy(zero_copy_only=False)] = len(table.texts) - 1
-        return table.texts.take(pa.array(places))
+        places = pc.subtract(numbers, pa.scalar(table.low, numbers.type)) if table.low else numbers
+        if places.null_count:
+            places = places.fill_null(len(table.texts) - 1)
+        return pc.take(table.texts, places, boundscheck=False)
 
     def _table(self, before: str, kind: ValueType, low: int, high: int) -> _Table | None:
         known = self._tables.get(before)

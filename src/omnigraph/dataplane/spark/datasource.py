@@ -2,8 +2,9 @@
 
 Options of both directions: `path` (where the graph lives), `type` (`Person`, or `node:Person`
 where a node and an edge type share a name), `branch`, and `storage.<option>` for places that need
-credentials. Reading also takes `commit` and `columns` (names between commas); writing takes `mode`
-(append or merge), `actor`, `idempotency_key`, `replace` and `cascade`.
+credentials. Reading also takes `commit`, `columns` (names between commas) and `where` (a condition
+on the columns in SQL, which the scan applies); writing takes `merge` (with the mode append: update
+what exists), `actor`, `idempotency_key`, `replace` and `cascade`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class DefaultSource(DataSource):
         opened = Opened(self.options)
         key = table_key(opened.entity.kind, opened.entity.name)
         pin = store_pin(opened.snapshot.pin(key))
-        return TypeReader(opened.root, pin, schema.names)
+        return TypeReader(opened.root, pin, schema.names, opened.where)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer whose rows become one commit."""

@@ -34,7 +34,9 @@ _ATTEMPT: Final = re.compile(
     r"most recent failure:[^\n]*?\): (?:[\w.$]+(?:Exception|Error): )?(?P<reason>[^\n]+)"
 )
 _CAUSED: Final = re.compile(r"(?:: )?[\w.$]+(?:Exception|Error): (?P<reason>.+)")
-_TELLING: Final = re.compile(r"(?:^|\s)(?:[\w.$]*(?:Exception|Error)\b[^\n]*)")
+# Of the log of a JVM: lines that tell something, less those that only say that something is wrong.
+_TELLING: Final = re.compile(r"(?:Exception|Error)\b|\bInvalid\b|\bUnrecognized\b|not found")
+_EMPTY: Final = re.compile(r"fatal exception has occurred|Could not create the Java Virtual")
 
 
 def job_error(error: BaseException, log: Path | None) -> GraphError:
@@ -115,8 +117,9 @@ def _last_telling_line(log: Path | None) -> str | None:
     if log is None or not log.exists():
         return None
     text = log.read_text(encoding="utf-8", errors="replace")[-20_000:]
-    found = _TELLING.findall(text)
-    return found[-1].strip()[:500] if found else _first(text[::-1])[::-1] or None
+    lines = [line.strip()[:500] for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.search(line) and not _EMPTY.search(line)]
+    return telling[-1] if telling else next(reversed(lines), None)
 
 
 def _first(text: str) -> str:

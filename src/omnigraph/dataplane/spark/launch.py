@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -94,11 +95,20 @@ def _launch(conf: SparkConf, log: Path) -> None:
     with log.open("ab") as file:
         # The JVM and its workers inherit the file, so nothing of theirs reaches a terminal.
         output = {"stdout": file, "stderr": subprocess.STDOUT}
-        gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
+        with forking_to_execute():
+            gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm
     _own[:] = [gateway]
     _quieten(log)
+
+
+@contextmanager
+def forking_to_execute() -> Iterator[None]:
+    """Keep Lance from warning of a fork: the child becomes another program at once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="lance is not fork-safe")
+        yield
 
 
 def _quieten(log: Path) -> None:

@@ -7,19 +7,21 @@ from collections.abc import Mapping
 
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.layout import table_key
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.dataplane.source.model import TypeRef
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.environment import storage_options
+from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName, CommitId
 
 _STORAGE = "storage."
-_READS = frozenset({"path", "type", "branch", "commit", "columns"})
+_READS = frozenset({"path", "type", "branch", "commit", "columns", "where"})
 _WRITES = frozenset(
-    {"path", "type", "branch", "mode", "actor", "idempotency_key", "replace", "cascade"}
+    {"path", "type", "branch", "merge", "actor", "idempotency_key", "replace", "cascade"}
 )
 
 
@@ -43,7 +45,21 @@ class Opened:
         )
         self.catalog: Catalog = self.engine.schema(self.snapshot).catalog
         self.entity: EntityType = entity_named(_required(options, "type"), self.catalog)
+        self.where = self._checked(options.get("where"))
         self.columns = _columns(options.get("columns"), table_schema(self.entity).names)
+
+    def _checked(self, where: str | None) -> str | None:
+        """A condition that the scan understands."""
+        if where is None:
+            return None
+        table = self.engine.table(self.snapshot.pin(table_key(self.entity.kind, self.entity.name)))
+        try:
+            # Planning is enough to find what is wrong with it.
+            table.scan(["id"], filter=where).close()
+        except StorageFailure as failure:
+            text = f"the condition {where!r:.200} cannot be applied: {failure}"
+            raise InvalidInput(Code.INPUT_INVALID, text, where=where) from failure
+        return where
 
     @property
     def type(self) -> TypeRef:

@@ -2,19 +2,22 @@
 
 Planning and every task run in processes of their own. The state is pinned when the frame is made,
 so that whatever is computed from it comes from one commit.
+
+Spark could push filters down by itself. It remembers what it pushed with the relation, though, and
+a frame that was filtered once would stay filtered in every later use (a test shows it). So rows are
+left out only where the caller says so when the frame is made, with `where`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from omnigraph.dataplane.spark.columns import carry
-from omnigraph.dataplane.spark.filters import condition
 from omnigraph.store.root import Root
 from omnigraph.store.table import Table
 from omnigraph.store.tables import Pin, open_tables
@@ -34,17 +37,12 @@ class Piece(InputPartition):
 class TypeReader(DataSourceReader):
     """Reads the rows of one type. Travels to the tasks as it is."""
 
-    def __init__(self, root: Root, pin: Pin, columns: Sequence[str]) -> None:
-        """Read these columns of a pinned table."""
+    def __init__(self, root: Root, pin: Pin, columns: Sequence[str], where: str | None) -> None:
+        """Read these columns of a pinned table, of the rows for which a condition is true."""
         self._root = root
         self._pin = pin
         self._columns = list(columns)
-        self._condition: str | None = None
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Remember what the scan can do; Spark still checks all of them."""
-        self._condition = condition(filters, self._table().schema)
-        return filters
+        self._where = where
 
     def partitions(self) -> Sequence[InputPartition]:
         """Fragments in groups of about a million rows; an empty table is one empty piece."""
@@ -70,7 +68,7 @@ class TypeReader(DataSourceReader):
         wide = any(pa.types.is_nested(table.schema.field(name).type) for name in self._columns)
         batches = table.scan(
             self._columns,
-            filter=self._condition,
+            filter=self._where,
             fragments=partition.fragments,
             batch_rows=_BATCH_ROWS_WIDE if wide else _BATCH_ROWS,
         )

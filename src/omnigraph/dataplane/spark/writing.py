@@ -27,8 +27,6 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.root import Root
 from omnigraph.types import Actor, IdempotencyKey
 
-_MODES = (LoadMode.APPEND.value, LoadMode.MERGE.value)
-
 
 @dataclass
 class Written(WriterCommitMessage):
@@ -90,12 +88,12 @@ class TypeWriter(DataSourceArrowWriter):
 
 
 def _mode(options: Mapping[str, str], *, overwrite: bool) -> LoadMode:
-    text = options.get("mode", LoadMode.APPEND.value)
-    if text not in _MODES:
-        known = " or ".join(_MODES)
-        message = f"option mode is {known}, not '{text}'; overwriting is .mode(\"overwrite\")"
-        raise InvalidInput(Code.INPUT_INVALID, message, mode=text)
-    return LoadMode.OVERWRITE if overwrite else LoadMode(text)
+    merge = flag(options, "merge")
+    if overwrite and merge:
+        raise InvalidInput(Code.INPUT_INVALID, 'option merge is for .mode("append")')
+    if overwrite:
+        return LoadMode.OVERWRITE
+    return LoadMode.MERGE if merge else LoadMode.APPEND
 
 
 def _said(options: Mapping[str, str], name: str, kind: type[str]) -> str | None:

@@ -116,7 +116,7 @@ def test_rows_have_the_columns_of_their_table(broken: str) -> None:
     item.rows.validate(full=True)
 
 
-VALUES = [
+VALUES: list[dict[str, Any]] = [
     {"born": "1815-12-10", "seen": "1852-11-27T12:00:00.123Z"},
     {"born": -56270, "seen": -1},
     {"born": "1815-12-10", "seen": 0},
@@ -146,7 +146,7 @@ def test_all_values_at_once_agree_with_one_at_a_time() -> None:
     rows = read.rows("Person")
     assert rows[0]["born"] == date(1815, 12, 10)
     assert rows[0]["seen"] == datetime(1852, 11, 27, 12, 0, 0, 123000, tzinfo=UTC)
-    assert rows[1]["born"] == date(1815, 12, 9)
+    assert rows[1]["born"] == rows[0]["born"]
     assert rows[3]["days"] == [date(2020, 1, 1), None]
     assert rows[4]["days"] == [date(1970, 1, 1), None, date(2020, 1, 1)]
     assert rows[6] == {"name": "6", "vector": [np.float32(0.1), -3.0], "rating": np.float32(0.1)}
@@ -452,6 +452,14 @@ def test_one_bad_line_does_not_slow_down_the_others(
     assert item.rows.column("age").to_pylist() == [n for n in range(5000) if n != place]
     assert item.claimed == (f"p{place}",)
     assert len(careful) <= 256
+
+
+def test_the_first_violations_are_kept_and_all_are_counted() -> None:
+    bad = '{"type":"Note","data":{"text":5,"x":1}}\n{"edge":"Knows","from":5,"to":"b"}\n'
+    read = Read(bad * 1000, block_bytes=500)
+    assert (read.out.total, len(read.out.items)) == (3000, 1000)
+    assert read.found == Read(bad * 334).found[:1000]
+    assert read.tally.lines == 2000
 
 
 def test_more_faults_than_can_be_kept_are_counted() -> None:

@@ -1,6 +1,7 @@
 """Rows from columns: which column is what, faults by row, and every type from every library."""
 
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def pandas() -> pd.DataFrame:
     return frame
 
 
-SOURCES = {
+SOURCES: dict[str, Callable[[], Any]] = {
     "arrow": arrow,
     "reader": lambda: arrow().to_reader(),
     "pandas": pandas,
@@ -189,7 +190,8 @@ def test_no_rows_but_columns(tmp_path: Path) -> None:
     assert read({"Link": pa.table({"from": pa.array([], pa.string())})}, tmp_path).found == [
         ("required", None, "dst")
     ]
-    for source in ([], pa.table({})):
+    sources: list[Any] = [[], pa.table({})]
+    for source in sources:
         result = read({"Cell": source, "Link": source}, tmp_path)
         assert (result.violations, dict(result.rows)) == ([], {})
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.unit.dataplane.decoding import Read, read
+from omnigraph.dataplane.decode.dispatch import decode
+from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.source.resolve import resolve
+from omnigraph.dataplane.source.split import split
+from omnigraph.rules.violation import Violations
+from tests.unit.dataplane.decoding import CATALOG, Read, read
 
 
 def csv(folder: Path, text: str | bytes, name: str = "Cell.csv", **options: Any) -> Read:
@@ -258,6 +264,26 @@ def test_a_row_that_is_too_long(tmp_path: Path) -> None:
     assert result.found[-1][0] == "syntax"
     fits = csv(tmp_path, f"name\n{'b' * 950}\n" * 3, line_bytes_max=1_000)
     assert [len(name) for name in fits.values("name")] == [950, 4, 950, 4, 950]
+
+
+def test_rows_that_are_longer_than_a_block(tmp_path: Path) -> None:
+    cells = ["a", "b" * (3 << 20), "c\n" * (1 << 20), '"\n' * (1 << 19), "e"]
+    text = "".join('"' + cell.replace('"', '""') + '"\n' for cell in cells)
+    result = csv(tmp_path, "name\n" + text * 2)
+    assert result.violations == []
+    assert result.values("name") == cells * 2
+    assert result.lines["Cell"] == list(range(2, 12))
+
+
+def test_reading_can_be_given_up(tmp_path: Path) -> None:
+    (tmp_path / "Cell.csv").write_text("name\n" + "".join(f"n{n}\n" for n in range(1_000_000)))
+    with resolve(tmp_path / "Cell.csv", CATALOG) as inputs:
+        (part,) = split(inputs.inputs, bytes_per_split=1 << 30, spool_to="unused")
+        found = decode(part, Shape(catalog=CATALOG), Violations(), Tally())
+        assert isinstance(found, Generator)
+        first = next(found)
+        found.close()
+    assert first.rows.column("name")[0].as_py() == "n0"
 
 
 def test_a_packed_file(tmp_path: Path) -> None:

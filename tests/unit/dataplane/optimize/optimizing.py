@@ -135,6 +135,8 @@ def check_indexes(table: Table) -> None:
         found = dataset.to_table(columns=["id", "_score"], full_text_query=query)["id"]
         wanted = [row["id"] for row in rows if word in (row["title"] or "").split()]
         assert sorted(found.to_pylist()) == sorted(wanted), word
+        best = dataset.to_table(columns=["id", "_score"], full_text_query=query, limit=2)
+        assert best.num_rows == min(2, len(wanted)), word
     _check_nearest(dataset, [row for row in rows if row["vector"] is not None])
 
 

@@ -1,0 +1,158 @@
+"""Loads, broken anywhere: all of a load is there, or nothing, and repeating it makes one commit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from enum import StrEnum
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.failpoints import Fp
+from omnigraph.core.layout import STAGING
+from omnigraph.dataplane import staging
+from omnigraph.dataplane.run.inprocess import InProcessRunner
+from omnigraph.errors import Unavailable
+from omnigraph.runtime import failpoints
+from omnigraph.runtime.failpoints import Crash, Fault, Refuse
+from omnigraph.store.calls import StorageCall
+from omnigraph.testing import loads, worlds
+from omnigraph.testing.worlds import ACTIONS, LOADS
+from tests.faults.harness import (
+    FAULTS,
+    Ending,
+    Lab,
+    at_any_call,
+    check,
+    children,
+    judge_by_reopening,
+    storage_calls,
+    try_one,
+)
+
+SOME = 15  # of the storage calls, one in so many is enough for a daily run
+DAILY = ("merge_load", "branch_load")  # what the others pass, these pass, too
+RARELY = [name for name in LOADS if name not in DAILY]
+
+every_load = pytest.mark.parametrize("action", LOADS)
+every_fault = pytest.mark.parametrize("fault", FAULTS)
+
+
+@every_fault
+@pytest.mark.parametrize(
+    "action", [*DAILY, *(pytest.param(name, marks=pytest.mark.deep) for name in RARELY)]
+)
+def test_every_failpoint(lab: Lab, action: str, fault: str) -> None:
+    passed = {point: times for point, times in lab.passes(action).items() if point in set(Fp)}
+    assert {Fp.STAGED, Fp.ARM, Fp.LAND, Fp.PUBLISH, Fp.FORGET} <= passed.keys()
+    for point, times in passed.items():
+        check(lab, action, {point: FAULTS[fault]}, range(1, times + 1))
+
+
+@every_fault
+@every_load
+def test_some_storage_calls(lab: Lab, action: str, fault: str) -> None:
+    number = list(LOADS).index(action) * len(FAULTS) + list(FAULTS).index(fault)
+    check(
+        lab, action, at_any_call(FAULTS[fault]), storage_calls(lab, action)[number % SOME :: SOME]
+    )
+
+
+@pytest.mark.deep
+@every_fault
+@every_load
+def test_every_storage_call(lab: Lab, action: str, fault: str) -> None:
+    chosen: Fault = FAULTS[fault]
+    every = storage_calls(lab, action)
+    check(lab, action, at_any_call(chosen), every)
+    if not isinstance(chosen, Crash):
+        check(lab, action, at_any_call(chosen), every[1:])  # in the other way of judging
+    assert not try_one(lab, action, at_any_call(chosen), every[-1] + 1).fired
+
+
+# -- killing ---------------------------------------------------------------------------------------
+
+
+def load_and_tell(path: Path, action: str, pipe: Connection) -> None:
+    """Load, telling every step. Runs in a child, which is killed at one of them."""
+    engine = worlds.open_world(path)
+    lock = threading.Lock()
+
+    def tell(_: StrEnum) -> None:
+        with lock:
+            pipe.send(None)
+            pipe.recv()
+
+    failpoints.watch(tell)
+    ACTIONS[action].run(engine)
+
+
+def kill_at(path: Path, action: str, step: int) -> bool:
+    """Let a load take some steps and kill it; whether it came so far."""
+    ours, theirs = children.Pipe()
+    child = children.Process(target=load_and_tell, args=(path, action, theirs))
+    child.start()
+    theirs.close()
+    try:
+        for _ in range(step - 1):
+            ours.recv()
+            ours.send(None)
+        ours.recv()
+    except EOFError:
+        child.join()
+        assert child.exitcode == 0
+        return False
+    finally:
+        if child.pid is not None and child.is_alive():
+            os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        ours.close()
+    assert child.exitcode == -signal.SIGKILL
+    return True
+
+
+@pytest.mark.parametrize("action", ["remote_load", "branch_load"])
+def test_a_killed_load_is_there_or_not(lab: Lab, action: str) -> None:
+    step, came = 3, True
+    while came:
+        path = lab.world(action)
+        came = kill_at(path, action, step)
+        ending = Ending.CRASHED if came else Ending.ACKNOWLEDGED
+        judge_by_reopening(lab, path, action, ending)
+        lab.discard(path)
+        step += 13
+    assert step > 40
+
+
+def test_what_a_killed_load_staged_can_be_told_and_removed(lab: Lab) -> None:
+    path = lab.world("remote_load")
+    staged = path / STAGING
+    step = 0
+    while not (staged.is_dir() and any(staged.rglob("*.arrow"))):
+        step += 5
+        assert kill_at(path, "remote_load", step)
+    engine = worlds.open_world(path)
+    before, _ = lab.states("remote_load")
+    assert worlds.state(engine) == before
+    now_ms = engine.clock.now_us() // 1_000
+    assert staging.reclaim(engine.objects, now_ms - 3_600_000) == 0
+    assert staging.reclaim(engine.objects, now_ms + 1) > 0
+    assert not any(staged.rglob("*.arrow"))
+    lab.discard(path)
+
+
+def test_a_task_that_fails_on_a_thread_ends_the_whole_load(lab: Lab) -> None:
+    before, after = lab.states("append_load")
+    path = lab.world("append_load")
+    engine = worlds.open_world(path)
+    faults = {StorageCall.TABLE_WRITE: Refuse()}
+    with failpoints.armed(faults, nth=2), pytest.raises(Unavailable):
+        loads.append(engine, InProcessRunner(4))
+    assert worlds.state(engine) == before
+    loads.append(engine, InProcessRunner(4))
+    assert worlds.state(engine) == after
+    worlds.assert_in_order(engine)
+    lab.discard(path)

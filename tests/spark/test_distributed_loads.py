@@ -1,0 +1,87 @@
+"""Loads where workers are other processes, some of which die: the result is exact."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.dataplane.spark.config import configured
+from omnigraph.dataplane.spark.runner import SparkRunner
+from omnigraph.dataplane.spark.session import acquire
+from tests.graphs import audit
+from tests.spark.clusters import EXECUTORS, connect_server, local_cluster, standalone
+from tests.spark.loads import BreakingRunner, contents, faulty, people, refused
+from tests.spark.test_clusters import SPECULATION
+from tests.unit.dataplane.load.support import Lab, lab_at, person
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRunner]:
+    with (
+        standalone(tmp_path_factory.mktemp("standalone")) as cluster,
+        acquire(configured(cluster.master, {**EXECUTORS, **SPECULATION})) as held,
+    ):
+        yield SparkRunner(held)
+
+
+@pytest.fixture
+def expected(tmp_path: Path) -> Lab:
+    lab = lab_at(tmp_path / "expected")
+    lab.load(people(40))
+    lab.load([person(f"p{n}", age=1) for n in range(0, 40, 3)], "merge")
+    return lab
+
+
+@pytest.mark.parametrize("how", ["kill", "fail", "straggle"])
+def test_tasks_that_go_wrong_leave_no_trace_in_the_graph(
+    runner: SparkRunner, expected: Lab, tmp_path: Path, how: str
+) -> None:
+    lab = lab_at(tmp_path / "lab")
+    append = BreakingRunner(runner, tmp_path, how)
+    lab.load(people(40), split_bytes=2_000, partitions=2, runner=append)
+    merge = BreakingRunner(runner, tmp_path, how, stage="write")
+    (tmp_path / "killed").unlink(missing_ok=True)
+    changes = [person(f"p{n}", age=1) for n in range(0, 40, 3)]
+    lab.load(changes, "merge", split_bytes=200, partitions=2, runner=merge)
+    assert (append.broken, merge.broken) == (1, 1)
+    assert contents(lab.engine) == contents(expected.engine)
+    audit(lab.engine)
+
+
+def test_violations_on_a_cluster(runner: SparkRunner, tmp_path: Path) -> None:
+    here, there = lab_at(tmp_path / "here"), lab_at(tmp_path / "there")
+    assert refused(there, faulty(30), runner) == refused(here, faulty(30), None)
+
+
+@pytest.mark.deep
+def test_executors_under_the_driver(expected: Lab, tmp_path: Path) -> None:
+    lab = lab_at(tmp_path / "lab")
+    with local_cluster() as master, acquire(configured(master, EXECUTORS)) as held:
+        broken = BreakingRunner(SparkRunner(held), tmp_path, "kill")
+        lab.load(people(40), split_bytes=2_000, partitions=2, runner=broken)
+        changes = [person(f"p{n}", age=1) for n in range(0, 40, 3)]
+        lab.load(changes, "merge", runner=SparkRunner(held))
+    assert contents(lab.engine) == contents(expected.engine)
+
+
+def test_load_and_export_over_connect(tmp_path: Path) -> None:
+    schema = "node Person { name: String @key  age: I32? }  edge Knows: Person -> Person"
+    with (
+        connect_server(tmp_path / "server") as url,
+        acquire(configured(url)) as held,
+        og.init(tmp_path / "g.omni", schema) as graph,
+    ):
+        frame = held.session.createDataFrame([("Ada", 36), ("Bo", 7)], "name string, age int")
+        first = graph.load({"Person": frame}, spark=held.session)
+        assert (first.engine, first.counts["node:Person"].inserted) == ("spark", 2)
+        lines = tmp_path / "more.jsonl"
+        lines.write_text('{"edge": "Knows", "from": "Ada", "to": "Bo"}\n')
+        graph.load(lines, engine="spark", spark=held.session)
+        with pytest.raises(og.errors.ConstraintViolated, match="exists already"):
+            graph.load({"Person": frame}, spark=held.session)
+        done = graph.export(f"{tmp_path}/out/", engine="spark", spark=held.session)
+        assert (done.engine, done.rows) == ("spark", {"node:Person": 2, "edge:Knows": 1})
+        with og.init(tmp_path / "copy.omni", schema) as copy:
+            copy.load(tmp_path / "out", engine="spark", spark=held.session)
+            assert copy.snapshot().counts == graph.snapshot().counts
