@@ -1,4 +1,4 @@
-"""A graph from Python: change it, ask it, branch it, search it. Part of `make demo`.
+"""A small graph from Python: change it, ask it, branch it, search it.
 
 The schema and the queries are the files in examples/people.
 """

@@ -15,7 +15,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import STAGING
 from omnigraph.dataplane import staging
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.errors import Unavailable
+from omnigraph.errors import InvalidInput, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Refuse
 from omnigraph.store.calls import StorageCall
@@ -155,4 +155,16 @@ def test_a_task_that_fails_on_a_thread_ends_the_whole_load(lab: Lab) -> None:
     loads.append(engine, InProcessRunner(4))
     assert worlds.state(engine) == after
     worlds.assert_in_order(engine)
+    lab.discard(path)
+
+
+def test_the_key_of_a_load_into_the_source_is_no_answer_for_the_branch(lab: Lab) -> None:
+    path = lab.world("branch_load")
+    engine = worlds.open_world(path)
+    loads.append(engine)
+    with pytest.raises(InvalidInput):
+        loads.branch(engine)
+    assert engine.branches.list() == ("main",)
+    worlds.assert_in_order(engine)
+    worlds.assert_nothing_left(engine)
     lab.discard(path)

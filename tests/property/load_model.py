@@ -4,6 +4,7 @@ Entities are dictionaries, rules are loops. A schema of its own keeps it short: 
 sort that matters.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,7 +83,7 @@ class Model:
                     if each.row[end] not in nodes[node]:
                         told.append((each.line, each.type, each.id, "endpoint", (end,)))
         after = self._after(chosen, replaced, gone)
-        told += self._cardinality(chosen, replaced, gone, nodes, after)
+        told += self._cardinality(chosen, replaced, gone, nodes)
         if told:
             return sorted(told, key=_rank), None
         return [], after
@@ -182,7 +183,6 @@ class Model:
         replaced: set[str],
         gone: list[Row],
         nodes: Mapping[str, set[str]],
-        after: "Model",
     ) -> list[Told]:
         touched: dict[str, int | None] = {}
         for row in [row for _, row in self.rows("C") if "C" in replaced] + gone:
@@ -193,20 +193,15 @@ class Model:
                 for source in {each.row["src"], (each.old or each.row)["src"]}:
                     if touched.get(source) is None:
                         touched[source] = each.line
-        counts: dict[str, int] = {}
-        for _, row in after.rows("C"):
-            counts[row["src"]] = counts.get(row["src"], 0) + 1
-        # Ids that occur twice are refused, but each of their lines counts.
-        seen = set()
-        for each in chosen:
-            if each.type == "C" and each.id is not None:
-                if (each.id) in seen:
-                    counts[each.row["src"]] = counts.get(each.row["src"], 0) + 1
-                seen.add(each.id)
+        # Every line counts, those that are refused for their ids included.
+        changed = [each.old for each in chosen if each.old is not None]
+        stays = [] if "C" in replaced else [row for _, row in self.rows("C")]
+        sources = [row["src"] for row in stays if not _among(row, gone + changed)]
+        counts = Counter([*sources, *(each.row["src"] for each in chosen if each.type == "C")])
         return [
             (line, "C", source, "cardinality", ("src",))
             for source, line in touched.items()
-            if source in nodes["P"] and not 1 <= counts.get(source, 0) <= 2
+            if source in nodes["P"] and not 1 <= counts[source] <= 2
         ]
 
 

@@ -87,5 +87,6 @@ def test_a_server_that_stays_is_used_again(tmp_path: Path) -> None:
         with acquire(config) as again:
             assert again.session is not held.session
             assert again.session.client.host == first
+            connect.disconnect(again.session)
     finally:
         assert connect.stop_server(tmp_path)

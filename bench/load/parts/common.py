@@ -63,13 +63,13 @@ def ours(
 def at_most(found: Mapping[str, Measured], who: str, other: str, limit: float) -> Goal:
     """Somebody may take so many times as long as somebody else."""
     value = times(found.get(who), found.get(other))
-    return Goal(text=f"{who}, beside {other}", value=value, limit=limit)
+    return Goal(text=f"{who}: time beside {other}", value=value, limit=limit)
 
 
 def faster(found: Mapping[str, Measured], who: str, other: str, least: float) -> Goal:
     """Somebody should be so many times as fast as somebody else."""
     value = times(found.get(other), found.get(who))
-    return Goal(text=f"{who}, faster than {other}", value=value, limit=least, at_least=True)
+    return Goal(text=f"{who}: speed beside {other}", value=value, limit=least, at_least=True)
 
 
 def in_order(found: Mapping[str, Measured], entries: Sequence[Entry]) -> tuple[Measured, ...]:

@@ -45,4 +45,4 @@ def _name(name: str, factor: int) -> str:
 def _growth(found: dict[str, Measured], name: str) -> Goal:
     once, more = found[name].peak_bytes, found[_name(name, TIMES)].peak_bytes
     value = more / once if once and more else None
-    return Goal(text=f"{name}, memory of {TIMES} times as much", value=value, limit=GROWTH_MOST)
+    return Goal(text=f"{name}: memory of {TIMES} times as much", value=value, limit=GROWTH_MOST)

@@ -6,7 +6,6 @@ write of its own that changes no row, published like any other.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from omnigraph.core.engine import Engine
@@ -16,7 +15,7 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
-from omnigraph.store.table import quoted
+from omnigraph.store.probe import TableProbe
 from omnigraph.store.tables import Btree, Fts, IndexWish, Metric, Table, Vector
 from omnigraph.types import MAIN, BranchName
 
@@ -125,12 +124,6 @@ def not_yet(table: Table, wish: IndexWish) -> str | None:
     """Why an index cannot be built now; None when it can."""
     if table.row_count == 0:
         return "the table is empty"
-    if isinstance(wish.kind, Vector):
-        return None if has_values(table, wish.column) else "no entity has a vector"
+    if isinstance(wish.kind, Vector) and not TableProbe(table).has_values(wish.column):
+        return "no entity has a vector"
     return None
-
-
-def has_values(table: Table, column: str, fragments: Collection[int] | None = None) -> bool:
-    """Is there a row, in some fragments or at all, that is not null there?"""
-    found = table.scan(["id"], filter=f"{quoted(column)} is not null", fragments=fragments)
-    return any(batch.num_rows for batch in found)

@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from omnigraph.store.root import Root
 Content: TypeAlias = Mapping[str, pa.Table]
 
 MEMORY_BYTES: Final = 128 << 20
+_SHARED_BYTES: Final = 1 << 20
 _SIZE_BYTES: Final = 8
 
 
@@ -40,11 +41,13 @@ class Parcel:
         rows: How many rows each has.
         place: Where they are stored; None: they are in memory.
         content: The tables, if they are in memory.
+        prefix: What their names begin with there: small parcels share a place.
     """
 
     rows: Mapping[str, int]
     place: str | None = None
     content: Content | None = None
+    prefix: str = ""
 
 
 class Staging(Protocol):
@@ -52,6 +55,10 @@ class Staging(Protocol):
 
     def put(self, content: Content) -> Parcel:
         """Stage some tables; empty ones are left out."""
+        ...
+
+    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
+        """Stage several parcels, which may have tables of the same names."""
         ...
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
@@ -113,12 +120,16 @@ class LocalStaging:
             _write(sink, kept)
         return Parcel(rows=rows, place=str(path))
 
+    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
+        """Keep several parcels."""
+        return [self.put(content) for content in contents]
+
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """The tables; those in files are mapped, not read."""
         if parcel.content is not None:
             return _named(parcel.content, names)
         with pa.memory_map(str(parcel.place)) as file:
-            return _read(file.read_buffer(), names)
+            return _read(file.read_buffer(), "", names)
 
     def remove(self) -> None:
         """Remove the files; tables that somebody still holds stay readable."""
@@ -152,10 +163,35 @@ class SharedStaging:
         _objects(self._root).put(place, sink.getvalue().to_pybytes())
         return Parcel(rows={name: table.num_rows for name, table in kept.items()}, place=place)
 
+    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
+        """Store small parcels as one object: a call costs more than what is read in vain."""
+        size = sum(table.nbytes for content in contents for table in content.values())
+        if size > _SHARED_BYTES or len(contents) <= 1:
+            return [self.put(content) for content in contents]
+        prefixes = [f"{number}/" for number in range(len(contents))]
+        whole = self.put(
+            {
+                f"{prefix}{name}": table
+                for prefix, content in zip(prefixes, contents, strict=True)
+                for name, table in content.items()
+            }
+        )
+        return [
+            Parcel(
+                rows={name: table.num_rows for name, table in content.items() if table.num_rows},
+                place=whole.place,
+                prefix=prefix,
+            )
+            for prefix, content in zip(prefixes, contents, strict=True)
+        ]
+
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """Read the object of a parcel."""
-        data = _objects(self._root).get(str(parcel.place))
-        return _read(pa.py_buffer(data), names)
+        if parcel.prefix:
+            data = _shared(self._root.uri, _options(self._root), str(parcel.place))
+        else:
+            data = _objects(self._root).get(str(parcel.place))
+        return _read(pa.py_buffer(data), parcel.prefix, names)
 
     def remove(self) -> None:
         """Remove every object, those that no receipt names included."""
@@ -200,8 +236,18 @@ def _opened(uri: str, options: tuple[tuple[str, str], ...]) -> ObjectStore:
     return open_objects(Root(uri, dict(options)), durable=False)
 
 
+def _options(root: Root) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(root.storage_options.items()))
+
+
 def _objects(root: Root) -> ObjectStore:
-    return _opened(root.uri, tuple(sorted(root.storage_options.items())))
+    return _opened(root.uri, _options(root))
+
+
+@lru_cache(maxsize=32)
+def _shared(uri: str, options: tuple[tuple[str, str], ...], place: str) -> bytes:
+    """A small object that holds several parcels, which are usually wanted one after the other."""
+    return _opened(uri, options).get(place)
 
 
 @lru_cache(maxsize=1)
@@ -224,14 +270,16 @@ def _write(sink: pa.NativeFile, content: Content) -> None:
     sink.write(len(text).to_bytes(_SIZE_BYTES, "little"))
 
 
-def _read(data: pa.Buffer, names: Collection[str] | None) -> Content:
+def _read(data: pa.Buffer, prefix: str, names: Collection[str] | None) -> Content:
     end = data.size - _SIZE_BYTES
     size = int.from_bytes(data.slice(end, _SIZE_BYTES).to_pybytes(), "little")
     index = json.loads(data.slice(end - size, size).to_pybytes())
     return {
         name: pa.ipc.open_stream(data.slice(start, stop - start)).read_all()
-        for name, (start, stop) in index.items()
-        if names is None or name in names
+        for full, (start, stop) in index.items()
+        if full.startswith(prefix)
+        and (names is None or full.removeprefix(prefix) in names)
+        and (name := full.removeprefix(prefix))
     }
 
 

@@ -82,7 +82,7 @@ class Reporter:
 
     def _described(self, rows: Positions) -> Positions:
         """The places of the rows that the collector could keep: the first in its order."""
-        kept = self.out.kept_max
+        kept = self.out.described_max
         if len(rows) <= kept:
             return np.arange(len(rows))
         if self.origin is not None:

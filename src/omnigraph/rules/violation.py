@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -105,6 +105,11 @@ class Violations:
         self._kept: list[Violation] = []
 
     @property
+    def described_max(self) -> int:
+        """How many of the rows that break a rule are worth describing; others are counted."""
+        return self.kept_max
+
+    @property
     def total(self) -> int:
         """How many there are, kept or not."""
         return self._total
@@ -136,18 +141,18 @@ class Violations:
         """Take over what another collector found."""
         self.add_all(other.items, other.total)
 
-    def raise_if_any(self, shown: Callable[[Violation], Violation] | None = None) -> None:
+    def raise_if_any(self, shown: Sequence[Violation] | None = None) -> None:
         """Refuse the data if anything was found.
 
         Args:
-            shown: What to tell of a violation, once they are in order.
+            shown: What to tell instead of the kept violations.
 
         Raises:
             ConstraintViolated: With the kept violations and their total number as details.
         """
         if not self:
             return
-        items = self.items if shown is None else tuple(map(shown, self.items))
+        items = self.items if shown is None else shown
         text = items[0].message if items else "the data breaks rules of the schema"
         if self._total > 1:
             text = f"{self._total} violations, the first: {text}"

@@ -12,8 +12,9 @@ stay, or Lance refuses. Segments that are replaced anyway are in nobody's way.
 
 A segment that stays must not lose sight of rows that it knows and that are no more. Lance hides
 them by the deletions of their fragments. So fragments with deleted rows are rewritten only when
-the segments that cover them are replaced; and when a word index knows rows which were updated
-since, another segment must not cover their new place, so that index is built anew.
+the segments that cover them are replaced. And where a segment of a word index knows rows that
+were updated since, no other one may cover their new place. There they stay without, which is right
+and a little slow, until they are many or that segment is replaced.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ _BYTES_MAX: Final = 1 << 30
 _SEGMENT_ROWS: Final = 1 << 22
 # What is tiny, as a part of a full fragment.
 _TINY: Final = 256
+# Updated rows are many when they are more than one in this many.
+_MANY: Final = 16
 # A fragment with more than one deleted row in this many is worth rewriting.
 _WORN: Final = 10
 
@@ -44,8 +47,8 @@ class Probe(Protocol):
         """Is there a row in these fragments that is not null there?"""
         ...
 
-    def has_older(self, fragments: Collection[int], version: int) -> bool:
-        """Is there a row in these fragments that was created in this version or before?"""
+    def older(self, fragments: Collection[int], version: int) -> frozenset[int]:
+        """Which of these fragments have a row that was created in this version or before?"""
         ...
 
 
@@ -109,7 +112,8 @@ def plan_chores(
     moving = [chore for wish in wishes if (chore := plan.moving(wish)) is not None]
     gone = frozenset().union(*(chore.replaced for chore in moving))
     kept = [each for each in shape.segments if each.moves and each.uuid not in gone]
-    groups = tuple(_groups(shape, kept, target_rows, 0 if shape.has_blobs else tiny))
+    classes = _classes(shape.fragments, kept, moving)
+    groups = tuple(_groups(classes, target_rows, 0 if shape.has_blobs else tiny))
     lost = frozenset(fragment for group in groups for fragment in group)
     fixed = [chore for wish in wishes if (chore := plan.fixed(wish, lost)) is not None]
     chores = (*moving, *fixed)
@@ -141,11 +145,18 @@ class _Plan:
         worn = {each.id for each in self.shape.fragments if _is_worn(each)}
         spoiled = [each for each in known if not worn.isdisjoint(each.fragments)]
         bare = self._bare(wish, known)
-        if not bare and not spoiled:
-            return None
-        if isinstance(wish.kind, Fts) and bare and known and self._was_updated(known, bare):
-            return self._chore(wish, self.rows.keys(), known)
-        return self._folded(wish, known, bare, spoiled=spoiled)
+        chore = self._folded(wish, known, bare, spoiled=spoiled)
+        if isinstance(wish.kind, Fts) and bare and len(chore.replaced) < len(known):
+            updated = self.probe.older(bare, max(segment.built_at for segment in known))
+            if _MANY * self._count(updated) > sum(self.rows.values()):
+                return self._chore(wish, self.rows.keys(), known)
+            if updated:
+                chore = self._folded(wish, known, bare - updated, spoiled=spoiled)
+        if isinstance(wish.kind, Vector) and chore.replaced:
+            (whole,) = chore.parts
+            if not self.probe.has_values(wish.column, whole):
+                chore = replace(chore, parts=(frozenset(),))
+        return chore if chore.parts[0] or chore.replaced else None
 
     def fixed(self, wish: IndexWish, lost: frozenset[int]) -> IndexChore | None:
         """What an index needs that names rows by place; it loses the fragments in `lost`."""
@@ -163,7 +174,7 @@ class _Plan:
         units += [(fragment,) for fragment in sorted(whole - grouped)]
         packs = _packed(units, lambda unit: (self._count(unit),), (_SEGMENT_ROWS,))
         parts = [frozenset(fragment for unit in pack for fragment in unit) for pack in packs]
-        if isinstance(chore.wish.kind, Vector) and (len(parts) > 1 or chore.replaced):
+        if isinstance(chore.wish.kind, Vector) and len(parts) > 1:
             # Lance cannot train on nothing.
             parts = [part for part in parts if self.probe.has_values(chore.wish.column, part)]
         return replace(chore, parts=tuple(parts))
@@ -174,9 +185,6 @@ class _Plan:
         # Whether there is anything for a missing index was asked before.
         folds = bare and known and isinstance(wish.kind, Vector)
         return frozenset() if folds and not self.probe.has_values(wish.column, bare) else bare
-
-    def _was_updated(self, known: Sequence[SegmentInfo], bare: Collection[int]) -> bool:
-        return self.probe.has_older(bare, max(segment.built_at for segment in known))
 
     def _folded(
         self,
@@ -190,6 +198,8 @@ class _Plan:
         """Cover what is bare, together with the segments that go or are small beside it."""
         left = {segment: self._left(segment, lost) for segment in known}
         fragments = bare.union(*(left[segment] for segment in spoiled))
+        if not fragments:
+            return self._chore(wish, fragments, ())
         small = {
             segment: rows
             for segment, there in left.items()
@@ -216,16 +226,26 @@ class _Plan:
         return sum(self.rows[fragment] for fragment in fragments)
 
 
-def _groups(
-    shape: Shape, kept: Collection[SegmentInfo], target_rows: int, tiny: int
-) -> Iterator[tuple[int, ...]]:
-    """The fragments to rewrite. All of a group are covered by the same segments."""
+def _classes(
+    fragments: Iterable[FragmentInfo],
+    kept: Collection[SegmentInfo],
+    built: Collection[IndexChore],
+) -> list[list[FragmentInfo]]:
+    """The fragments that may be rewritten: those together that are covered by the same."""
     classes: dict[frozenset[str], list[FragmentInfo]] = {}
-    for fragment in shape.fragments:
-        cover = frozenset(each.uuid for each in kept if fragment.id in each.fragments)
-        classes.setdefault(cover, []).append(fragment)
-    for cover, found in classes.items():
-        members = [each for each in found if not (cover and each.deleted)]
+    for fragment in fragments:
+        now = [segment.uuid for segment in kept if fragment.id in segment.fragments]
+        then = [chore.wish.name for chore in built if fragment.id in chore.parts[0]]
+        if not (now and fragment.deleted):
+            classes.setdefault(frozenset((*now, *then)), []).append(fragment)
+    return list(classes.values())
+
+
+def _groups(
+    classes: Iterable[Sequence[FragmentInfo]], target_rows: int, tiny: int
+) -> Iterator[tuple[int, ...]]:
+    """The fragments to rewrite."""
+    for members in classes:
         small = [each for each in members if _is_small(each, target_rows)]
         chosen = set(_merged([(each, each.rows) for each in small], tiny))
         joined = [each for each in members if each in chosen]

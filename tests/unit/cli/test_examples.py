@@ -55,10 +55,11 @@ def test_the_evolution_can_be_applied() -> None:
 
 
 def test_the_demo_runs_and_is_plain_in_a_pipe(tmp_path: Path) -> None:
+    variables = {"PATH": os.environ.get("PATH", ""), "TERM": "xterm-256color"}
     answer = subprocess.run(
-        [sys.executable, ROOT / "examples" / "demo.py"],
+        [sys.executable, ROOT / "examples" / "demo.py", "--people", "2000", "--without-spark"],
         cwd=tmp_path,
-        env={"PATH": os.environ.get("PATH", ""), "TERM": "xterm-256color"},
+        env={**variables, "OMNIGRAPH_HOME": str(tmp_path)},
         capture_output=True,
         check=False,
         encoding="utf-8",
@@ -68,3 +69,18 @@ def test_the_demo_runs_and_is_plain_in_a_pipe(tmp_path: Path) -> None:
     assert "\x1b" not in answer.stdout
     assert "3 queries, 3 errors, 1 warning" in answer.stdout
     assert "10 steps, can be applied" in answer.stdout
+    assert "newcomers.jsonl:8191" in answer.stdout
+    assert "it has the same entities: True" in answer.stdout
+
+
+def test_the_small_example_runs(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, ROOT / "examples" / "graph.py"],
+        cwd=tmp_path,
+        env={"PATH": os.environ.get("PATH", ""), "OMNIGRAPH_HOME": str(tmp_path)},
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")

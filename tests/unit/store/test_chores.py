@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, product
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,9 +29,9 @@ class Rows:
         self.asked.append(column)
         return not self.without_vectors.issuperset(fragments)
 
-    def has_older(self, fragments: Collection[int], version: int) -> bool:
+    def older(self, fragments: Collection[int], version: int) -> frozenset[int]:
         self.asked.append(f"older than {version}")
-        return not self.updated.isdisjoint(fragments)
+        return self.updated.intersection(fragments)
 
 
 def fragments(*rows: int, deleted: int = 0) -> tuple[FragmentInfo, ...]:
@@ -178,13 +178,30 @@ def test_what_an_ordered_index_has_left_decides_whether_it_stays() -> None:
     assert chores.torn == frozenset()
 
 
-def test_updated_rows_have_their_word_index_built_anew() -> None:
+def test_many_updated_rows_have_their_word_index_built_anew() -> None:
     covering = [segment(wish, 0) for wish in (ORDERED, TEXT, NEAR)]
-    shape = Shape(fragments=fragments(900, 10), segments=tuple(covering))
+    shape = Shape(fragments=fragments(900, 100), segments=tuple(covering))
     chores = plan(shape, ORDERED, TEXT, NEAR, rows=Rows(updated=frozenset({1})))
     assert parts(chores, TEXT) == (frozenset({0, 1}),)
     assert parts(chores, NEAR) == parts(chores, ORDERED) == (frozenset({1}),)
     assert chores.replaced == {covering[1].uuid}
+
+
+def test_few_updated_rows_stay_without_words_and_by_themselves() -> None:
+    covering = [segment(wish, 0) for wish in (ORDERED, TEXT)]
+    shape = Shape(fragments=fragments(900, 10, 10, 10, 10), segments=tuple(covering))
+    chores = plan(shape, ORDERED, TEXT, rows=Rows(updated=frozenset({1, 3})))
+    assert chores.groups == ((1, 3), (2, 4))
+    assert parts(chores, TEXT) == (frozenset({2, 4}),)
+    assert parts(chores, ORDERED) == (frozenset({1, 2, 3, 4}),)
+    assert chores.replaced == frozenset()
+
+
+def test_no_row_is_old_to_a_word_index_that_is_replaced() -> None:
+    shape = Shape(fragments=fragments(10, 10), segments=(segment(TEXT, 0),))
+    rows = Rows(updated=frozenset({1}))
+    assert parts(plan(shape, TEXT, rows=rows), TEXT) == (frozenset({0, 1}),)
+    assert rows.asked == []
 
 
 def test_fragments_without_vectors_wait_for_some() -> None:
@@ -253,11 +270,19 @@ def shapes(draw: st.DrawFn) -> Shape:
     return Shape(fragments=found, segments=tuple(segments))
 
 
+def next_number(shape: Shape) -> int:
+    return max((each.id for each in shape.fragments), default=-1) + 1
+
+
+def numbered(shape: Shape, chores: Chores) -> dict[tuple[int, ...], int]:
+    """The fragments that groups are rewritten into."""
+    return dict(zip(chores.groups, count(next_number(shape))))
+
+
 def done(shape: Shape, chores: Chores) -> Shape:
     """The shape of the table when everything is done, as Lance has it."""
-    numbers = count(len(shape.fragments) + 100)
     sizes = {each.id: each for each in shape.fragments}
-    new = {group: next(numbers) for group in chores.groups}
+    new = numbered(shape, chores)
     after = [each for each in shape.fragments if not any(each.id in group for group in new)]
     for group, number in new.items():
         rows = sum(sizes[each].rows for each in group)
@@ -281,6 +306,8 @@ def done(shape: Shape, chores: Chores) -> Shape:
         if each.uuid not in chores.replaced:
             segments.append(replace(each, fragments=covers))
     for chore in chores.indexes:
+        for part, group in product(chore.parts, new):
+            assert len(part.intersection(group)) in (0, len(group)), "a group is divided"
         segments += [segment(chore.wish, *moved(part)) for part in chore.parts]
     return Shape(fragments=tuple(after), segments=tuple(segments))
 
@@ -296,6 +323,37 @@ def test_one_round_is_enough(shape: Shape) -> None:
     assert not plan(after, ORDERED, TEXT, NEAR)
 
 
+@given(shapes(), st.frozensets(st.integers(0, 11)), st.frozensets(st.integers(0, 11)))
+def test_whatever_the_rows_say(
+    shape: Shape, updated: frozenset[int], without_vectors: frozenset[int]
+) -> None:
+    rows = Rows(updated, without_vectors)
+
+    def wanted(shape: Shape) -> list[IndexWish]:
+        """A missing index of vectors is not asked for when there are none."""
+        has_vectors = not without_vectors.issuperset(each.id for each in shape.fragments)
+        return [ORDERED, TEXT, NEAR] if shape.of(NEAR.name) or has_vectors else [ORDERED, TEXT]
+
+    chores = plan(shape, *wanted(shape), rows=rows)
+    after = done(shape, chores)
+    known = {each.uuid for each in shape.of(TEXT.name)} - chores.replaced
+    words = frozenset().union(*parts(chores, TEXT))
+    bare = words.difference(*(each.fragments for each in shape.of(TEXT.name)))
+    assert not known or bare.isdisjoint(updated), "old words would come back"
+    new = numbered(shape, chores)
+    moved = Rows(
+        updated.union(number for group, number in new.items() if updated.intersection(group)),
+        without_vectors.union(
+            number for group, number in new.items() if without_vectors.issuperset(group)
+        ),
+    )
+    if not after.of(NEAR.name):
+        chores = plan(after, ORDERED, TEXT, rows=moved)
+    else:
+        chores = plan(after, ORDERED, TEXT, NEAR, rows=moved)
+    assert not chores
+
+
 @given(shapes())
 def test_no_row_is_lost(shape: Shape) -> None:
     after = done(shape, plan(shape, ORDERED, TEXT, NEAR))
@@ -306,8 +364,8 @@ def test_no_row_is_lost(shape: Shape) -> None:
 def test_what_comes_bit_by_bit_stays_in_few_pieces(sizes: list[int]) -> None:
     shape = Shape(fragments=())
     written = 0
-    for number, size in enumerate(sizes):
-        fresh = FragmentInfo(id=10_000 + number, rows=size, bytes=size)
+    for size in sizes:
+        fresh = FragmentInfo(id=next_number(shape), rows=size, bytes=size)
         shape = replace(shape, fragments=(*shape.fragments, fresh))
         chores = plan(shape, ORDERED, TEXT)
         grouped = {each for group in chores.groups for each in group}

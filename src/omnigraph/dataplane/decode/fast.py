@@ -144,8 +144,7 @@ class Reader:
         found: dict[str, pa.Array] = {}
         data = _data(table)
         if data is not None:
-            arrays = data.flatten() if data.null_count else _fields(data)
-            for field, array in zip(data.type, arrays, strict=True):
+            for field, array in zip(data.type, data.flatten(), strict=True):
                 item = self._entity.property_by_name.get(field.name)
                 is_number = field.name in form.numbers
                 found[field.name] = _stored(array, item.type, is_number) if item else array
@@ -166,10 +165,6 @@ def _whole(table: pa.Table, name: str) -> pa.Array:
 
 def _data(table: pa.Table) -> pa.StructArray | None:
     return _whole(table, DATA) if DATA in table.column_names else None
-
-
-def _fields(data: pa.StructArray) -> list[pa.Array]:
-    return [data.field(number) for number in range(data.type.num_fields)]
 
 
 def _one_id(beside: pa.Array, inside: pa.Array | None) -> pa.Array:

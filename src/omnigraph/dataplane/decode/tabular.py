@@ -23,8 +23,8 @@ from omnigraph.dataplane.decode.tabular_columns import (
     convert,
     is_text,
     plain,
-    reason,
 )
+from omnigraph.dataplane.decode.tabular_reasons import reason
 from omnigraph.errors import JsonValue
 from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import Catalog, EdgeType, EntityType

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -26,9 +25,6 @@ from omnigraph.dataplane.decode.convert import (
     moments,
     parse_blob,
 )
-from omnigraph.dataplane.decode.json_fit import Misfit, described, fit, shown
-from omnigraph.dataplane.decode.json_line import Constant, Integer, Json, Real
-from omnigraph.errors import JsonValue
 from omnigraph.lang.values import (
     FLOATS,
     INT_RANGES,
@@ -38,7 +34,6 @@ from omnigraph.lang.values import (
     parse_date,
     parse_datetime,
 )
-from omnigraph.rules.report import quoted
 from omnigraph.rules.violation import Rule
 
 Places: TypeAlias = npt.NDArray[np.int64]
@@ -96,55 +91,6 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
-
-
-def reason(column: pa.Array, row: int, kind: ValueType) -> tuple[JsonValue, str]:
-    """A value that is none of a type as a report can carry it, and why it is none."""
-    column = plain(column)
-    expected = f"expected {'text' if kind.enum else kind.required()}"
-    if not _is_like_json(column.type):
-        text = _text_of(column.slice(row, 1))
-        return text, f"{expected}, got {column.type}" + (f" {quoted(text)}" if text else "")
-    try:
-        value = _as_json(column[row].as_py())
-    except UnicodeDecodeError:
-        return None, "the text is not UTF-8"
-    found = fit(value, kind)
-    if isinstance(found, Misfit):
-        return found.value, found.words
-    return shown(value), f"{expected}, got {described(value)}"
-
-
-def _is_like_json(kind: pa.DataType) -> bool:
-    if _is_list(kind):
-        return _is_like_json(kind.value_type)
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return is_number or pa.types.is_boolean(kind) or is_text(kind)
-
-
-def _text_of(value: pa.Array) -> str | None:
-    if not pa.types.is_temporal(value.type):
-        return None
-    try:
-        text: str | None = value.cast(pa.string())[0].as_py()
-    except pa.ArrowException:  # a zone that this machine does not know
-        return None
-    return text
-
-
-def _as_json(value: Any) -> Json:
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return Integer(value)
-    if isinstance(value, Decimal):
-        digits = format(value, "f")
-        return Real(digits) if "." in digits else Integer(digits)
-    if isinstance(value, float):
-        text = repr(value)
-        constants = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-        return Constant(constants[text]) if text in constants else Real(text)
-    return [_as_json(item) for item in value]
 
 
 # -- scalars ---------------------------------------------------------------------------------------
@@ -347,7 +293,8 @@ _SCALARS: Final[dict[Base, Callable[[pa.Array, ValueType], Converted]]] = {
 # -- lists and vectors -----------------------------------------------------------------------------
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Is it one of the types of lists?"""
     return bool(
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
@@ -366,7 +313,7 @@ def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _lists(column: pa.Array, kind: ValueType) -> Converted:
-    if not _is_list(column.type):
+    if not is_list(column.type):
         return _mismatch(column, kind)
     lengths = _lengths(column)
     ends = np.cumsum(lengths)
@@ -390,7 +337,7 @@ def _vectors(column: pa.Array, kind: ValueType) -> Converted:
     target = arrow_type(kind)
     if column.type == target:
         return Converted(column)
-    if not _is_list(column.type):
+    if not is_list(column.type):
         return _mismatch(column, kind)
     lengths, known = _lengths(column), _mask(column.is_valid())
     good = known & (lengths == kind.dim)

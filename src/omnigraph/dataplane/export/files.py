@@ -12,10 +12,10 @@ from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.export.lines import LineEncoder
 from omnigraph.dataplane.source.model import Compression, Format
+from omnigraph.dataplane.source.naming import TYPE_KEY
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.store.streams import Output
 
-TYPE_KEY: Final = b"omnigraph:type"
 _GROUP_ROWS: Final = 128 << 10
 _GROUP_BYTES: Final = 64 << 20
 _GZIP_LEVEL: Final = 6  # as the command; Arrow would take the slowest

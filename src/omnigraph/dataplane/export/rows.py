@@ -13,7 +13,7 @@ from omnigraph.lang.values import Base
 from omnigraph.store.blob_columns import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ID, Table
 
-_BATCH_ROWS: Final = 8_192
+_BATCH_ROWS: Final = 32_768
 _BATCH_BYTES: Final = 16 << 20
 _TEXT_BYTES: Final = 8 << 20  # about how much text one batch becomes
 # About how many characters a value takes.

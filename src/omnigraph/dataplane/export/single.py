@@ -28,6 +28,7 @@ from omnigraph.store.streams import Output
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_THREADS_MAX: Final = 8  # more would wait for the one that writes
 _AHEAD: Final = 2  # batches per thread that wait, done or not, for those before them
 _Batches = Iterator[tuple[EntityType, pa.RecordBatch]]
 
@@ -68,7 +69,7 @@ class SingleFile:
             entity, batch = item
             return entity, batch.num_rows, encoders[id(entity)](batch)
 
-        for entity, rows, piece in in_order(encode, self._batches(), threads):
+        for entity, rows, piece in in_order(encode, self._batches(), min(threads, _THREADS_MAX)):
             output.write(piece)
             self._count(entity, rows, output)
 

@@ -70,7 +70,9 @@ class SmallNumbers:
         if known is not None:
             if known.low <= low and high <= known.high:
                 return known
-            low, high = _widened(min(low, known.low), max(high, known.high), kind.base)
+            low, high = min(low, known.low), max(high, known.high)
+            wide = _widened(low, high, kind.base)
+            low, high = wide if _is_small(*wide) else (low, high)
         made = _made(before, kind, low, high) if _is_small(low, high) else None
         self._tables[before] = made
         return made

@@ -126,8 +126,9 @@ class Emitter:
             rows = pa.concat_tables(tables, promote_options="permissive")
             for partition, part in self._divided(rows, keys):
                 found.setdefault(partition, {})[channel] = part
-        for partition, content in sorted(found.items()):
-            self._sent.append((partition, self._staging.put(content)))
+        partitions = sorted(found)
+        parcels = self._staging.put_all([found[partition] for partition in partitions])
+        self._sent += zip(partitions, parcels, strict=True)
         self._waiting, self._rows = {}, 0
 
     def _divided(self, rows: pa.Table, keys: int) -> list[tuple[int, pa.Table]]:

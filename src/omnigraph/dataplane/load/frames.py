@@ -12,12 +12,12 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.decode.model import Tally
 from omnigraph.dataplane.decode.tabular import RowDecoder, decode_batches
 from omnigraph.dataplane.load.entities import shape_of
+from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.read_task import stage_rows
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.source.model import TypeRef
 from omnigraph.lang.catalog.model import Catalog, EntityType
-from omnigraph.rules.violation import Violations
 
 # More partitions than any DataFrame has: the splits of one follow those of another.
 FRAME_SPLITS: Final = 1 << 24
@@ -44,7 +44,7 @@ class FrameTask:
     def __call__(self, partition: int, batches: Iterator[pa.RecordBatch]) -> ReadReceipt:
         """Stage the rows of a partition."""
         plan, tally = self.plan, Tally()
-        out = Violations(plan.violations_max)
+        out = collector(plan, self.first_split + partition)
         entity, shape = entity_of(plan.catalog, self.type), shape_of(plan)
         if partition == 0:
             RowDecoder(list(self.columns), entity, shape, out, file=self.name).report_columns()

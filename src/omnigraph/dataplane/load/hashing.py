@@ -1,7 +1,7 @@
 """Which partition a value belongs to: a cheap hash of whole columns, the same in every process.
 
-It spreads keys, it does not tell them apart: of a long text it looks at the length and at eight
-bytes each of the beginning, the middle and the end. Values that are equal have equal hashes.
+It spreads keys, it does not tell them apart. Values that are equal have equal hashes. Of a very
+long text it looks at the beginning and the end.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 
 _WORD: Final = 8
+_WORDS_MAX: Final = 64
 _BLOCK: Final = 1 << 14
 _FACTORS: Final = tuple(
     np.uint64(factor)
@@ -24,7 +25,6 @@ _FACTORS: Final = tuple(
         0x9E3779B97F4A7C15,
         0xC2B2AE3D27D4EB4F,
         0x165667B19E3779F9,
-        0x27D4EB2F165667C5,
         0xFF51AFD7ED558CCD,
     )
 )
@@ -59,7 +59,7 @@ def _partitions(columns: Sequence[pa.Array], count: int) -> Hashes:
 
 def _mixed(hashes: Hashes) -> Hashes:
     hashes = hashes ^ (hashes >> _THIRD)
-    hashes *= _FACTORS[4]
+    hashes *= _FACTORS[3]
     hashes ^= hashes >> _HALF
     return hashes
 
@@ -91,19 +91,24 @@ def _texts(column: pa.StringArray) -> Hashes:
         return np.empty(0, np.uint64)
     bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + count + 1]
     starts = bounds[:-1].astype(np.int64)
-    lengths = np.diff(bounds)
+    lengths = np.diff(bounds).astype(np.int64)
     words = _Words(data)
     hashes: Hashes = words.at(starts, np.minimum(lengths, _WORD))
-    hashes *= _FACTORS[0]
     hashes += lengths.astype(np.uint64) * _FACTORS[1]
-    for least, share, factor in ((_WORD, 1, _FACTORS[2]), (2 * _WORD, 2, _FACTORS[3])):
-        longer = lengths > least
-        if not longer.any():
+    hashes *= _FACTORS[0]
+    for place in range(1, _WORDS_MAX):
+        rows = np.flatnonzero(lengths > place * _WORD)
+        if not len(rows):
             break
-        # The last word, or the one in the middle.
-        rest = (lengths - _WORD) // share
-        found = words.at(starts + np.where(longer, rest, 0), np.where(longer, _WORD, 0))
-        hashes ^= _mixed(found * factor)
+        # The word that begins here; for the last one of a text, the last eight bytes.
+        steps = np.minimum(place * _WORD, lengths[rows] - _WORD)
+        if place == _WORDS_MAX - 1:
+            steps = lengths[rows] - _WORD
+        found = words.at(starts[rows] + steps, _WORD)
+        found += hashes[rows]
+        found *= _FACTORS[2]
+        found ^= found >> _THIRD
+        hashes[rows] = found
     return hashes
 
 
@@ -117,7 +122,7 @@ class _Words:
         self._last = len(raw) - _WORD
         self._words = np.ndarray((self._last + 1,), "<u8", raw, 0, (1,))
 
-    def at(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]) -> Hashes:
+    def at(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64] | int) -> Hashes:
         """So many bytes from each start, as a number."""
         near = np.minimum(starts, self._last)
         found: Hashes = self._words[near]
@@ -125,5 +130,6 @@ class _Words:
         if over.any():
             # Too close to the end to read a word: read the last one and shift.
             found >>= np.minimum(over * 8, 63).astype(np.uint64)
-        found &= _MASKS[lengths]
+        if not isinstance(lengths, int):
+            found &= _MASKS[lengths]
         return found

@@ -18,6 +18,7 @@ from omnigraph.dataplane.load.exchange import (
     released_channel,
     values_channel,
 )
+from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import judge_ids, judge_nodes
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import JudgeReceipt
@@ -47,14 +48,14 @@ class JudgeTask:
 def judge_partitions(task: JudgeTask) -> JudgeReceipt:
     """Judge partitions. A task of a load."""
     plan = task.plan
-    out = Violations(plan.violations_max)
+    out = collector(plan)
     with nullcontext() if plan.workplace.is_home else storage_errors():
         for sent in task.partitions:
             plan.stop.check()
             partition = Partition.of(plan.staging, sent)
             committed = Committed(plan, task.base, partition if task.is_divided else None)
             _judge(plan, partition, committed, out)
-    return JudgeReceipt(violations=out)
+    return JudgeReceipt(violations=out.settled())
 
 
 def _judge(plan: LoadPlan, partition: Partition, committed: Committed, out: Violations) -> None:

@@ -15,7 +15,8 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.load.committed import Base, StoredTable
-from omnigraph.dataplane.load.places import Places, named_edges
+from omnigraph.dataplane.load.found import Found, write_all
+from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan, Stop, Targets, Workplace, key_of
 from omnigraph.dataplane.load.reading import partitions_for, read_inputs
 from omnigraph.dataplane.load.receipt import ReadReceipt
@@ -35,6 +36,7 @@ _AGAIN: Final = frozenset(
 _PAUSE_S: Final = 0.002
 _PAUSE_MAX_S: Final = 0.1
 _REQUEST, _MODE, _COUNTS, _ROWS, _BYTES = "request", "mode", "counts", "rows", "bytes"
+_CREATED: Final = "branch_created"
 
 
 def _wait(seconds: float) -> None:
@@ -64,7 +66,15 @@ class Loader:
         """
         self._engine.require_writable()
         _check_terms(request)
-        base = self._engine.snapshot(request.branch)
+        source, name = request.create_from, request.branch
+        if source is None or self._engine.has_branch(name):
+            return self._load(request, self._engine.snapshot(name), runner, monitor)
+        with self._engine.creating_branch(name, source=source) as base:
+            return self._load(request, base, runner, monitor)
+
+    def _load(
+        self, request: LoadRequest, base: Snapshot, runner: Runner, monitor: Monitor
+    ) -> Loaded:
         done = self._replayed(request, base)
         if done is not None:
             return done
@@ -120,6 +130,7 @@ class Loader:
             time_ms=engine.clock.now_us() // 1_000,
             partitions=partitions_for(request),
             violations_max=request.violations_max,
+            tells_all=request.violations_file is not None,
             stop=Stop(None if monitor is None else lambda: monitor.is_stopped),
         )
 
@@ -135,7 +146,8 @@ class Loader:
         """Judge what was read and publish it, starting over on newer bases if need be."""
         ordered = sorted(receipts, key=lambda receipt: receipt.split)
         work = _Work(request, plan, ordered, runner, monitor)
-        if request.mode is LoadMode.OVERWRITE:
+        is_birth = base is not None and base.origin is not None
+        if is_birth or request.mode is LoadMode.OVERWRITE:
             return self._attempt(work, base)
         # Newcomers queue up behind those who start over, or these would never get through.
         if not gates.is_started_over(self._engine.root.uri, request.branch):
@@ -171,8 +183,7 @@ class Loader:
             stages = Stages(plan, _stored(base, replaced), work.receipts, work.runner, work.monitor)
             verdict = stages.run(cascade=request.cascade)
             if verdict.violations:
-                found = named_edges(verdict.violations, work.receipts, plan.staging)
-                found.raise_if_any(Places(work.receipts).shown)
+                _refuse(work, verdict.violations)
             monitor.stage("commit")
             monitor.check()
             writes, counts = self._stage(plan, base, verdict, replaced)
@@ -236,6 +247,8 @@ class Loader:
             _ROWS: rows,
             _BYTES: size,
         }
+        if base.origin is not None:
+            details[_CREATED] = True
         if request.idempotency_key is not None:
             details[_REQUEST] = request.digest
         written = {item.table_key for item in writes}
@@ -252,7 +265,13 @@ class Loader:
         published = self._engine.commit(prepared)
         if published.replayed:
             return _recorded(published.commit, request)
-        return Loaded(commit=published.commit, counts=counts, rows=rows, bytes=size)
+        return Loaded(
+            commit=published.commit,
+            counts=counts,
+            branch_created=base.origin is not None,
+            rows=rows,
+            bytes=size,
+        )
 
     # -- conditions --------------------------------------------------------------------------------
 
@@ -261,7 +280,10 @@ class Loader:
         if request.idempotency_key is None:
             return None
         with storage_errors():
-            known = self._engine.manifest.find_key(base.branch, request.idempotency_key)
+            if base.origin is not None:
+                known = self._engine.births.find_key(base.origin, request.idempotency_key)
+            else:
+                known = self._engine.manifest.find_key(base.branch, request.idempotency_key)
         return None if known is None else _recorded(known, request)
 
     def _check_schema(self, request: LoadRequest, base: Snapshot) -> None:
@@ -300,6 +322,16 @@ class _Work:
                 # An edge that somebody adds meanwhile could name a node that goes.
                 found.add(key_of(edge))
         return frozenset(found)
+
+
+def _refuse(work: _Work, found: Found) -> None:
+    """Tell what is wrong, as a reader of the input can find it."""
+    places, staging = Places(work.receipts), work.plan.staging
+    path = work.request.violations_file
+    if path is not None:
+        write_all(path, found, places, work.receipts, staging)
+    told = named(found.items, work.receipts, staging)
+    found.raise_if_any([places.shown(item) for item in told])
 
 
 def _check_terms(request: LoadRequest) -> None:
@@ -343,6 +375,7 @@ def _recorded(commit: Commit, request: LoadRequest) -> Loaded:
         commit=commit,
         counts=counts,
         replayed=True,
+        branch_created=commit.details.get(_CREATED) is True,
         rows=_number(commit.details.get(_ROWS)),
         bytes=_number(commit.details.get(_BYTES)),
     )

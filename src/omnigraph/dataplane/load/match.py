@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.committed import Base, Codes, Committed
 from omnigraph.dataplane.load.exchange import ID, LINE, Keys, Partition, Sent, ids_channel
+from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import repeats
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import MatchReceipt
@@ -45,7 +46,7 @@ class MatchTask:
 def match_partitions(task: MatchTask) -> MatchReceipt:
     """Look for known entities. A task of a load."""
     plan = task.plan
-    out = Violations(plan.violations_max)
+    out = collector(plan)
     found: dict[int, dict[str, list[pa.Table]]] = {}
     entities = [
         entity for entity in (*plan.catalog.nodes, *plan.catalog.edges) if plan.is_matched(entity)
@@ -62,7 +63,7 @@ def match_partitions(task: MatchTask) -> MatchReceipt:
             (split, plan.staging.put({key: pa.concat_tables(t) for key, t in tables.items()}))
             for split, tables in sorted(found.items())
         )
-    return MatchReceipt(parcels=parcels, violations=out)
+    return MatchReceipt(parcels=parcels, violations=out.settled())
 
 
 def _matched(

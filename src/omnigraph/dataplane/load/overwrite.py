@@ -27,6 +27,7 @@ from omnigraph.dataplane.load.exchange import (
     ids_channel,
     left_channel,
 )
+from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import ends_of
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import OrphanReceipt
@@ -74,7 +75,7 @@ def retained_wishes(catalog: Catalog, base: Base) -> list[Wish]:
 def find_orphans(task: OrphanTask) -> OrphanReceipt:
     """Find edges that lose an end. A task of a load."""
     plan = task.plan
-    out = Violations(plan.violations_max)
+    out = collector(plan)
     emitter = Emitter(plan.staging, plan.partitions)
     found: dict[str, list[bytes]] = {}
     with nullcontext() if plan.workplace.is_home else storage_errors():
@@ -93,7 +94,7 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
                         emitter.add(left_channel(edge.name), _left(lost))
         parcels = emitter.close()
     orphans = {key: b"".join(parts) for key, parts in found.items()}
-    return OrphanReceipt(violations=out, orphans=orphans, parcels=parcels)
+    return OrphanReceipt(violations=out.settled(), orphans=orphans, parcels=parcels)
 
 
 def _lost(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from omnigraph.core.layout import table_key
 from omnigraph.dataplane.load.exchange import KEY, LINE, ids_channel
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.staging import Staging
-from omnigraph.rules.violation import Rule, Violation, Violations
+from omnigraph.rules.violation import Rule, Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +44,31 @@ class Places:
         return replace(violation, file=piece.name, line=line)
 
 
-def relabelled(found: Violations, label: str) -> Violations:
-    """Violations of one split, whose name sorts as the splits do."""
-    out = Violations(found.kept_max)
-    out.add_all([replace(item, file=label) for item in found.items], found.total)
-    return out
-
-
-def named_edges(found: Violations, receipts: Iterable[ReadReceipt], staging: Staging) -> Violations:
-    """Give edges that lead nowhere the ids that the input gives them.
+def named(
+    violations: Sequence[Violation], receipts: Iterable[ReadReceipt], staging: Staging
+) -> list[Violation]:
+    """Give edges that lead nowhere the ids that the input gives them; sorted.
 
     Whoever judges an end sees no more of an edge than that end; its id is in another partition.
     """
     nameless: dict[str, dict[str, set[int]]] = {}
-    for item in found.items:
-        if item.rule is Rule.ENDPOINT and item.id is None and item.file and item.line:
+    for item in violations:
+        if _is_nameless(item):
             channel = ids_channel(table_key("edge", str(item.type_name)))
-            nameless.setdefault(item.file, {}).setdefault(channel, set()).add(item.line)
-    if not nameless:
-        return found
+            lines = nameless.setdefault(str(item.file), {}).setdefault(channel, set())
+            lines.add(item.line or 0)
     names: dict[tuple[str, int], str] = {}
-    for receipt in receipts:
-        label = receipt.label
-        wanted = nameless.get(label, {})
+    for receipt in receipts if nameless else ():
+        wanted = nameless.get(receipt.label, {})
         for _, parcel in receipt.parcels:
             channels = wanted.keys() & parcel.rows.keys()
             for channel, rows in staging.get(parcel, channels).items() if channels else ():
-                names.update(_names(label, rows, wanted[channel]))
-    return _renamed(found, names)
+                names.update(_names(receipt.label, rows, wanted[channel]))
+    return sorted(_renamed(violations, names), key=lambda item: item.rank)
+
+
+def _is_nameless(item: Violation) -> bool:
+    return item.rule is Rule.ENDPOINT and item.id is None and bool(item.file)
 
 
 def _names(label: str, rows: pa.Table, lines: set[int]) -> Mapping[tuple[str, int], str]:
@@ -81,13 +78,9 @@ def _names(label: str, rows: pa.Table, lines: set[int]) -> Mapping[tuple[str, in
     return {(label, int(known[row])): id_ for row, id_ in zip(at.tolist(), ids, strict=True)}
 
 
-def _renamed(found: Violations, names: Mapping[tuple[str, int], str]) -> Violations:
-    out = Violations(found.kept_max)
-    items = [
-        replace(item, id=names.get((item.file or "", item.line or 0), item.id))
-        if item.rule is Rule.ENDPOINT and item.id is None
-        else item
-        for item in found.items
-    ]
-    out.add_all(items, found.total)
-    return out
+def _renamed(
+    violations: Sequence[Violation], names: Mapping[tuple[str, int], str]
+) -> Iterator[Violation]:
+    for item in violations:
+        name = names.get((item.file or "", item.line or 0)) if _is_nameless(item) else None
+        yield item if name is None else replace(item, id=name)

@@ -137,7 +137,8 @@ class LoadPlan:
         fresh: In a merge, the keyed types that have no entity yet: their rows are all new.
         time_ms: When the load began.
         partitions: Into how many parts keys are divided.
-        violations_max: How many violations a task describes.
+        violations_max: How many violations are told.
+        tells_all: All of them go to a file, too.
         fragment_bytes: About how much is written at once.
         stop: Whether to stop.
     """
@@ -153,6 +154,7 @@ class LoadPlan:
     time_ms: int
     partitions: int
     violations_max: int
+    tells_all: bool = False
     fragment_bytes: int = FRAGMENT_BYTES
     stop: Stop
 

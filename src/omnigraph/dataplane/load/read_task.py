@@ -23,6 +23,7 @@ from omnigraph.dataplane.load.entities import (
     with_defaults,
 )
 from omnigraph.dataplane.load.exchange import KEY, LINE, Emitter, claims_channel
+from omnigraph.dataplane.load.found import Found, collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.writing import Writer
@@ -46,7 +47,7 @@ class ReadTask:
 def read_split(task: ReadTask) -> ReadReceipt:
     """Read a split. A task of a load: it may run more than once, and only its receipt counts."""
     split, plan = task.split, task.plan
-    out, tally = Violations(plan.violations_max), Tally()
+    out, tally = collector(plan, split.number), Tally()
     name = split.input.name if isinstance(split, FileSplit) else split.name
     with nullcontext() if plan.workplace.is_home else storage_errors():
         return stage_rows(
@@ -68,7 +69,7 @@ def stage_rows(
     decoded: Iterator[Decoded],
     tally: Tally,
     *,
-    out: Violations | None = None,
+    out: Found | None = None,
     first_row: int | None = None,
     is_alone: bool = False,
 ) -> ReadReceipt:
@@ -80,11 +81,11 @@ def stage_rows(
         name: What messages call the source.
         decoded: The rows.
         tally: What the decoder counts.
-        out: Where the decoder reports what breaks a rule.
+        out: Where the decoder reports what breaks a rule, made by `collector` for this split.
         first_row: The number that the first row has in its source, if that is known.
         is_alone: The load has no other split.
     """
-    found = Violations(plan.violations_max) if out is None else out
+    found = collector(plan, split_number) if out is None else out
     with Writer(plan) as writer:
         reading = _Reading(plan, split_number, found, writer, is_alone=is_alone)
         for item in decoded:
@@ -108,7 +109,7 @@ class _Reading:
         self,
         plan: LoadPlan,
         split: int,
-        out: Violations,
+        out: Found,
         writer: Writer,
         *,
         is_alone: bool,
@@ -164,7 +165,7 @@ class _Reading:
             spilled=tuple(self._spilled),
             parcels=parcels,
             partitions=self._emitter.partitions,
-            violations=self._out,
+            violations=self._out.settled(),
         )
 
     def _insert(self, entities: Entities) -> None:

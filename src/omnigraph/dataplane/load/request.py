@@ -34,7 +34,7 @@ class LoadRequest:
         catalog: The schema that the caller took its inputs for.
         mode: What becomes of known entities.
         branch: Where to.
-        create_from: Make the branch from this one, in the same commit; it must not exist yet.
+        create_from: Make the branch from this one, in the same commit, if it does not exist.
         replace: In a merge, known entities lose what the input does not name.
         cascade: In an overwrite, edges of other types that would lose an end go, too. Otherwise
             such an edge is a violation.
@@ -66,7 +66,8 @@ class LoadRequest:
 
         The content of the inputs is not part of it: finding out would mean to read them all.
         """
-        terms = ("load", self.mode.value, sorted(self.type_keys), self.replace, self.cascade)
+        how = (self.mode.value, self.replace, self.cascade)
+        terms = ("load", str(self.branch), sorted(self.type_keys), *how)
         return blake2b(repr(terms).encode(), digest_size=16).hexdigest()
 
     @property
@@ -98,7 +99,7 @@ class Loaded:
         commit: The commit that it made.
         counts: Per table key, for the types that it touched.
         replayed: An earlier call with the same key had done it; the counts are of that call.
-        branch_created: It made its branch.
+        branch_created: The commit made the branch.
         rows: How many entities were read.
         bytes: How many bytes were read.
     """

@@ -19,6 +19,7 @@ from omnigraph.dataplane.load.exchange import (
     left_channel,
     values_channel,
 )
+from omnigraph.dataplane.load.found import Found, collector
 from omnigraph.dataplane.load.judge import JudgeTask, judge_partitions
 from omnigraph.dataplane.load.judge_nodes import ends_of, is_counted
 from omnigraph.dataplane.load.match import MATCHED, MatchTask, match_partitions
@@ -28,7 +29,6 @@ from omnigraph.dataplane.load.overwrite import (
     retained,
     retained_wishes,
 )
-from omnigraph.dataplane.load.places import relabelled
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import LoadMode
@@ -61,7 +61,7 @@ class Verdict:
         deletes: The addresses of committed rows that go or are replaced, by table key.
     """
 
-    violations: Violations
+    violations: Found
     fragments: dict[str, list[FragmentReceipt]] = field(default_factory=dict)
     deletes: dict[str, list[bytes]] = field(default_factory=dict)
 
@@ -113,9 +113,9 @@ class Stages:
 
     def run(self, *, cascade: bool) -> Verdict:
         """Take the load as far as it gets without a commit."""
-        verdict = Verdict(Violations(self._plan.violations_max))
+        verdict = Verdict(collector(self._plan))
         for receipt in self._receipts:
-            verdict.violations.merge(relabelled(receipt.violations, receipt.label))
+            verdict.violations.merge(receipt.violations)
             verdict.add_fragments(receipt.fragments)
         if self._plan.mode is LoadMode.MERGE:
             self._match_and_write(verdict)
@@ -158,7 +158,7 @@ class Stages:
         done = dict(self._numbered("write", write_split, writes))
         for number, receipt in enumerate(waiting):
             written = done[number]
-            verdict.violations.merge(relabelled(written.violations, receipt.label))
+            verdict.violations.merge(written.violations)
             verdict.add_fragments(written.fragments)
             verdict.add_deletes(written.replaced)
             self._send(receipt.split, written.parcels)
@@ -283,7 +283,13 @@ class Stages:
         if not items:
             return
         self._monitor.stage(stage, len(items))
-        for number, result in self._runner.run(stage, task, items):
+        results: Iterable[tuple[int, Result]]
+        if self._runner.is_remote and len(items) == 1 and stage != "write":
+            # Little enough to be done here: sending it away takes longer.
+            results = [(0, task(items[0]))]
+        else:
+            results = self._runner.run(stage, task, items)
+        for number, result in results:
             found: Violations | None = getattr(result, "violations", None)
             self._monitor.add(tasks=1, violations=0 if found is None else found.total)
             self._monitor.check()

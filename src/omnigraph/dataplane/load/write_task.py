@@ -33,6 +33,7 @@ from omnigraph.dataplane.load.exchange import (
     left_channel,
     released_channel,
 )
+from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.read_task import ABSENT, insert
 from omnigraph.dataplane.load.receipt import WriteReceipt
@@ -45,7 +46,6 @@ from omnigraph.lang.values import Base as ValueBase
 from omnigraph.rules.report import joined
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.unique import uniques
-from omnigraph.rules.violation import Violations
 from omnigraph.store.blob_columns import read_blobs
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
@@ -95,7 +95,7 @@ class _Finishing:
         self._plan = task.plan
         self._base = task.base
         self._writer = writer
-        self._out = Violations(task.plan.violations_max)
+        self._out = collector(task.plan, task.split)
         self._emitter = Emitter(task.plan.staging, task.plan.partitions)
         self._types: Mapping[str, EntityType] = {
             key_of(entity): entity
@@ -125,7 +125,7 @@ class _Finishing:
             fragments=self._writer.close(),
             replaced={key: b"".join(parts) for key, parts in self._replaced.items()},
             parcels=self._emitter.close(),
-            violations=self._out,
+            violations=self._out.settled(),
         )
 
     def _update(self, key: str, known: _Known) -> None:

@@ -10,10 +10,11 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.snapshot import TablePin
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.optimize.model import OptimizedTable
-from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask, TableProbe
+from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.store.chores import Chores, plan_chores
 from omnigraph.store.model import RewriteReceipt, SegmentReceipt
+from omnigraph.store.probe import TableProbe
 from omnigraph.store.shape import Shape, read_shape
 from omnigraph.store.tables import Table
 from omnigraph.store.upkeep import Draft, Upkeep

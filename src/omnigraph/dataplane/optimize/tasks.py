@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from omnigraph.core.indices import has_values
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt
 from omnigraph.store.root import Root
-from omnigraph.store.table import CREATED_AT, Table
 from omnigraph.store.tables import Tables, open_tables
 
 
@@ -60,20 +57,3 @@ def build(task: IndexTask) -> SegmentReceipt:
     """Build a piece of an index."""
     with storage_errors():
         return task.place.open().upkeep.build(task.pin, task.wish, task.fragments)
-
-
-class TableProbe:
-    """Asks the rows of one table what its shape does not tell."""
-
-    def __init__(self, table: Table) -> None:
-        """Ask this table."""
-        self._table = table
-
-    def has_values(self, column: str, fragments: Collection[int]) -> bool:
-        """Is there a row in these fragments that is not null there?"""
-        return has_values(self._table, column, fragments)
-
-    def has_older(self, fragments: Collection[int], version: int) -> bool:
-        """Is there a row in these fragments that was created in this version or before?"""
-        found = self._table.scan(["id"], filter=f"{CREATED_AT} <= {version}", fragments=fragments)
-        return any(batch.num_rows for batch in found)

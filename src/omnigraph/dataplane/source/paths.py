@@ -14,7 +14,8 @@ from typing import Final
 
 from omnigraph.core.storage_errors import public
 from omnigraph.errors import Code, NotFound
-from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.calls import StorageCall
+from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.root import Root
 from omnigraph.store.streams import exists, list_inputs, stream_size
 
@@ -89,11 +90,10 @@ def _local(text: str) -> tuple[Found, ...]:
     path = str(Root.parse(text).local_path)
     # What the user wrote, except for a scheme or a tilde.
     shown = text if not text.startswith(("file:", "~")) else path
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    status = _status(path)
+    if status is None:
         if not _MAGIC.search(path):
-            raise missing(text) from None
+            raise missing(text)
         return tuple(sorted(_matches(shown), key=lambda found: found.name))
     if not stat.S_ISDIR(status.st_mode):
         return (_file(path, shown, status),)
@@ -106,12 +106,19 @@ def _local(text: str) -> tuple[Found, ...]:
 
 def _matches(pattern: str) -> Iterator[Found]:
     for name in glob.iglob(pattern, recursive=True):
-        try:
-            status = os.stat(name)
-        except FileNotFoundError:  # a link to nothing
-            continue
-        if not stat.S_ISDIR(status.st_mode):
+        status = _status(name)  # None for a link to nothing
+        if status is not None and not stat.S_ISDIR(status.st_mode):
             yield _file(os.path.abspath(name), name, status)
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        with object_errors(StorageCall.OBJECT_EXISTS.value, path):
+            raise
 
 
 def _file(path: str, shown: str, status: os.stat_result) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, Final, Self, TypeGuard
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.source.formats import (
     format_of,
     named_format,
@@ -36,6 +38,8 @@ from omnigraph.dataplane.source.records import entity_lines, envelope_lines
 from omnigraph.dataplane.source.spool import Scratch, spool_lines, spool_stream
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
+from omnigraph.store.calls import StorageCall
+from omnigraph.store.failures import object_errors
 from omnigraph.store.streams import open_input, stream_size
 
 STDIN: Final = "-"
@@ -100,8 +104,9 @@ def resolve(
     options = dict(storage_options or {})
     told = None if format is None else parse_format(format)
     try:
-        found = _Resolver(catalog, told, options, stdin, scratch)
-        return Inputs(list(found.all_of(source)), scratch)
+        with storage_errors():
+            found = _Resolver(catalog, told, options, stdin, scratch)
+            return Inputs(list(found.all_of(source)), scratch)
     except BaseException:
         scratch.close()
         raise
@@ -182,10 +187,15 @@ class _Resolver:
             return
         for found in find_files(text, self.options):
             if found.size is None:
-                with open(found.uri, "rb") as pipe:
-                    yield self._stream(pipe, found.name, named)
+                yield self._pipe(found, named)
             else:
                 yield self._file(found, named)
+
+    def _pipe(self, found: Found, named: TypeRef | None) -> FileInput:
+        with object_errors(StorageCall.OBJECT_GET.value, found.name):
+            pipe = io.FileIO(found.uri)
+        with pipe:
+            return self._stream(pipe, found.name, named)
 
     def _file(self, found: Found, named: TypeRef | None) -> FileInput:
         if self.told is None:

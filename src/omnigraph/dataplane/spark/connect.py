@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 import os
 import socket
 import sys
+import threading
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -16,11 +18,13 @@ from omnigraph.dataplane.spark import archive as archives
 from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig
 from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.java import find_java
-from omnigraph.dataplane.spark.settings import settings_for
+from omnigraph.dataplane.spark.settings import settings_for, variable
 from omnigraph.errors import Code, InvalidInput, Unavailable
 
 _PORT: Final = 15002
 _KNOCK_S: Final = 5.0
+_LEAVE_S: Final = 5.0
+_RETRIES_MAX: Final = 6
 _DISCOVERY: Final = "SPARK_LOCAL_CONNECT_DISCOVERY"
 
 
@@ -43,6 +47,9 @@ def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path
 
         # Not by the builder: that would make Connect the only Spark of the whole process.
         session = SparkSession(connection=url)
+        _impatient(session)
+        # After the client has registered what it does at exit, so that this is done before.
+        atexit.register(disconnect, session)
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
         for key, value in config.conf.items() if place is Place.CONNECT else ():
             session.conf.set(key, value)
@@ -52,9 +59,27 @@ def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path
 
 
 def disconnect(session: Any) -> None:
-    """End a session; its server goes on."""
-    with suppress(Exception):
-        session.stop()
+    """End a session; its server goes on. Without waiting long for one that does not answer."""
+
+    def leave() -> None:
+        with suppress(Exception):
+            session.stop()
+
+    leaving = threading.Thread(target=leave, name="omnigraph-spark-leave", daemon=True)
+    leaving.start()
+    leaving.join(_LEAVE_S)
+    if leaving.is_alive():
+        # Its own handlers would go on trying, and keep the process from ending.
+        with suppress(Exception):
+            session.client.close()
+
+
+def _impatient(session: Any) -> None:
+    """Give a server that is gone up after a minute, not after ten."""
+    with suppress(ImportError, AttributeError):
+        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES_MAX)])
 
 
 def server_folder(home: Path) -> Path:
@@ -91,11 +116,11 @@ def _served(config: SparkConfig, folder: Path) -> str:
     archive = archives.archive_file(config.home / "cache", find_java(os.environ))
     ready = archive if config.archive and archive.exists() else None
     settings = settings_for(Place.SERVED, LOCAL, archive=ready, chosen=config.conf)
-    settings["spark.pyspark.python"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        with Discovery(str(folder / "server.json")) as discovery:
-            return LocalConnectServer(discovery).reuse_or_start(LOCAL, settings)
+        python = os.environ.get("PYSPARK_PYTHON") or sys.executable
+        with variable("PYSPARK_PYTHON", python), Discovery(str(folder / "server.json")) as found:
+            return LocalConnectServer(found).reuse_or_start(LOCAL, settings)
     except Exception as error:
         raise start_error(error, "connect", folder / "logs") from error
 

@@ -17,6 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from omnigraph.dataplane.spark.settings import variable
 from omnigraph.dataplane.spark.shipping import drop_older
 
 _LOGS_KEPT: Final = 20
@@ -43,7 +44,7 @@ def start(settings: Mapping[str, str], log: Path) -> SparkSession:
         conf.set(key, value)
     python = settings.get("spark.pyspark.python") or os.environ.get(_PYTHON) or sys.executable
     # The JVM looks for data sources with the Python that its own environment names.
-    with _lock, _variable(_PYTHON, python):
+    with _lock, variable(_PYTHON, python):
         if SparkContext._gateway is None:
             _launch(conf, log)
         return SparkSession(SparkContext(conf=conf))
@@ -118,16 +119,3 @@ def _quieten(log: Path) -> None:
         handler = logging.FileHandler(log, delay=True)
         handler.setLevel(logging.WARNING)
         logger.addHandler(handler)
-
-
-@contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

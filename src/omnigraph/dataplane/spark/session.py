@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import socket
 import sys
@@ -149,15 +148,6 @@ def stop_all() -> None:
         from omnigraph.dataplane.spark import launch  # noqa: PLC0415
 
         launch.shut_down()
-
-
-@atexit.register
-def _leave() -> None:
-    # A JVM ends by itself when this process closes the pipe to it, and nobody waits for that. A
-    # server elsewhere is told.
-    for kept in _alive():
-        if kept.place in {Place.CONNECT, Place.SERVED}:
-            _end(kept)
 
 
 def _alive() -> list[_Kept]:

@@ -445,12 +445,14 @@ def test_one_bad_line_does_not_slow_down_the_others(
     monkeypatch.setattr(Careful, "decode", count)
     values = people(5000)
     values[place]["data"]["age"] = "x"
-    read = Read(lines(values, **style))
+    read = Read(lines(values, **style), {"node:Person": frozenset({"age", "vector"})})
     assert read.found == [(place + 1, "type", "age")]
     (item,) = read.items
     assert item.lines.tolist() == [n for n in range(1, 5001) if n != place + 1]
     assert item.rows.column("age").to_pylist() == [n for n in range(5000) if n != place]
     assert item.claimed == (f"p{place}",)
+    assert _absent(read, "Person", "vector") == item.lines.tolist()
+    assert "age" not in item.absent
     assert len(careful) <= 256
 
 

@@ -18,6 +18,7 @@ node Person {
   rating: F64?
   vector: Vector(2)?
 }
+node Odd { type: String? }
 edge Knows: Person -> Person
 """)
 GOOD = b'{"type":"Person","data":{"name":"a"}}'
@@ -125,9 +126,10 @@ def test_all_hostile_lines_together() -> None:
 
 
 def test_objects_over_lines_cannot_hide_behind_two_on_one_line() -> None:
-    """As many objects as lines, but not one on each."""
-    spread = b'{"type":"Person","data":\n{"name":"a"}}'
-    rows, found, _ = decode(iter([spread + b"\n" + GOOD + GOOD]))
+    """As many objects as lines, but not one on each; and each line begins as it should."""
+    spread = b'{"type":"Odd","data":\n{"type":"Odd"}}\n'
+    double = b'{"type":"Odd"}{"type":"Odd"}\n'
+    rows, found, _ = decode(iter([spread + double]))
     assert rows == []
     assert found == [(1, "syntax", ""), (2, "syntax", ""), (3, "syntax", "")]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pytest
 
 from omnigraph.core.engine import Engine
 from omnigraph.core.layout import STAGING
@@ -106,9 +107,7 @@ class Lab:
         return FileInput(uri=str(path), name=path.name, format=Format.NDJSON, size=size)
 
     def request(self, *inputs: Input, mode: str = "append", **terms: Any) -> LoadRequest:
-        return LoadRequest(
-            inputs=tuple(inputs), catalog=self.catalog, mode=LoadMode(mode), **terms
-        )
+        return LoadRequest(inputs=tuple(inputs), catalog=self.catalog, mode=LoadMode(mode), **terms)
 
     def run(
         self,
@@ -157,14 +156,12 @@ class Lab:
         self, request: LoadRequest, runner: Runner | None = None
     ) -> list[dict[str, Any]]:
         before = self.engine.snapshot(request.branch)
-        try:
+        with pytest.raises(ConstraintViolated) as caught:
             self.run(request, runner)
-        except ConstraintViolated as error:
-            self.check_clean()
-            assert self.engine.snapshot(request.branch).head == before.head
-            assert error.details["total"] == len(error.violations)
-            return [dict(each) for each in error.violations]
-        raise AssertionError("the load was not refused")
+        self.check_clean()
+        assert self.engine.snapshot(request.branch).head == before.head
+        assert caught.value.details["total"] == len(caught.value.violations)
+        return [dict(each) for each in caught.value.violations]
 
     def rows(self, key: str, branch: BranchName = MAIN) -> dict[str, Row]:
         return rows(self.engine, key, self.engine.snapshot(branch))

@@ -41,7 +41,9 @@ def way(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_new_and_known_entities(lab: Lab, way: dict[str, Any]) -> None:
     lab.load([person("Ada", age=1, role="admin", email="a@x", bio=BYTES), person("Bo", age=2)])
     ids = lab.row_ids(PERSON)
-    done = lab.load([person("Bo", age=3), person("Cy", age=4), person("Ada", email=None)], "merge", **way)
+    done = lab.load(
+        [person("Bo", age=3), person("Cy", age=4), person("Ada", email=None)], "merge", **way
+    )
     assert done.counts[PERSON] == type(done.counts[PERSON])(inserted=1, updated=2)
     people = lab.rows(PERSON)
     assert {name: (row["age"], row["role"]) for name, row in people.items()} == {
@@ -86,14 +88,10 @@ def test_a_new_entity_needs_what_is_required(lab: Lab, way: dict[str, Any]) -> N
 def test_a_required_property_cannot_be_named_null(lab: Lab, way: dict[str, Any]) -> None:
     lab.load([note("a", id="n")])
     line = {"type": "Note", "data": {"id": "n", "text": None}}
-    assert lab.refused([line], "merge", **way) == [
-        ("required", "n", ("text",), 1)
-    ]
+    assert lab.refused([line], "merge", **way) == [("required", "n", ("text",), 1)]
 
 
-def test_keys_occur_once_and_of_explicit_ids_the_last_counts(
-    lab: Lab, way: dict[str, Any]
-) -> None:
+def test_keys_occur_once_and_of_explicit_ids_the_last_counts(lab: Lab, way: dict[str, Any]) -> None:
     lab.load([note("a", id="n", tag="t"), person("Ada")])
     lines = [
         note("b", id="n", stars=9),

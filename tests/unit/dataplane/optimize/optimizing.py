@@ -114,14 +114,16 @@ def fragments(engine: Engine, key: str, branch: BranchName = MAIN) -> int:
     return len(table_of(engine, key, branch).fragment_ids())
 
 
-def check_indexes(table: Table) -> None:
+def check_indexes(table: Table, *, whole: bool = True) -> None:
     """Every index covers every row once, and by it is found what looking at all rows finds."""
     live = set(table.fragment_ids())
     shape = read_shape(table)
     for name in {segment.index for segment in shape.segments}:
         covers = [segment.fragments & live for segment in shape.of(name)]
-        assert sum(map(len, covers)) == len(live), name
-        assert frozenset().union(*covers) == live, name
+        covered = frozenset().union(*covers)
+        assert sum(map(len, covers)) == len(covered), name
+        # Rows that were updated may have to do without a word index for a while.
+        assert covered == live or (covered < live and name.endswith("_text") and not whole), name
     rows = table.read(row_id=True).to_pylist()
     dataset = table.dataset
     for year in range(1999, 2060):

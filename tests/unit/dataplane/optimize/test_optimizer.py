@@ -146,6 +146,21 @@ def test_fragments_of_mostly_deleted_rows_are_rewritten(engine: Engine) -> None:
     assert optimize(engine).published is None
 
 
+def test_a_few_updated_rows_do_not_cost_a_whole_word_index(engine: Engine) -> None:
+    write(engine, {DOC: docs(*range(6, 40))})
+    few = 100
+    optimize(engine, target_rows=few)
+    write(engine, {DOC: Delta(update=redone(7, generation=1))})
+    done = optimize(engine, target_rows=few)
+    assert {(DOC, "title_ordered"), (DOC, "vector_vector")} <= set(done.indexes)
+    assert (DOC, "title_text") not in done.indexes
+    check_indexes(table_of(engine, DOC), whole=False)
+    assert optimize(engine, target_rows=few).published is None
+    write(engine, {DOC: Delta(update=redone(8, 9, 10, generation=1))})
+    assert (DOC, "title_text") in optimize(engine, target_rows=few).indexes
+    check_indexes(table_of(engine, DOC))
+
+
 def test_what_is_missing_is_also_found_by_those_who_only_build_indexes(engine: Engine) -> None:
     optimize(engine)
     assert ensure_indices(engine).published is None
@@ -182,7 +197,9 @@ def test_searches_stay_right_whatever_happened_before(tmp_path: Path, seed: int)
             optimize(engine, branch, target_rows=int(dice.choice([16, 128])))
             after = rows(engine, DOC, engine.snapshot(branch)), identities(engine, DOC, branch)
             assert after == before
-            check_indexes(table_of(engine, DOC, branch))
+            check_indexes(table_of(engine, DOC, branch), whole=False)
+    optimize(engine, branch)
+    check_indexes(table_of(engine, DOC, branch))
     audit(engine)
 
 

@@ -140,3 +140,12 @@ def test_storage_that_fails_is_unavailable() -> None:
         pytest.raises(Unavailable),
     ):
         find_files("memory:///some/a.jsonl", {})
+
+
+def test_a_disk_that_fails_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object, **_: object) -> os.stat_result:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("omnigraph.dataplane.source.paths.os.stat", refuse)
+    with pytest.raises(Unavailable, match="Permission denied"):
+        find_files(str(tmp_path / "a.jsonl"), {})

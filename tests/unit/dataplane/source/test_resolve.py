@@ -31,7 +31,10 @@ from omnigraph.dataplane.source.model import (
     TypeRef,
 )
 from omnigraph.dataplane.source.resolve import resolve
-from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.errors import InvalidInput, NotFound, Unavailable
+from omnigraph.runtime import failpoints
+from omnigraph.runtime.failpoints import Refuse
+from omnigraph.store.calls import StorageCall
 from tests.unit.dataplane.decoding import CATALOG, read
 
 LINE = b'{"type": "Cell", "data": {"name": "a"}}\n'
@@ -412,3 +415,8 @@ def test_dictionaries_are_read_as_strictly_as_lines(tmp_path: Path) -> None:
     result = read({"Cell": [{"name": "a", "small": 1.0}, {"name": "b", "foo": 1}]}, tmp_path)
     assert result.found == [("type", 1, "small"), ("field", 2, "foo")]
     assert result.violations[0].file == "Cell"
+
+
+def test_a_disk_that_fails_while_spooling_is_unavailable() -> None:
+    with failpoints.armed({StorageCall.OBJECT_PUT: Refuse()}), pytest.raises(Unavailable):
+        found("-", stdin=io.BytesIO(LINE))
