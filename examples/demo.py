@@ -95,6 +95,7 @@ def load(graph: og.Graph, path: Path, *, spark: bool) -> None:
         except og.errors.InvalidInput as error:
             if error.code is not og.errors.Code.ENGINE_UNAVAILABLE:
                 raise
+            times.pop()
             say(f"Spark is left out: {error}")
         else:
             describe(done)

@@ -7,6 +7,9 @@ from hypothesis import HealthCheck, settings
 
 # Nobody's own cache is read or written, nor anybody's model asked.
 os.environ["OMNIGRAPH_HOME"] = tempfile.mkdtemp(prefix="omnigraph-tests-")
+# Making an archive of Spark takes longer than the tests that could use it.
+os.environ["OMNIGRAPH_SPARK_ARCHIVE"] = "off"
+os.environ.pop("OMNIGRAPH_SPARK_MASTER", None)
 for _name in [name for name in os.environ if name.startswith("OMNIGRAPH_EMBED_")]:
     del os.environ[_name]
 

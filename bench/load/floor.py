@@ -76,7 +76,7 @@ def ndjson(*, source: str, types: Sequence[str], target: str, ids: bool = True) 
     path = Path(source)
 
     def run() -> None:
-        tables.fill(_ranges(path), lambda place: _decoded(path, *place))
+        tables.fill(ranges(path), lambda place: decoded(path, *place))
 
     return Pass(run=run, count=tables.count)
 
@@ -172,7 +172,7 @@ def _ids(rows: pa.Table, name: str) -> pa.Array:
     return pa.StringArray.from_buffers(rows.num_rows, pa.py_buffer(offsets), pa.py_buffer(letters))
 
 
-def _ranges(path: Path) -> list[tuple[int, int]]:
+def ranges(path: Path) -> list[tuple[int, int]]:
     """Pieces of a file that end with a line."""
     size = path.stat().st_size
     found, start = [], 0
@@ -185,7 +185,8 @@ def _ranges(path: Path) -> list[tuple[int, int]]:
     return found
 
 
-def _decoded(path: Path, start: int, stop: int) -> Iterator[tuple[str, pa.Table]]:
+def decoded(path: Path, start: int, stop: int) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of a piece of a file, block by block and type by type."""
     with path.open("rb") as file:
         file.seek(start)
         while start < stop:

@@ -15,8 +15,6 @@ ROOT = Path(__file__).parents[2]
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
-# Making an archive would take longer than the tests; the test of it makes its own.
-os.environ["OMNIGRAPH_SPARK_ARCHIVE"] = "off"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

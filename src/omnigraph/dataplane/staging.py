@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,11 +26,13 @@ from omnigraph.runtime.ids import UlidIds, is_ulid, time_ms
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.objects import ObjectStore, open_objects
 from omnigraph.store.root import Root
+from omnigraph.store.streams import open_input
 
 Content: TypeAlias = Mapping[str, pa.Table]
 
 MEMORY_BYTES: Final = 128 << 20
-_SHARED_BYTES: Final = 1 << 20
+_WHOLE_BYTES: Final = 1 << 20
+_AT_ONCE: Final = 8
 _SIZE_BYTES: Final = 8
 
 
@@ -39,15 +42,17 @@ class Parcel:
 
     Attributes:
         rows: How many rows each has.
-        place: Where they are stored; None: they are in memory.
         content: The tables, if they are in memory.
-        prefix: What their names begin with there: small parcels share a place.
+        place: Where they are stored, if they are not.
+        span: From which byte up to which; others may lie before and after.
+        size: How many bytes there are in that place.
     """
 
     rows: Mapping[str, int]
-    place: str | None = None
     content: Content | None = None
-    prefix: str = ""
+    place: str = ""
+    span: tuple[int, int] = (0, 0)
+    size: int = 0
 
 
 class Staging(Protocol):
@@ -63,6 +68,10 @@ class Staging(Protocol):
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """The tables of a parcel, or those of them that have one of some names."""
+        ...
+
+    def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
+        """The tables of several parcels."""
         ...
 
     @property
@@ -105,31 +114,35 @@ class LocalStaging:
 
     def put(self, content: Content) -> Parcel:
         """Keep tables in memory while there is room, else write them to a file."""
-        kept = {name: table for name, table in content.items() if table.num_rows}
-        rows = {name: table.num_rows for name, table in kept.items()}
-        size = sum(table.nbytes for table in kept.values())
+        return self.put_all([content])[0]
+
+    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
+        """Keep several parcels in memory, or write them to one file."""
+        kept = [_filled(content) for content in contents]
+        size = sum(table.nbytes for content in kept for table in content.values())
         with self._lock:
             fits = size <= self._left
             self._left -= size if fits else 0
             self._count += 1
-            path = self._folder / f"{self._count}.arrow"
+            path = str(self._folder / f"{self._count}.arrow")
         if fits:
-            return Parcel(rows=rows, content=kept)
+            return [Parcel(rows=_rows(content), content=content) for content in kept]
         self._folder.mkdir(parents=True, exist_ok=True)
-        with pa.OSFile(str(path), "wb") as sink:
-            _write(sink, kept)
-        return Parcel(rows=rows, place=str(path))
-
-    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
-        """Keep several parcels."""
-        return [self.put(content) for content in contents]
+        with pa.OSFile(path, "wb") as sink:
+            spans = [_write(sink, content) for content in kept]
+        return _parcels(kept, spans, path)
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """The tables; those in files are mapped, not read."""
         if parcel.content is not None:
             return _named(parcel.content, names)
-        with pa.memory_map(str(parcel.place)) as file:
-            return _read(file.read_buffer(), "", names)
+        with pa.memory_map(parcel.place) as file:
+            start, stop = parcel.span
+            return _read(file.read_buffer().slice(start, stop - start), names)
+
+    def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
+        """The tables of several parcels."""
+        return [self.get(parcel) for parcel in parcels]
 
     def remove(self) -> None:
         """Remove the files; tables that somebody still holds stay readable."""
@@ -156,42 +169,34 @@ class SharedStaging:
 
     def put(self, content: Content) -> Parcel:
         """Store tables under a name that no other attempt of the task uses."""
-        kept = {name: table for name, table in content.items() if table.num_rows}
-        sink = pa.BufferOutputStream()
-        _write(sink, kept)
-        place = f"{STAGING}/{self._name}/{_ids().new()}.arrow"
-        _objects(self._root).put(place, sink.getvalue().to_pybytes())
-        return Parcel(rows={name: table.num_rows for name, table in kept.items()}, place=place)
+        return self.put_all([content])[0]
 
     def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
-        """Store small parcels as one object: a call costs more than what is read in vain."""
-        size = sum(table.nbytes for content in contents for table in content.values())
-        if size > _SHARED_BYTES or len(contents) <= 1:
-            return [self.put(content) for content in contents]
-        prefixes = [f"{number}/" for number in range(len(contents))]
-        whole = self.put(
-            {
-                f"{prefix}{name}": table
-                for prefix, content in zip(prefixes, contents, strict=True)
-                for name, table in content.items()
-            }
-        )
-        return [
-            Parcel(
-                rows={name: table.num_rows for name, table in content.items() if table.num_rows},
-                place=whole.place,
-                prefix=prefix,
-            )
-            for prefix, content in zip(prefixes, contents, strict=True)
-        ]
+        """Store several parcels as one object."""
+        kept = [_filled(content) for content in contents]
+        sink = pa.BufferOutputStream()
+        spans = [_write(sink, content) for content in kept]
+        place = f"{STAGING}/{self._name}/{_ids().new()}.arrow"
+        _objects(self._root).put(place, sink.getvalue().to_pybytes())
+        return _parcels(kept, spans, place)
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
-        """Read the object of a parcel."""
-        if parcel.prefix:
-            data = _shared(self._root.uri, _options(self._root), str(parcel.place))
-        else:
-            data = _objects(self._root).get(str(parcel.place))
-        return _read(pa.py_buffer(data), parcel.prefix, names)
+        """Read a parcel, and no more of the object than that unless it is small."""
+        start, stop = parcel.span
+        if parcel.size <= _WHOLE_BYTES:
+            whole = _whole(self._root.uri, _options(self._root), parcel.place)
+            return _read(whole.slice(start, stop - start), names)
+        place = self._root.join(parcel.place)
+        with open_input(place, self._root.storage_options, size=parcel.size) as file:
+            file.seek(start)
+            return _read(file.read_buffer(stop - start), names)
+
+    def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
+        """Read several parcels; from afar, some at a time."""
+        if self._root.is_local or len(parcels) <= 1:
+            return [self.get(parcel) for parcel in parcels]
+        with ThreadPoolExecutor(_AT_ONCE, "omnigraph-staged") as pool:
+            return list(pool.map(self.get, parcels))
 
     def remove(self) -> None:
         """Remove every object, those that no receipt names included."""
@@ -245,9 +250,9 @@ def _objects(root: Root) -> ObjectStore:
 
 
 @lru_cache(maxsize=32)
-def _shared(uri: str, options: tuple[tuple[str, str], ...], place: str) -> bytes:
-    """A small object that holds several parcels, which are usually wanted one after the other."""
-    return _opened(uri, options).get(place)
+def _whole(uri: str, options: tuple[tuple[str, str], ...], place: str) -> pa.Buffer:
+    """A small object; its parcels are usually wanted one after the other."""
+    return pa.py_buffer(_opened(uri, options).get(place))
 
 
 @lru_cache(maxsize=1)
@@ -255,35 +260,56 @@ def _ids() -> UlidIds:
     return UlidIds()
 
 
-# -- the form of a file: streams of Arrow IPC one after another, then where each begins and ends ---
+def _parcels(
+    contents: Sequence[Content], spans: Sequence[tuple[int, int]], place: str
+) -> list[Parcel]:
+    size = spans[-1][1] if spans else 0
+    return [
+        Parcel(rows=_rows(content), place=place, span=span, size=size)
+        for content, span in zip(contents, spans, strict=True)
+    ]
 
 
-def _write(sink: pa.NativeFile, content: Content) -> None:
-    index: dict[str, tuple[int, int]] = {}
-    for name, table in content.items():
-        start = sink.tell()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        index[name] = (start, sink.tell())
-    text = json.dumps(index).encode()
-    sink.write(text)
-    sink.write(len(text).to_bytes(_SIZE_BYTES, "little"))
+def _rows(content: Content) -> Mapping[str, int]:
+    return {name: table.num_rows for name, table in content.items()}
 
 
-def _read(data: pa.Buffer, prefix: str, names: Collection[str] | None) -> Content:
-    end = data.size - _SIZE_BYTES
-    size = int.from_bytes(data.slice(end, _SIZE_BYTES).to_pybytes(), "little")
-    index = json.loads(data.slice(end - size, size).to_pybytes())
-    return {
-        name: pa.ipc.open_stream(data.slice(start, stop - start)).read_all()
-        for full, (start, stop) in index.items()
-        if full.startswith(prefix)
-        and (names is None or full.removeprefix(prefix) in names)
-        and (name := full.removeprefix(prefix))
-    }
+def _filled(content: Content) -> Content:
+    return {name: table for name, table in content.items() if table.num_rows}
 
 
 def _named(content: Content, names: Collection[str] | None) -> Content:
     if names is None:
         return content
     return {name: table for name, table in content.items() if name in names}
+
+
+# -- the form of a parcel: streams of Arrow IPC one after another, then where each begins and ends -
+
+
+def _write(sink: pa.NativeFile, content: Content) -> tuple[int, int]:
+    """Write a parcel; return where it lies."""
+    first = sink.tell()
+    index: dict[str, tuple[int, int]] = {}
+    for name, table in content.items():
+        start = sink.tell() - first
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        index[name] = (start, sink.tell() - first)
+    text = json.dumps(index).encode()
+    # Whatever comes next begins where Arrow likes it.
+    text += b" " * (-len(text) % _SIZE_BYTES)
+    sink.write(text)
+    sink.write(len(text).to_bytes(_SIZE_BYTES, "little"))
+    return first, sink.tell()
+
+
+def _read(data: pa.Buffer, names: Collection[str] | None) -> Content:
+    end = data.size - _SIZE_BYTES
+    size = int.from_bytes(data.slice(end, _SIZE_BYTES).to_pybytes(), "little")
+    index = json.loads(data.slice(end - size, size).to_pybytes())
+    return {
+        name: pa.ipc.open_stream(data.slice(start, stop - start)).read_all()
+        for name, (start, stop) in index.items()
+        if names is None or name in names
+    }

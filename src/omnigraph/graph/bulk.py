@@ -156,13 +156,12 @@ class Bulk:
             seconds=now.seconds,
         )
 
-    def optimize(
-        self, branch: BranchName, snapshot: Snapshot, actor: str | None, terms: Terms
-    ) -> OptimizeResult:
+    def optimize(self, branch: BranchName, actor: str | None, terms: Terms) -> OptimizeResult:
         """Put the tables of a branch in order."""
         self._engine.require_writable()
-        with self._running("optimize", terms, self._bytes_of(snapshot)) as (runner, monitor):
-            done = Optimizer(self._engine).optimize(branch, runner, monitor, actor=actor)
+        optimizer = Optimizer(self._engine)
+        with self._running("optimize", terms, optimizer.bytes(branch)) as (runner, monitor):
+            done = optimizer.optimize(branch, runner, monitor, actor=actor)
         now = monitor.now
         return OptimizeResult(
             commit=None if done.published is None else commit_of(done.published.commit),
@@ -232,7 +231,7 @@ class Bulk:
 @contextmanager
 def _runner(chosen: EngineName, config: SparkConfig, monitor: Monitor) -> Iterator[Runner]:
     if chosen is EngineName.INPROCESS:
-        yield InProcessRunner(_threads())
+        yield InProcessRunner(_threads(), monitor.stop)
         return
     # Spark is imported only by those who use it.
     from omnigraph.dataplane.spark.runner import SparkRunner  # noqa: PLC0415

@@ -537,7 +537,7 @@ class Graph:
         who = self._actor if actor is None else Actor(actor)
         known = BranchName(branch)
         terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._engine).optimize(known, self._engine.snapshot(known), who, terms)
+        return Bulk(self._engine).optimize(known, who, terms)
 
     def refresh(self) -> None:
         """Finish what dead writers left half-done, as far as that can be completed."""

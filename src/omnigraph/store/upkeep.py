@@ -91,13 +91,17 @@ class Upkeep:
         known = existing_segments(table)
         steps: list[Any] = [LanceOperation.CreateIndex([], known)] if known else []
         steps.append(rewrite_operation(rewritten))
-        handle, litter = table.dataset, []
-        for number, operation in enumerate(steps):
-            name = f"{uuid}.draft{number}"
-            change = transaction(expected=int(handle.version), operation=operation, uuid=name)
-            litter.append(f"{place}/_transactions/{change.read_version}-{name}.txn")
-            handle = self._drafted(place, handle, change)
-            litter.append(f"{place}/_versions/d{handle.version}.manifest")
+        handle, litter = table.dataset, list[str]()
+        try:
+            for number, operation in enumerate(steps):
+                name = f"{uuid}.draft{number}"
+                change = transaction(expected=int(handle.version), operation=operation, uuid=name)
+                litter.append(f"{place}/_transactions/{change.read_version}-{name}.txn")
+                handle = self._drafted(place, handle, change)
+                litter.append(f"{place}/_versions/d{handle.version}.manifest")
+        except BaseException:
+            self._sweep(litter)
+            raise
         numbers = {file_of(each.metadata): int(each.fragment_id) for each in handle.get_fragments()}
         groups = rewrite_operation(rewritten).groups
         fragments = {
@@ -129,17 +133,17 @@ class Upkeep:
         only one of these to do, or the last two.
         """
         steps: list[tuple[StagedKind, Any, tuple[str, ...]]] = []
-        if chores.torn:
-            steps.append((StagedKind.INDEX, self._without(table, chores.torn), ()))
+        known = existing_segments(table) if chores.replaced else []
+        torn = [each for each in known if each.uuid in chores.torn]
+        late = [each for each in known if each.uuid in chores.replaced - chores.torn]
+        if torn:
+            steps.append((StagedKind.INDEX, LanceOperation.CreateIndex([], torn), ()))
         if draft is not None:
             moved = rewrite_operation(rewritten, draft.numbers)
             steps.append((StagedKind.REWRITE, moved, _files(rewritten)))
-        late = chores.replaced - chores.torn
         if segments or late:
-            removed = [each for each in existing_segments(table) if each.uuid in late]
-            added = segments_of(segments, table.pin.version)
-            operation = LanceOperation.CreateIndex(added, removed)
-            steps.append((StagedKind.INDEX, operation, _files(segments)))
+            added = LanceOperation.CreateIndex(segments_of(segments, table.pin.version), late)
+            steps.append((StagedKind.INDEX, added, _files(segments)))
         return self._chained(table, steps, new_uuid)
 
     # ------------------------------------------------------------ inside
@@ -152,6 +156,7 @@ class Upkeep:
     ) -> tuple[Staged, ...]:
         """Changes for one version after the other. Each names the one before it as its base."""
         place = tree_path(table.pin.path, table.pin.branch)
+        # Only forks can be dropped and made again under one name, see `Lander`.
         before = None if table.pin.branch is None else transaction_uuid(table.dataset, place)
         chain: list[Staged] = []
         for expected, (kind, operation, files) in enumerate(steps, table.pin.version):
@@ -169,17 +174,19 @@ class Upkeep:
                     transaction=transaction(expected=expected, operation=operation, uuid=uuid),
                 )
             )
-            before = None if table.pin.branch is None else uuid
+            before = uuid
         return tuple(chain)
-
-    def _without(self, table: Table, segments: Collection[str]) -> Any:
-        gone = [each for each in existing_segments(table) if each.uuid in segments]
-        return LanceOperation.CreateIndex([], gone)
 
     def _drafted(self, place: str, base: Any, change: Any) -> Any:
         return storage_call(
             StorageCall.TABLE_DRAFT, place, lambda: self._gateway.draft(base, change)
         )
+
+    def _sweep(self, litter: Sequence[str]) -> None:
+        for path in litter:
+            with suppress(StorageFailure):
+                remove = partial(self._backend.delete, path)
+                storage_call(StorageCall.OBJECT_DELETE, path, remove)
 
     def _private(self, pin: Pin) -> Table:
         dataset = storage_call(

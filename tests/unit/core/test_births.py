@@ -10,6 +10,7 @@ from omnigraph.core.births import MAKING_LEASE_US
 from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import MANIFEST, cradle_name, cradle_parts, fork_mark
+from omnigraph.core.publish import Change, Publisher
 from omnigraph.core.recovery.intent import Intent, WriterKind
 from omnigraph.core.recovery.owner import GRACE_US
 from omnigraph.core.recovery.sweep import Settled
@@ -484,6 +485,24 @@ def test_a_read_only_handle_settles_nothing(graph: Engine, root: Root) -> None:
     reader = reopen(root, OpenMode.READ_ONLY)
     assert not reader.has_branch(DEV)
     assert len(reader.intents.pending()) == 1
+
+
+def test_what_was_settled_while_its_maker_waited_is_not_made(graph: Engine) -> None:
+    base = graph.begin_branch(DEV)
+    graph.abandon_branch(base)
+    change = Change(
+        branch=DEV,
+        incarnation=base.incarnation,
+        commit_id=CommitId(graph.ids.new()),
+        kind="load",
+        actor=None,
+        created_at=1,
+        origin=base.origin,
+    )
+    publisher = Publisher(graph.root.uri, graph.tables, graph.manifest, graph.births)
+    with pytest.raises(Conflict):
+        publisher.publish(change)
+    assert_nothing_happened(graph)
 
 
 # -- names -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from omnigraph.core.layout import intent_path
 from omnigraph.core.records import TableRecord, TombstoneRecord, VersionRecord
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind, decode, encode
+from omnigraph.core.snapshot import Origin
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime.failpoints import LostReply, Refuse
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -51,7 +52,16 @@ def full_intent() -> Intent:
     )
 
 
-@pytest.mark.parametrize("intent", [an_intent(), full_intent()])
+def birth(**values: Any) -> Intent:
+    operation_id = "01M7H56QJVA6EK7K581PJCXMKR"
+    origin = Origin(
+        operation_id=operation_id, branch=BranchName("a/b"), incarnation="3:abc", version=9
+    )
+    chosen = {"operation_id": operation_id, "branch": BranchName("dev"), "origin": origin}
+    return an_intent(**{**chosen, **values})
+
+
+@pytest.mark.parametrize("intent", [an_intent(), full_intent(), birth(), birth(tables=())])
 def test_an_intent_survives_its_file(intent: Intent) -> None:
     assert decode(encode(intent), PLACE) == intent
 
@@ -117,6 +127,20 @@ def test_a_torn_file_is_refused_wherever_it_is_torn() -> None:
     for length in range(0, len(data), 7):
         with pytest.raises(Corrupt):
             decode(data[:length], PLACE)
+
+
+def test_who_makes_a_branch_rivals_only_with_who_writes_to_that_very_one() -> None:
+    here = BranchName("dev")
+    mine = birth(incarnation="born:1", idempotency_key="k")
+    for other in (
+        birth(operation_id="other", incarnation="born:2", idempotency_key="k"),
+        an_intent(branch=here, incarnation="3:abc", idempotency_key="k"),
+    ):
+        assert not mine.rivals(other)
+        assert not other.rivals(mine)
+    late = an_intent(branch=here, incarnation="born:1")
+    assert mine.rivals(late)
+    assert late.rivals(mine)
 
 
 def test_rivals_share_a_table_or_a_key_on_one_branch() -> None:

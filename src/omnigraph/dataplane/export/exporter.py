@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from omnigraph.core.engine import Engine
+from omnigraph.core.layout import table_key
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.export.model import STREAM, Exported, ExportRequest
 from omnigraph.dataplane.export.parts import (
@@ -49,6 +50,8 @@ class Exporter:
 
         Raises:
             InvalidInput: The request makes no sense, or something is there already.
+            NotFound: The target has no such bucket.
+            Gone: The state is not stored any more.
             Unavailable: Storage failed.
             Cancelled: The monitor was told to stop.
         """
@@ -92,9 +95,9 @@ class Exporter:
             receipts = _run(parts, runner, monitor)
             with open_file(f"{plan.uri}/{MANIFEST}", options) as output:
                 output.write(manifest(snapshot, plan, parts, receipts))
-        rows = {f"{item.kind}:{item.name}": 0 for item in plan.entities}
+        rows = {table_key(item.kind, item.name): 0 for item in plan.entities}
         for part, receipt in zip(parts, receipts, strict=True):
-            rows[f"{part.entity.kind}:{part.entity.name}"] += receipt.rows
+            rows[table_key(part.entity.kind, part.entity.name)] += receipt.rows
         return Exported(
             files=tuple(part.uri for part in parts),
             rows=rows,

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, BinaryIO
 
-from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.storage_errors import public
 from omnigraph.dataplane.export.model import STREAM
+from omnigraph.errors import Code, InvalidInput, NotFound
+from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.streams import Output, open_output
 
 
@@ -52,14 +54,38 @@ def open_target(
     """
     if uri != STREAM:
         return open_file(uri, storage_options)
-    return _open_stream(sys.stdout.buffer if isinstance(target, str) else target)
+    return _open_stream(_standard_output() if isinstance(target, str) else target)
 
 
 @contextmanager
 def open_file(uri: str, storage_options: Mapping[str, str]) -> Iterator[Output]:
-    """Open a file or object; whatever has its name is replaced at the end, and only then."""
-    with storage_errors(), open_output(uri, storage_options, durable=False) as output:
-        yield output
+    """Open a file or object; whatever has its name is replaced at the end, and only then.
+
+    Raises:
+        InvalidInput: There cannot be a file of this name.
+        NotFound: There is no such bucket.
+        Unavailable: Storage failed.
+    """
+    try:
+        # Not synced: an export can be made again, and waiting for the disk would take longest.
+        with open_output(uri, storage_options, durable=False) as output:
+            yield output
+    except StorageFailure as failure:
+        text = f"cannot write {uri!r}: {failure.text}"
+        if failure.kind in (FailureKind.INVALID, FailureKind.EXISTS):
+            raise InvalidInput(Code.INPUT_INVALID, text, target=uri) from failure
+        if failure.kind is FailureKind.NOT_FOUND:
+            raise NotFound(Code.NOT_FOUND, text, target=uri) from failure
+        raise public(failure) from failure
+
+
+def _standard_output() -> Any:
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        raise InvalidInput(Code.INPUT_INVALID, "there is no standard output that takes bytes")
+    # What was printed before comes first.
+    sys.stdout.flush()
+    return buffer
 
 
 @contextmanager

@@ -19,11 +19,12 @@ from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.dataplane.staging import Content, Parcel, Staging
 from omnigraph.rules.violation import Origin
 
-KEY: Final = "key"
-LINE: Final = "line"
+# No property has such a name.
+KEY: Final = ":key"
+LINE: Final = ":line"
 ID: Final = "id"
 NOWHERE: Final = ("", 0)  # the place of what no line of the input is to blame for
-PARTITIONS_MAX: Final = 1 << 12
+PARTITIONS_MAX: Final = 1 << 10
 _FLUSH_ROWS: Final = 1 << 20
 _INT32_MAX: Final = (1 << 31) - 1
 
@@ -35,32 +36,32 @@ Placed: TypeAlias = tuple[int, Parcel]  # a partition, and what is in it
 
 
 def ids_channel(key: str) -> str:
-    """Ids that the input gives to entities: `key`, `line`."""
+    """Ids that the input gives to entities, and their lines."""
     return f"ids {key}"
 
 
 def claims_channel(key: str) -> str:
-    """Ids of entities whose lines cannot be loaded: `key`."""
+    """Ids of entities whose lines cannot be loaded."""
     return f"claims {key}"
 
 
 def ends_channel(edge: str, end: str) -> str:
-    """Nodes that edges name at one end: `key`, `line`."""
+    """Nodes that edges name at one end, and their lines."""
     return f"{end} {edge}"
 
 
 def left_channel(edge: str) -> str:
-    """Sources that edges leave, by moving or going: `key`, and `line` unless nobody is to blame."""
+    """Sources that edges leave, by moving or going; no line where none is to blame."""
     return f"left {edge}"
 
 
 def values_channel(key: str, columns: Sequence[str]) -> str:
-    """Values that entities hold and nobody else may: the columns, `id`, `line`."""
+    """Values that entities hold and nobody else may, with their ids and lines."""
     return f"values {key} {','.join(columns)}"
 
 
 def released_channel(key: str, columns: Sequence[str]) -> str:
-    """Values that entities do not hold any more: the columns, `id`."""
+    """Values that entities do not hold any more, with their ids."""
     return f"released {key} {','.join(columns)}"
 
 
@@ -169,7 +170,8 @@ class Partition:
     def of(staging: Staging, sent: Iterable[Sent]) -> Partition:
         """Fetch what was sent."""
         ordered = sorted(sent, key=lambda item: item.split)
-        return Partition(contents=tuple((s.split, staging.get(s.parcel)) for s in ordered))
+        contents = staging.get_all([item.parcel for item in ordered])
+        return Partition(contents=tuple(zip((s.split for s in ordered), contents, strict=True)))
 
     def tables(self, channel: str) -> list[pa.Table]:
         """What a channel has, piece by piece."""

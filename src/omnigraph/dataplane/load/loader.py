@@ -128,7 +128,7 @@ class Loader:
             replace=request.replace,
             fresh=frozenset(key for key in keyed if not base.pin(key).row_count),
             time_ms=engine.clock.now_us() // 1_000,
-            partitions=partitions_for(request),
+            partitions=partitions_for(request, is_remote=is_remote),
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,
             stop=Stop(None if monitor is None else lambda: monitor.is_stopped),

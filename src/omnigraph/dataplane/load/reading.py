@@ -26,8 +26,13 @@ from omnigraph.dataplane.source.model import (
 from omnigraph.dataplane.source.split import split
 from omnigraph.errors import Code, InvalidInput
 
-# About a million keys come with so many bytes of plain lines.
-_PARTITION_BYTES: Final = 64 << 20
+# Some hundred thousand keys come with so many bytes of plain lines. Hashing them is fastest when
+# they fit in the cache of a processor; tasks elsewhere would rather fetch fewer parts.
+_PARTITION_BYTES: Final = 16 << 20
+_REMOTE_BYTES: Final = 64 << 20
+_UNDIVIDED_BYTES: Final = 32 << 20
+# Less than this is not worth a task.
+_FAIR_BYTES: Final = 8 << 20
 _PACKED: Final = 6
 _COLUMNAR: Final = 3
 _UNKNOWN: Final = 64
@@ -41,7 +46,7 @@ def read_inputs(
     frames = [item for item in request.inputs if isinstance(item, FrameInput)]
     splits = split(
         tuple(item for item in request.inputs if not isinstance(item, FrameInput)),
-        bytes_per_split=request.split_bytes,
+        bytes_per_split=_split_bytes(request, runner),
         spool_to=plan.staging.address,
         storage_options=plan.staging.storage_options,
         is_remote=runner.is_remote,
@@ -62,6 +67,13 @@ def read_inputs(
         )
         monitor.check()
     return sorted(receipts, key=lambda receipt: receipt.split)
+
+
+def _split_bytes(request: LoadRequest, runner: Runner) -> int:
+    """How much one task reads: less than it could when all of them would not have work then."""
+    total = sum(_size(item) or 0 for item in request.inputs)
+    fair = max(_FAIR_BYTES, -(-total // runner.parallelism))
+    return min(request.split_bytes, fair)
 
 
 def _read_frames(
@@ -91,7 +103,7 @@ def bytes_of(inputs: tuple[Input, ...]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def partitions_for(request: LoadRequest) -> int:
+def partitions_for(request: LoadRequest, *, is_remote: bool) -> int:
     """Into how many parts keys are divided: so many that one of them fits in memory easily."""
     if request.partitions is not None:
         return request.partitions
@@ -101,9 +113,10 @@ def partitions_for(request: LoadRequest) -> int:
         if size is None:
             return _UNKNOWN
         total += size * _weight(item)
-    if total <= _PARTITION_BYTES:
+    if total <= _UNDIVIDED_BYTES:
         return 1
-    return min(PARTITIONS_MAX, max(2, -(-total // _PARTITION_BYTES)))
+    size = _REMOTE_BYTES if is_remote else _PARTITION_BYTES
+    return min(PARTITIONS_MAX, max(2, -(-total // size)))
 
 
 def _size(item: Input) -> int | None:

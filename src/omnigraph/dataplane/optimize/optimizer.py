@@ -74,6 +74,7 @@ class Optimizer:
             target_rows: How many rows a full fragment has.
 
         Raises:
+            Cancelled: The monitor was told to stop.
             Conflict: Others wrote to the same tables, again and again.
         """
         self._engine.require_writable()

@@ -16,9 +16,17 @@ class InProcessRunner:
     name = EngineName.INPROCESS
     is_remote = False
 
-    def __init__(self, parallelism: int | None = None) -> None:
-        """Use this many threads; by default one per processor."""
+    def __init__(
+        self, parallelism: int | None = None, stop: Callable[[], None] | None = None
+    ) -> None:
+        """Use this many threads; by default one per processor.
+
+        Args:
+            parallelism: How many.
+            stop: Asks tasks that run to end soon; called when a stage ends early.
+        """
         self.parallelism = parallelism or len(os.sched_getaffinity(0))
+        self._stop = stop
 
     def run(
         self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
@@ -49,6 +57,9 @@ class InProcessRunner:
                         result = future.result()
                         start()
                         yield number, result
-            finally:
+            except BaseException:
                 for future in running:
                     future.cancel()
+                if self._stop is not None:
+                    self._stop()
+                raise

@@ -1,4 +1,7 @@
-"""Sessions of Spark Connect: at a server that is named, or at one of our own that stays."""
+"""Sessions of Spark Connect: at a server that is named, or at one of our own that stays.
+
+Run as a module with `--stop`, this stops the one that stays.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.java import find_java
 from omnigraph.dataplane.spark.settings import settings_for, variable
 from omnigraph.errors import Code, InvalidInput, Unavailable
+from omnigraph.runtime.environment import home_folder
 
 _PORT: Final = 15002
 _KNOCK_S: Final = 5.0
@@ -138,3 +142,12 @@ def _knock(url: str) -> None:
             f"no Spark Connect server answers at {address[0]}:{address[1]}: {error}",
             master=url,
         ) from error
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--stop"]:
+        sys.exit("usage: python -m omnigraph.dataplane.spark.connect --stop")
+    if stop_server(home_folder(os.environ)):
+        print("The Spark Connect server was stopped.")
+    else:
+        print("No Spark Connect server runs.")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -48,12 +49,7 @@ def find_java(variables: Mapping[str, str]) -> Java:
         InvalidInput: There is none, it does not run, or it is too old.
     """
     path = _located(variables)
-    printed = _asked(path, variables)
-    found = _VERSION.search(printed)
-    if found is None:
-        first = next(iter(printed.strip().splitlines()), "nothing")
-        raise _unusable(f"{path} does not say its version, it prints: {first}", path=str(path))
-    java = Java(path=path, major=int(found["major"]), version=found["version"])
+    java = _answering(path, path.stat().st_mtime_ns)
     if java.major < LEAST:
         raise _unusable(
             f"Spark needs Java {LEAST} or newer, and {path} is Java {java.version}",
@@ -61,6 +57,17 @@ def find_java(variables: Mapping[str, str]) -> Java:
             version=java.version,
         )
     return java
+
+
+@lru_cache(maxsize=8)
+def _answering(path: Path, modified_ns: int) -> Java:
+    """What a program says of itself. Asked once, as long as it is the same program."""
+    printed = _asked(path)
+    found = _VERSION.search(printed)
+    if found is None:
+        first = next(iter(printed.strip().splitlines()), "nothing")
+        raise _unusable(f"{path} does not say its version, it prints: {first}", path=str(path))
+    return Java(path=path, major=int(found["major"]), version=found["version"])
 
 
 def _located(variables: Mapping[str, str]) -> Path:
@@ -77,11 +84,10 @@ def _located(variables: Mapping[str, str]) -> Path:
     return Path(found)
 
 
-def _asked(path: Path, variables: Mapping[str, str]) -> str:
+def _asked(path: Path) -> str:
     try:
         answer = subprocess.run(
             [str(path), "-version"],
-            env=dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import subprocess
@@ -26,6 +27,8 @@ _PYTHON: Final = "PYSPARK_PYTHON"
 _lock: Final = threading.RLock()
 # The JVM that we launched. PySpark keeps one per process, whoever launched it.
 _own: list[Any] = []
+# Settings that it was launched with: it takes them for the defaults of every later session.
+_given: dict[str, str] = {}
 
 
 def log_file(home: Path) -> Path:
@@ -39,14 +42,18 @@ def start(settings: Mapping[str, str], log: Path) -> SparkSession:
     On the main thread Spark would take the handler of interrupts away, and cancel everything when
     one comes; here an interrupt stays the business of whoever waits.
     """
-    conf = SparkConf(loadDefaults=SparkContext._jvm is not None)
-    for key, value in settings.items():
-        conf.set(key, value)
     python = settings.get("spark.pyspark.python") or os.environ.get(_PYTHON) or sys.executable
     # The JVM looks for data sources with the Python that its own environment names.
     with _lock, variable(_PYTHON, python):
+        _forget(settings)
+        conf = SparkConf(loadDefaults=SparkContext._jvm is not None)
+        for key, value in settings.items():
+            conf.set(key, value)
         if SparkContext._gateway is None:
             _launch(conf, log)
+            _given.update(settings)
+        # The first job will need it, and this process has little else to do until then.
+        threading.Thread(target=_preload, name="omnigraph-spark-preload", daemon=True).start()
         return SparkSession(SparkContext(conf=conf))
 
 
@@ -76,6 +83,7 @@ def shut_down(patience_s: float = _EXIT_S) -> int | None:
             _own.clear()
             return None
         gateway = _own.pop()
+        _given.clear()
         SparkContext._gateway = None
         SparkContext._jvm = None
         process: subprocess.Popen[bytes] = gateway.proc
@@ -90,6 +98,14 @@ def shut_down(patience_s: float = _EXIT_S) -> int | None:
             return process.wait()
 
 
+def _forget(settings: Mapping[str, str]) -> None:
+    """Let settings that an earlier session was given be gone for the next."""
+    if SparkContext._jvm is not None:
+        for key in set(_given) - set(settings):
+            SparkContext._jvm.java.lang.System.clearProperty(key)
+            del _given[key]
+
+
 def _launch(conf: SparkConf, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     drop_older(log.parent, "spark-*.log", _LOGS_KEPT)
@@ -102,6 +118,11 @@ def _launch(conf: SparkConf, log: Path) -> None:
     SparkContext._jvm = gateway.jvm
     _own[:] = [gateway]
     _quieten(log)
+
+
+def _preload() -> None:
+    with suppress(ImportError):
+        importlib.import_module("pandas")
 
 
 @contextmanager

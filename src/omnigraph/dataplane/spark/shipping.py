@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import omnigraph
 
-_PACKAGES: Final = ("omnigraph",)
+_PACKAGES: Final = ("omnigraph", "pyspark_omnigraph")
 _KEPT: Final = 3
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _lock: Final = threading.Lock()

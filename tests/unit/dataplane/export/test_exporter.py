@@ -251,9 +251,13 @@ def test_streams_take_it_and_stay_open(engine: Engine, monkeypatch: pytest.Monke
     assert trickle.taken == whole
     screen = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", screen)
+    screen.write("before\n")
     export(engine, "-")
     screen.seek(0)
-    assert screen.read().encode() == whole
+    assert screen.read().encode() == b"before\n" + whole
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with pytest.raises(InvalidInput, match="standard output"):
+        export(engine, "-")
 
 
 @pytest.mark.parametrize("target", [io.StringIO(), None, 3])
@@ -491,6 +495,14 @@ def test_a_file_is_not_replaced_unless_told(engine: Engine, tmp_path: Path) -> N
     assert target.read_text() == "mine"
     export(engine, target, overwrite=True)
     assert target.read_text().splitlines() == PLAIN_LINES
+
+
+@pytest.mark.parametrize("name", ["file.txt/out.jsonl", "file.txt/", "file.txt/deep/"])
+def test_a_place_that_cannot_be_is_refused(engine: Engine, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match=r"file\.txt"):
+        export(engine, f"{tmp_path}/{name}", overwrite=True)
+    assert (tmp_path / "file.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("place", ["", "/nodes/", "/out.jsonl"])

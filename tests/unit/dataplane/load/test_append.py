@@ -1,6 +1,7 @@
 """Appending: every entity is new, and everything that is wrong is told, with its place."""
 
 import base64
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.unit.dataplane.load.support import (
     Lab,
     company,
     edge,
+    lab_at,
     note,
     person,
     table_of,
@@ -269,3 +271,21 @@ def test_a_schema_that_has_changed_is_a_conflict(lab: Lab, tmp_path: object) -> 
     )
     with pytest.raises(Conflict):
         lab.run(changed)
+
+
+def test_properties_may_be_called_anything(tmp_path: Path) -> None:
+    lab = lab_at(
+        tmp_path,
+        "node N { key: String @key  line: I32? @unique  label: String? }\n"
+        "edge E: N -> N { line: I32?  key: String? }",
+    )
+    lab.load([{"type": "N", "data": {"key": name, "line": n}} for n, name in enumerate("abc")])
+    rows = [{"type": "N", "data": {"key": "a", "line": 2}}, edge("E", "a", "b", line=1, key="k")]
+    assert lab.refused(rows, "merge") == [("unique", "a", ("line",), 1)]
+    rows.append({"type": "N", "data": {"key": "c", "line": 0}})
+    lab.load(rows, "merge")
+    assert {name: row["line"] for name, row in lab.rows("node:N").items()} == {
+        "a": 2,
+        "b": 1,
+        "c": 0,
+    }

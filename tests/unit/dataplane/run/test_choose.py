@@ -1,0 +1,106 @@
+"""The table of choices: what is asked for, how much there is, which Spark there is."""
+
+import pytest
+
+from omnigraph.dataplane.run.choose import COLD_BYTES, WARM_BYTES, choose, shown
+from omnigraph.dataplane.run.runner import EngineName
+from omnigraph.errors import Code, InvalidInput
+
+AUTO, INPROCESS, SPARK = EngineName.AUTO, EngineName.INPROCESS, EngineName.SPARK
+MIB, GIB = 1 << 20, 1 << 30
+MISSING = "Spark needs Java"
+
+
+def chosen(
+    engine: EngineName = AUTO,
+    size: int | None = 0,
+    *,
+    frames: bool = False,
+    named: bool = False,
+    running: bool = False,
+    missing: str | None = None,
+) -> tuple[EngineName, str]:
+    return choose(
+        engine,
+        bytes_total=size,
+        has_frames=frames,
+        spark_named=named,
+        spark_running=running,
+        spark_available=lambda: missing,
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "named", "running", "expected", "reason"),
+    [
+        (0, False, False, INPROCESS, "0 B of input is less than 1.0 GiB"),
+        (COLD_BYTES - 1, False, False, INPROCESS, "1023 MiB of input is less than 1.0 GiB"),
+        (COLD_BYTES, False, False, SPARK, "1.0 GiB of input is at least 1.0 GiB"),
+        (WARM_BYTES - 1, True, False, INPROCESS, "255 MiB of input is less than 256 MiB"),
+        (WARM_BYTES, False, False, INPROCESS, "256 MiB of input is less than 1.0 GiB"),
+        (WARM_BYTES, True, False, SPARK, "256 MiB of input is at least 256 MiB"),
+        (WARM_BYTES, False, True, SPARK, "256 MiB of input is at least 256 MiB"),
+        (None, True, True, INPROCESS, "the size of the input is not known"),
+    ],
+)
+def test_auto_goes_by_size(
+    size: int | None, named: bool, running: bool, expected: EngineName, reason: str
+) -> None:
+    assert chosen(size=size, named=named, running=running) == (expected, reason)
+
+
+def test_auto_without_spark_says_so() -> None:
+    engine, reason = chosen(size=2 * GIB, missing=MISSING)
+    assert engine is INPROCESS
+    assert reason == "2.0 GiB of input would be for Spark, but Spark needs Java"
+
+
+def test_spark_is_not_looked_for_when_nobody_needs_it() -> None:
+    def never() -> str | None:
+        raise AssertionError
+
+    for engine in (AUTO, INPROCESS):
+        found, _ = choose(
+            engine,
+            bytes_total=MIB,
+            has_frames=False,
+            spark_named=False,
+            spark_running=False,
+            spark_available=never,
+        )
+        assert found is INPROCESS
+
+
+@pytest.mark.parametrize("engine", [INPROCESS, SPARK])
+def test_what_is_asked_for_is_given(engine: EngineName) -> None:
+    for size in (None, 0, 100 * GIB):
+        assert chosen(engine, size) == (engine, "asked for")
+
+
+def test_spark_that_is_missing_is_an_error_when_asked_for() -> None:
+    for frames in (False, True):
+        with pytest.raises(InvalidInput, match=MISSING) as caught:
+            chosen(SPARK if not frames else AUTO, frames=frames, missing=MISSING)
+        assert caught.value.code is Code.ENGINE_UNAVAILABLE
+
+
+def test_frames_are_for_spark() -> None:
+    assert chosen(AUTO, None, frames=True) == (SPARK, "a source is a Spark DataFrame")
+    assert chosen(SPARK, None, frames=True) == (SPARK, "asked for")
+    with pytest.raises(InvalidInput, match="DataFrame is read by Spark"):
+        chosen(INPROCESS, None, frames=True)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1024, "1.0 KiB"),
+        (15 * MIB, "15 MiB"),
+        (3 * GIB // 2, "1.5 GiB"),
+        (5 << 40, "5.0 TiB"),
+    ],
+)
+def test_sizes_are_for_people(size: int, text: str) -> None:
+    assert shown(size) == text

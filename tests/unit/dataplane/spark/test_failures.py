@@ -1,0 +1,93 @@
+"""Reports of Spark, as seen, and what is made of them."""
+
+from pathlib import Path
+
+import pytest
+
+from omnigraph.dataplane.spark.failures import first_telling_line, job_error, start_error
+from omnigraph.dataplane.spark.kernel import Failure, TaskFailed
+from omnigraph.errors import Code, Internal, InvalidInput, Unavailable
+from omnigraph.store.failures import FailureKind, StorageFailure
+
+LOG = Path("/home/x/spark-1.log")
+CRASHED = """An error occurred while calling o274.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed \
+3 times, most recent failure: Lost task 0.2 in stage 1.0 (TID 3) (127.0.0.1 executor driver): \
+org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.x(PythonRunner.scala:1)
+"""
+LACKING = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/usr/lib/pyspark/worker.py", line 1, in read
+ModuleNotFoundError: No module named 'lance.fragment'
+"""
+
+
+def test_a_worker_that_crashed_is_unavailable() -> None:
+    found = job_error(RuntimeError(CRASHED), LOG)
+    assert isinstance(found, Unavailable)
+    assert str(found) == (
+        "Spark failed: Python worker exited unexpectedly (crashed). (log: /home/x/spark-1.log)"
+    )
+
+
+def test_a_worker_that_lacks_something_says_what() -> None:
+    found = job_error(RuntimeError(LACKING), None)
+    assert isinstance(found, InvalidInput)
+    assert found.code is Code.ENGINE_UNAVAILABLE
+    assert found.details == {"module": "lance.fragment"}
+    assert "workers need the packages pyarrow and pylance" in str(found)
+    text = 'java.io.IOException: Cannot run program "/no/python": error=2, No such file'
+    assert "cannot run /no/python" in str(job_error(RuntimeError(text), None))
+    text = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than 3.11"
+    assert "another Python" in str(job_error(RuntimeError(text), None))
+
+
+def test_a_failure_of_a_task_is_what_it_was() -> None:
+    storage = StorageFailure(FailureKind.UNAVAILABLE, "table.write", "n", "down")
+    found = job_error(TaskFailed(Failure("StorageFailure", "x", storage=storage)), LOG)
+    assert isinstance(found, Unavailable)
+    assert found.details["place"] == "n"
+    refused = StorageFailure(FailureKind.INVALID, "table.write", "n", "no")
+    assert isinstance(job_error(TaskFailed(Failure("S", "x", storage=refused)), LOG), Internal)
+    mine = Unavailable(Code.UNAVAILABLE, "mine", a=1)
+    assert job_error(TaskFailed(Failure("Unavailable", "x", error=mine)), LOG).details == {"a": 1}
+    bug = job_error(TaskFailed(Failure("KeyError", "'x' (a.py:3)")), LOG)
+    assert isinstance(bug, Internal)
+    assert "a task failed on Spark: KeyError: 'x' (a.py:3)" in str(bug)
+    assert isinstance(job_error(TaskFailed(Failure("MemoryError", "x")), LOG), Unavailable)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "it gave no reason"),
+        ("one\ntwo", "one"),
+        ("x\nValueError: deep\norg.apache.spark.SparkException: outer", "ValueError: deep"),
+        ("called\n: java.lang.IllegalStateException: stopped\n\tat x", "stopped"),
+    ],
+)
+def test_the_telling_line(text: str, line: str) -> None:
+    assert first_telling_line(text) == line
+
+
+def test_why_it_did_not_start(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text(
+        "WARNING: Using incubator modules\nInvalid maximum heap size: -Xmxmany\n"
+        "Error: Could not create the Java Virtual Machine.\n"
+        "Error: A fatal exception has occurred. Program will exit.\n"
+    )
+    found = start_error(RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway exited"), "local", log)
+    assert isinstance(found, Unavailable)
+    assert str(found) == (
+        f"Spark did not start at local: Invalid maximum heap size: -Xmxmany (log: {log})"
+    )
+    empty = start_error(RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway exited"), "local", None)
+    assert "Java gateway exited" in str(empty)
+    bad = start_error(RuntimeError("x\nCould not parse Master URL: 'lokal'\n"), "lokal", None)
+    assert isinstance(bad, InvalidInput)
+    assert "Could not parse Master URL: 'lokal'" in str(bad)
+    assert isinstance(start_error(ImportError("no grpc"), "sc://x", None), InvalidInput)
+    remote = start_error(RuntimeError("[CONTEXT_UNAVAILABLE_FOR_REMOTE_CLIENT] x"), "local", None)
+    assert "session of Spark Connect" in str(remote)

@@ -1,0 +1,164 @@
+"""Loading, exporting and optimizing through the public face."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import omnigraph as og
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  @range(age, 0..150) }
+edge Knows: Person -> Person { since: Date? }
+"""
+COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[og.Graph]:
+    monkeypatch.chdir(tmp_path)
+    with og.init("g.omni", SCHEMA, actor="tester") as graph:
+        yield graph
+
+
+def test_what_a_load_tells(graph: og.Graph) -> None:
+    told: list[og.Progress] = []
+    done = graph.load({"Person": [{"name": "Ada"}, {"name": "Bo", "age": 3}]}, progress=told.append)
+    assert done.counts == {"node:Person": og.Counts(inserted=2, updated=0, deleted=0)}
+    assert (done.mode, done.engine, done.rows, done.replayed) == ("append", "inprocess", 2, False)
+    assert "less than" in done.reason
+    assert done.commit == graph.commits.list()[0]
+    assert (done.commit.kind, done.commit.actor) == ("load", "tester")
+    assert {moment.stage for moment in told} >= {"read", "judge", "commit"}
+    assert {moment.reason for moment in told} == {done.reason}
+    assert told[-1].rows == 2
+    assert graph.query(COUNT).to_pylist() == [{"n": 2}]
+
+
+def test_queries_see_a_load_at_once_and_snapshots_do_not(graph: og.Graph) -> None:
+    graph.load({"Person": [{"name": "Ada"}]})
+    before = graph.snapshot()
+    assert before.query(COUNT).to_pylist() == [{"n": 1}]
+    graph.load({"Person": [{"name": "Ada", "age": 5}, {"name": "Bo"}]}, mode="merge")
+    graph.load({"Knows": [{"from": "Ada", "to": "Bo"}]})
+    assert before.query(COUNT).to_pylist() == [{"n": 1}]
+    text = "query q() { match { $a: Person { age: 5 }  $a knows $b } return { $b.name as b } }"
+    assert graph.query(text).to_pylist() == [{"b": "Bo"}]
+
+
+def test_export_to_a_stream_and_back(graph: og.Graph, tmp_path: Path) -> None:
+    graph.load({"Person": [{"name": "Ada", "age": 1}], "Knows": [{"from": "Ada", "to": "Ada"}]})
+    stream = io.BytesIO()
+    done = graph.export(stream)
+    assert done.files == ("-",)
+    assert done.bytes == len(stream.getvalue())
+    assert done.commit == graph.commits.list()[0].id
+    with og.init(tmp_path / "copy.omni", SCHEMA) as copy:
+        copy.load(io.BytesIO(stream.getvalue()), format="ndjson")
+        again = io.BytesIO()
+        copy.export(again)
+        assert again.getvalue() == stream.getvalue()
+
+
+def test_an_export_of_the_past(graph: og.Graph) -> None:
+    first = graph.load({"Person": [{"name": "Ada"}]}).commit.id
+    graph.load({"Person": [{"name": "Bo"}]})
+    stream = io.BytesIO()
+    assert graph.export(stream, at=first).rows == {"node:Person": 1, "edge:Knows": 0}
+    assert json.loads(stream.getvalue())["data"]["name"] == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"mode": "upsert"}, "mode 'upsert' is not one of append, merge, overwrite"),
+        ({"mode": "mrge"}, "did you mean `merge`"),
+        ({"engine": "flink"}, "engine 'flink' is not one of auto, inprocess, spark"),
+        ({"replace": True}, "replace=True is for mode 'merge'"),
+        ({"cascade": True}, "cascade=True is for mode 'overwrite'"),
+        ({"spark": 3}, "a master or a SparkSession"),
+        ({"spark": "localhost"}, "is no Spark master"),
+        ({"violations_max": 0}, "violations_max"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    graph: og.Graph, arguments: dict[str, object], words: str
+) -> None:
+    with pytest.raises(og.errors.InvalidInput, match=words):
+        graph.load({"Person": [{"name": "Ada"}]}, **arguments)  # type: ignore[arg-type]
+    assert graph.snapshot().counts["node:Person"] == 0
+
+
+def test_a_reader_does_not_load(graph: og.Graph) -> None:
+    with og.open("g.omni", "r") as reader:
+        with pytest.raises(og.errors.Forbidden):
+            reader.load({"Person": [{"name": "Ada"}]})
+        with pytest.raises(og.errors.Forbidden):
+            reader.optimize()
+
+
+def test_without_java_spark_says_what_to_install(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(og.errors.InvalidInput, match=r"(?i)java") as caught:
+        graph.load({"Person": [{"name": "Ada"}]}, engine="spark", spark="local[1]")
+    assert caught.value.code == "engine_unavailable"
+    assert "inprocess" in str(caught.value)
+
+
+def test_a_listener_that_fails_stops_the_load(graph: og.Graph) -> None:
+    def listener(moment: og.Progress) -> None:
+        if moment.stage == "judge":
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        graph.load({"Person": [{"name": "Ada"}]}, progress=listener)
+    assert graph.snapshot().counts["node:Person"] == 0
+
+
+INTERRUPTED = dedent("""
+    import os, signal, sys
+    import omnigraph as og
+
+    def interrupt(moment):
+        if moment.stage == "read" and moment.tasks_done == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    graph = og.open("g.omni")
+    try:
+        graph.load("many", progress=interrupt)
+    except KeyboardInterrupt:
+        assert graph.snapshot().counts["node:Person"] == 0
+        graph.load({"Person": [{"name": "after"}]})
+        print("stopped")
+""")
+
+
+def test_an_interrupt_stops_a_load_and_leaves_nothing(graph: og.Graph) -> None:
+    folder = Path("many")
+    folder.mkdir()
+    for file in range(8):
+        lines = (f'{{"type": "Person", "data": {{"name": "{file}-{n}"}}}}\n' for n in range(2000))
+        (folder / f"{file}.jsonl").write_text("".join(lines))
+    answer = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=dict(os.environ),
+        check=False,
+    )
+    assert (answer.returncode, answer.stdout) == (0, "stopped\n"), answer.stderr
+    assert graph.snapshot().counts["node:Person"] == 1
+    staged = Path("g.omni/__staging")
+    assert not staged.exists() or not list(staged.iterdir())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
