@@ -367,7 +367,13 @@ def opening_passes(lab: Lab, situation: Situation, points: type[StrEnum]) -> dic
 
 
 @faults
-@situations
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name.endswith("landed") else pytest.mark.deep)
+        for name in SITUATIONS
+    ],
+)
 def test_every_failpoint_of_recovery(lab: Lab, name: str, fault: str) -> None:
     situation = SITUATIONS[name]
     for point, times in opening_passes(lab, situation, Fp).items():

@@ -33,17 +33,21 @@ from tests.faults.harness import (
     try_one,
 )
 
-SOME = 15  # of the storage calls, one in so many is enough for a daily run
-DAILY = ("merge_load", "branch_load")  # what the others pass, these pass, too
-RARELY = [name for name in LOADS if name not in DAILY]
+SOME = 20  # of the storage calls, one in so many is enough for a daily run
+# What the others pass, these pass, too; and refusals in births are tried in `test_writes`.
+DAILY = {("merge_load", fault) for fault in FAULTS} | {("branch_load", "crash")}
 
 every_load = pytest.mark.parametrize("action", LOADS)
 every_fault = pytest.mark.parametrize("fault", FAULTS)
 
 
-@every_fault
 @pytest.mark.parametrize(
-    "action", [*DAILY, *(pytest.param(name, marks=pytest.mark.deep) for name in RARELY)]
+    ("action", "fault"),
+    [
+        pytest.param(action, fault, marks=() if (action, fault) in DAILY else pytest.mark.deep)
+        for action in LOADS
+        for fault in FAULTS
+    ],
 )
 def test_every_failpoint(lab: Lab, action: str, fault: str) -> None:
     passed = {point: times for point, times in lab.passes(action).items() if point in set(Fp)}

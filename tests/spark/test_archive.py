@@ -39,6 +39,7 @@ def run(home: Path, classes: Path) -> int:
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(1_800)
 def test_the_second_use_starts_from_what_the_first_has_learnt(tmp_path: Path) -> None:
     assert run(tmp_path, tmp_path / "first.txt") == 0
     while not (made := list((tmp_path / "cache").glob("spark-*.jsa"))):

@@ -37,11 +37,21 @@ def test_the_active_session_is_taken_when_nobody_names_one(local: Held) -> None:
 
 
 def test_a_session_that_is_given_is_used_as_it_is(local: Held, tmp_path: Path) -> None:
-    with acquire(configured(local.session)) as held:
-        assert held.session is local.session
+    given = local.session.newSession()
+    with acquire(configured(given)) as held:
+        assert held.session is given
         assert not held.is_owned
+        assert not held.ships
         assert list(SparkRunner(held).run("read", kernels.square, [Spec(tmp_path, 3)])) == [(0, 9)]
     assert launch.is_alive(local.session)
+
+
+def test_a_session_of_ours_stays_ours_when_it_is_given(local: Held) -> None:
+    with acquire(configured(local.session)) as held:
+        assert held.is_owned
+        local.release()
+        with pytest.raises(InvalidInput, match="Spark allows one at a time"):
+            acquire(configured("local[1,2]"))
 
 
 def test_another_master_waits_until_nobody_holds_the_first(
@@ -121,6 +131,39 @@ def test_a_program_sees_no_noise_is_interrupted_and_leaves_nothing(tmp_path: Pat
     assert Path(log).parent == tmp_path / "home" / "logs"
     assert Path(log).stat().st_size > 0
     wait_until(lambda: not Path(f"/proc/{jvm}").exists())
+
+
+@pytest.mark.deep
+def test_a_jvm_that_died_is_replaced(tmp_path: Path) -> None:
+    program = """
+        import os, signal
+        from omnigraph.dataplane.spark import launch
+        from omnigraph.dataplane.spark.config import configured
+        from omnigraph.dataplane.spark.runner import SparkRunner
+        from omnigraph.dataplane.spark.session import acquire
+        from omnigraph.errors import Unavailable
+
+        for master in ("local[1]", None):
+            with acquire(configured(master)) as held:
+                print(list(SparkRunner(held).run("read", abs, [-1])))
+                process = launch.SparkContext._gateway.proc
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+                try:
+                    list(SparkRunner(held).run("read", abs, [-1]))
+                except Unavailable:
+                    print("gone")
+    """
+    answer = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=ROOT,
+        env={**os.environ, "OMNIGRAPH_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.splitlines() == ["[(0, 1)]", "gone"] * 2
+    assert answer.stderr == ""
 
 
 def test_a_jvm_that_does_not_start_is_explained(tmp_path: Path) -> None:

@@ -167,17 +167,18 @@ def scan_stored(task: ScanTask) -> ScanReceipt:
     """Send committed rows to their partitions. A task of a load."""
     plan = task.plan
     emitter = Emitter(plan.staging, plan.partitions)
-    table = plan.workplace.tables.open(task.pin)
     columns = list(dict.fromkeys(name for wish in task.wishes for name in wish.columns))
-    for rows in _scan(table, columns, fragments=task.fragments):
-        plan.stop.check()
-        for wish in task.wishes:
-            part = rows.select(list(wish.columns))
-            for name in wish.columns[: wish.keys]:
-                if part.column(name).null_count:
-                    part = part.filter(part.column(name).is_valid())
-            emitter.add(stored_channel(wish.key, wish.columns), part, wish.keys)
-    return ScanReceipt(parcels=emitter.close())
+    with plan.workplace.errors():
+        table = plan.workplace.tables.open(task.pin)
+        for rows in _scan(table, columns, fragments=task.fragments):
+            plan.stop.check()
+            for wish in task.wishes:
+                part = rows.select(list(wish.columns))
+                for name in wish.columns[: wish.keys]:
+                    if part.column(name).null_count:
+                        part = part.filter(part.column(name).is_valid())
+                emitter.add(stored_channel(wish.key, wish.columns), part, wish.keys)
+        return ScanReceipt(parcels=emitter.close())
 
 
 def scan_tasks(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.committed import Base, Committed
 from omnigraph.dataplane.load.exchange import (
     ID,
@@ -49,7 +47,7 @@ def judge_partitions(task: JudgeTask) -> JudgeReceipt:
     """Judge partitions. A task of a load."""
     plan = task.plan
     out = collector(plan)
-    with nullcontext() if plan.workplace.is_home else storage_errors():
+    with plan.workplace.errors():
         for sent in task.partitions:
             plan.stop.check()
             partition = Partition.of(plan.staging, sent)

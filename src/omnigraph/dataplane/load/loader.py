@@ -58,10 +58,10 @@ class Loader:
         judged again on what they left; an overwrite is not: its author should know.
 
         Raises:
-            InvalidInput: The terms of the load contradict each other.
+            InvalidInput: The terms contradict each other, or the idempotency key names another
+                operation.
             ConstraintViolated: The data breaks rules; it lists them in the order of the input.
             Conflict: Somebody else changed what the load was judged against, again and again.
-            InvalidInput: The idempotency key names another operation.
             Cancelled: The monitor was told to stop.
         """
         self._engine.require_writable()
@@ -127,7 +127,6 @@ class Loader:
             mode=request.mode,
             replace=request.replace,
             fresh=frozenset(key for key in keyed if not base.pin(key).row_count),
-            time_ms=engine.clock.now_us() // 1_000,
             partitions=partitions_for(request, is_remote=is_remote),
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,
@@ -177,7 +176,7 @@ class Loader:
             if done is not None:
                 return done
             self._check_schema(request, base)
-            _check_fresh(plan, base)
+            _check_fresh(plan, base, work.present)
         replaced = work.present if request.mode is LoadMode.OVERWRITE else frozenset()
         with self._engine.preparing(base):
             stages = Stages(plan, _stored(base, replaced), work.receipts, work.runner, work.monitor)
@@ -351,11 +350,11 @@ def _stored(base: Snapshot, replaced: frozenset[str]) -> Base:
     return Base(tables=tables, replaced=replaced)
 
 
-def _check_fresh(plan: LoadPlan, base: Snapshot) -> None:
+def _check_fresh(plan: LoadPlan, base: Snapshot, present: frozenset[str]) -> None:
     """Rows of types that had no entity were written as new ones; is that still so?"""
     if plan.mode is not LoadMode.MERGE:
         return
-    for key in sorted(plan.fresh & plan.targets.made.keys()):
+    for key in sorted(plan.fresh & present):
         if base.pin(key).row_count:
             text = f"somebody else has added the first entities of {key} meanwhile"
             raise Conflict(Code.CONFLICT, text, branch=base.branch, table_key=key)

@@ -7,7 +7,6 @@ they are violations. What is found goes back to the splits that the rows came fr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.committed import Base, Codes, Committed
 from omnigraph.dataplane.load.exchange import ID, LINE, Keys, Partition, Sent, ids_channel
 from omnigraph.dataplane.load.found import collector
@@ -51,7 +49,7 @@ def match_partitions(task: MatchTask) -> MatchReceipt:
     entities = [
         entity for entity in (*plan.catalog.nodes, *plan.catalog.edges) if plan.is_matched(entity)
     ]
-    with nullcontext() if plan.workplace.is_home else storage_errors():
+    with plan.workplace.errors():
         for sent in task.partitions:
             plan.stop.check()
             partition = Partition.of(plan.staging, sent)

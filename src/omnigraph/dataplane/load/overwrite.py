@@ -7,14 +7,12 @@ too: then the sources that stay have fewer edges than before.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.committed import Base, Committed, Wish
 from omnigraph.dataplane.load.exchange import (
     ID,
@@ -78,7 +76,7 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
     out = collector(plan)
     emitter = Emitter(plan.staging, plan.partitions)
     found: dict[str, list[bytes]] = {}
-    with nullcontext() if plan.workplace.is_home else storage_errors():
+    with plan.workplace.errors():
         for sent in task.partitions:
             plan.stop.check()
             partition = Partition.of(plan.staging, sent)

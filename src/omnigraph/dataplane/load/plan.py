@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from omnigraph.core.layout import table_key
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.dataplane.progress import Cancelled
 from omnigraph.dataplane.staging import Staging
@@ -36,6 +38,10 @@ class Workplace:
     def is_home(self) -> bool:
         """Is this the process that runs the load?"""
         return self._tables is not None
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Elsewhere, translate what storage says; at home somebody knows better how to."""
+        return nullcontext() if self.is_home else storage_errors()
 
     @property
     def tables(self) -> Tables:
@@ -135,7 +141,6 @@ class LoadPlan:
         mode: What becomes of known entities.
         replace: In a merge, known entities lose what the input does not name.
         fresh: In a merge, the keyed types that have no entity yet: their rows are all new.
-        time_ms: When the load began.
         partitions: Into how many parts keys are divided.
         violations_max: How many violations are told.
         tells_all: All of them go to a file, too.
@@ -151,7 +156,6 @@ class LoadPlan:
     mode: LoadMode
     replace: bool
     fresh: frozenset[str]
-    time_ms: int
     partitions: int
     violations_max: int
     tells_all: bool = False

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.decode.dispatch import decode
 from omnigraph.dataplane.decode.model import Decoded, Tally
 from omnigraph.dataplane.load.entities import (
@@ -49,7 +47,7 @@ def read_split(task: ReadTask) -> ReadReceipt:
     split, plan = task.split, task.plan
     out, tally = collector(plan, split.number), Tally()
     name = split.input.name if isinstance(split, FileSplit) else split.name
-    with nullcontext() if plan.workplace.is_home else storage_errors():
+    with plan.workplace.errors():
         return stage_rows(
             plan,
             split.number,

@@ -8,7 +8,6 @@ images: where a value or a source has changed, the old one, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.committed import Base
 from omnigraph.dataplane.load.entities import (
     Entities,
@@ -46,11 +44,10 @@ from omnigraph.lang.values import Base as ValueBase
 from omnigraph.rules.report import joined
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.unique import uniques
-from omnigraph.store.blob_columns import read_blobs
+from omnigraph.store.blob_columns import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 _ROWS: Final = 1 << 16  # known entities that are finished at a time
-_BLOB_ROWS: Final = 1 << 8  # the same, when bytes of unknown size come along
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +74,7 @@ class WriteTask:
 def write_split(task: WriteTask) -> WriteReceipt:
     """Finish and write the rows of a split. A task of a load."""
     plan = task.plan
-    with nullcontext() if plan.workplace.is_home else storage_errors(), Writer(plan) as writer:
+    with plan.workplace.errors(), Writer(plan) as writer:
         if not task.writes:
             writer.give_up()
         finishing = _Finishing(task, writer)
@@ -114,8 +111,10 @@ class _Finishing:
             insert(with_defaults(new), self._out, self._emitter, self._writer)
         if known.true_count:
             old = _Known(entities.filter(known), row_ids.drop_null(), addresses.drop_null())
-            for part in old.parts(_BLOB_ROWS if _blobs(entities.entity) else _ROWS):
-                self._update(key, part)
+            table = self._plan.workplace.tables.open(self._base.tables[key].pin)
+            for start, stop in self._pieces(table, old):
+                self._plan.stop.check()
+                self._update(table, old.slice(start, stop - start))
 
     def receipt(self) -> WriteReceipt:
         """Finish; tell what was made."""
@@ -128,10 +127,25 @@ class _Finishing:
             violations=self._out.settled(),
         )
 
-    def _update(self, key: str, known: _Known) -> None:
-        self._plan.stop.check()
-        table = self._plan.workplace.tables.open(self._base.tables[key].pin)
+    def _pieces(self, table: Table, known: _Known) -> Iterator[tuple[int, int]]:
+        """How many known entities are finished at a time: fewer if large values come along."""
+        entities, count = known.entities, len(known.row_ids)
+        kept = [] if self._plan.replace else sorted(_blobs(entities.entity) & set(entities.absent))
+        if not kept:
+            yield from ((at, min(at + _ROWS, count)) for at in range(0, count, _ROWS))
+            return
+        start = size = 0
+        for row, bytes_ in enumerate(blob_sizes(table, kept, known.row_ids.to_pylist())):
+            if row > start and size + bytes_ > self._plan.fragment_bytes:
+                yield start, row
+                start = row
+                size = 0
+            size += bytes_
+        yield start, count
+
+    def _update(self, table: Table, known: _Known) -> None:
         entities = known.entities
+        key = key_of(entities.entity)
         if self._plan.replace:
             entities = with_defaults(entities)
         old = _OldRows(table, known.row_ids)
@@ -221,14 +235,13 @@ class _Known:
     row_ids: pa.Array
     addresses: pa.Array
 
-    def parts(self, size: int) -> Iterator[_Known]:
-        """The same, some at a time."""
-        for start in range(0, len(self.row_ids), size):
-            yield _Known(
-                self.entities.slice(start, size),
-                self.row_ids.slice(start, size),
-                self.addresses.slice(start, size),
-            )
+    def slice(self, start: int, count: int) -> _Known:
+        """Some that follow each other."""
+        return _Known(
+            self.entities.slice(start, count),
+            self.row_ids.slice(start, count),
+            self.addresses.slice(start, count),
+        )
 
 
 # -- images ----------------------------------------------------------------------------------------

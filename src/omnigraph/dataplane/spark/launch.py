@@ -45,6 +45,7 @@ def start(settings: Mapping[str, str], log: Path) -> SparkSession:
     python = settings.get("spark.pyspark.python") or os.environ.get(_PYTHON) or sys.executable
     # The JVM looks for data sources with the Python that its own environment names.
     with _lock, variable(_PYTHON, python):
+        _bury()
         _forget(settings)
         conf = SparkConf(loadDefaults=SparkContext._jvm is not None)
         for key, value in settings.items():
@@ -96,6 +97,20 @@ def shut_down(patience_s: float = _EXIT_S) -> int | None:
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()
+
+
+def _bury() -> None:
+    """Let a JVM of ours that has died be gone, so that another can be launched."""
+    if not _own or _own[0].proc.poll() is None:
+        return
+    if (context := SparkContext._active_spark_context) is not None:
+        # What it would tell the JVM, nobody hears; what it keeps in this process must go.
+        context._jsc = None
+        with suppress(Exception):
+            context.stop()
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+    shut_down()
 
 
 def _forget(settings: Mapping[str, str]) -> None:

@@ -93,20 +93,18 @@ _sessions: Final[dict[str, _Kept]] = {}
 def acquire(config: SparkConfig) -> Held:
     """Get hold of a session.
 
-    In this order: the one that is given; the one of the named master, started if need be; the one
-    that is active in this process; a new one on this machine.
+    In this order: the one that is given; the one of the named master, started if need be; without
+    a name the one that is active in this process, or else a new one on this machine.
 
     Raises:
         InvalidInput: Java or a package is missing, or there is no such master.
         Unavailable: Spark did not start, or does not answer.
     """
     cache = config.home / "cache"
-    if config.session is not None:
-        return Held(config.session, _master_of(config.session), cache)
-    if config.master is None and (active := active_session()) is not None:
-        if (ours := _taken(active)) is not None:
-            return Held(active, ours.master, cache, ours)
-        return Held(active, _master_of(active), cache)
+    found = config.session or _running_for(config.master)
+    if found is not None:
+        ours = _taken(found)
+        return Held(found, _master_of(found) if ours is None else ours.master, cache, ours)
     require(config)
     kept = _in_the_background(config)
     return Held(kept.session, kept.master, cache, kept)
@@ -148,6 +146,16 @@ def stop_all() -> None:
         from omnigraph.dataplane.spark import launch  # noqa: PLC0415
 
         launch.shut_down()
+
+
+def _running_for(master: str | None) -> Any:
+    """The session that runs already and will do, whoever started it."""
+    active = active_session()
+    if active is None or any(kept.session is active and not _answers(kept) for kept in _alive()):
+        return None
+    if master is None:
+        return active
+    return active if not is_connect(active) and _master_of(active) == master else None
 
 
 def _alive() -> list[_Kept]:

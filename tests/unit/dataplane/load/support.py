@@ -86,6 +86,14 @@ class PicklingRunner:
             yield number, pickle.loads(pickle.dumps(task(pickle.loads(item))))
 
 
+# The same load in one piece, in many, and in many that run elsewhere.
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"split_bytes": 60, "partitions": 4},
+    {"split_bytes": 90, "partitions": 2, "runner": PicklingRunner()},
+]
+
+
 @dataclass
 class Lab:
     """An engine, and loads into it."""

@@ -14,8 +14,10 @@ from tests.unit.dataplane.load.support import (
     NOTE,
     PERSON,
     RATES,
+    WAYS,
     WORKS,
     Lab,
+    Line,
     company,
     edge,
     lab_at,
@@ -100,8 +102,8 @@ def test_an_id_occurs_once_in_the_input(lab: Lab) -> None:
         company("Acme"),
         edge("Rates", "Ada", "Acme", stars=2),
     ]
-    for terms in ({}, {"split_bytes": 100, "partitions": 3}):
-        found = lab.refused(lines, **terms)
+    for way in WAYS:
+        found = lab.refused(lines, **way)
         assert found == [
             ("key", "Ada", ("name",), 3),
             ("key", "Ada", ("name",), 4),
@@ -136,7 +138,7 @@ def test_edges_need_their_ends(lab: Lab) -> None:
 
 def test_broken_lines_claim_their_ids(lab: Lab) -> None:
     # The second line is told once; the edges to its entity are not to blame.
-    lines = [
+    lines: list[Line | str] = [
         edge("Knows", "Ada", "Bo"),
         '{"type": "Person", "data": {"name": "Ada", "age": "old"}}',
         person("Bo", age=200),
@@ -160,8 +162,8 @@ def test_unique_values_in_the_input_and_against_committed_rows(lab: Lab) -> None
         note("b", tag="y"),
         note("c", tag="y"),
     ]
-    for terms in ({}, {"split_bytes": 60, "partitions": 4}):
-        found = lab.violations(lines, **terms)
+    for way in WAYS:
+        found = lab.violations(lines, **way)
         assert [(v["id"], v["properties"], v["line"], v["message"]) for v in found] == [
             (
                 "Cy",
@@ -205,9 +207,9 @@ def test_cardinality_counts_committed_edges(lab: Lab) -> None:
         edge("WorksAt", "Nobody", "Acme"),
         edge("WorksAt", "Ada", "Acme"),
     ]
-    for terms in ({}, {"split_bytes": 60, "partitions": 4}):
+    for way in WAYS:
         # A source that does not exist is not counted, and the first line is to blame.
-        assert lab.refused(lines, **terms) == [
+        assert lab.refused(lines, **way) == [
             ("cardinality", "Ada", ("src",), 2),
             ("endpoint", None, ("src",), 3),
         ]
@@ -243,9 +245,9 @@ def test_columns_come_like_lines(lab: Lab) -> None:
 
 def test_violations_are_counted_beyond_the_bound(lab: Lab) -> None:
     lines = [person(f"p{number:03d}", age=200) for number in range(50)]
-    for terms in ({}, {"split_bytes": 300, "partitions": 3}):
+    for way in WAYS:
         with pytest.raises(ConstraintViolated) as caught:
-            lab.load(lines, violations_max=5, **terms)
+            lab.load(lines, violations_max=5, **way)
         assert caught.value.details["total"] == 50
         assert [v["line"] for v in caught.value.violations] == [1, 2, 3, 4, 5]
         lab.check_clean()
@@ -254,8 +256,10 @@ def test_violations_are_counted_beyond_the_bound(lab: Lab) -> None:
 def test_files_are_told_apart_and_come_in_order(lab: Lab) -> None:
     second = lab.file([person("Ada"), person("Bo"), person("Cy")], "a.jsonl")
     first = lab.file([person("Cy"), person("Di"), person("Ada"), person("Di")], "b.jsonl")
-    for terms in ({}, {"split_bytes": 30, "partitions": 2}):
-        found = lab.violations_of(lab.request(first, second, **terms))
+    for way in WAYS:
+        runner = way.get("runner")
+        request = lab.request(first, second, **{k: v for k, v in way.items() if k != "runner"})
+        found = lab.violations_of(request, runner)
         assert [(v["id"], v["file"], v["line"]) for v in found] == [
             ("Di", "b.jsonl", 4),
             ("Ada", "a.jsonl", 1),

@@ -139,9 +139,9 @@ def test_a_key_names_one_operation(lab: Lab) -> None:
     lab.load([person("Ada")], idempotency_key="k")
     # What the input holds is not looked at; what is done with it is.
     assert lab.load([person("Bo")], idempotency_key="k").replayed
-    for mode, terms in (("merge", {}), ("overwrite", {}), ("overwrite", {"cascade": True})):
+    for mode, cascade in (("merge", False), ("overwrite", False), ("overwrite", True)):
         with pytest.raises(InvalidInput):
-            lab.load([person("Ada")], mode, idempotency_key="k", **terms)
+            lab.load([person("Ada")], mode, idempotency_key="k", cascade=cascade)
 
 
 def test_a_branch_is_made_once(lab: Lab) -> None:

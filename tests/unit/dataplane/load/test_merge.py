@@ -14,9 +14,10 @@ from tests.unit.dataplane.load.support import (
     OWNS,
     PERSON,
     RATES,
+    WAYS,
     WORKS,
     Lab,
-    PicklingRunner,
+    Line,
     company,
     edge,
     note,
@@ -24,11 +25,6 @@ from tests.unit.dataplane.load.support import (
     table_of,
 )
 
-WAYS: list[dict[str, Any]] = [
-    {},
-    {"split_bytes": 60, "partitions": 4},
-    {"split_bytes": 90, "partitions": 2, "runner": PicklingRunner()},
-]
 BYTES = "base64:" + base64.b64encode(b"\0bytes").decode()
 
 
@@ -248,7 +244,8 @@ def test_ends_of_moved_edges_must_exist(lab: Lab, way: dict[str, Any]) -> None:
 
 def test_rules_hold_for_the_final_image(lab: Lab, way: dict[str, Any]) -> None:
     lab.load([person("Ada", age=1)])
-    lines = [person("Ada", age=151), person("Bo", role="boss"), '{"type": "Person", "data": {']
+    broken = '{"type": "Person", "data": {'
+    lines: list[Line | str] = [person("Ada", age=151), person("Bo", role="boss"), broken]
     assert [each[:3] for each in lab.refused(lines, "merge", **way)] == [
         ("range", "Ada", ("age",)),
         ("enum", "Bo", ("role",)),

@@ -10,20 +10,14 @@ from tests.unit.dataplane.load.support import (
     KNOWS,
     OWNS,
     PERSON,
+    WAYS,
     WORKS,
     Lab,
-    PicklingRunner,
     company,
     edge,
     person,
     table_of,
 )
-
-WAYS: list[dict[str, Any]] = [
-    {},
-    {"split_bytes": 60, "partitions": 4},
-    {"split_bytes": 90, "partitions": 2, "runner": PicklingRunner()},
-]
 
 
 @pytest.fixture(params=WAYS, ids=["whole", "divided", "elsewhere"])

@@ -159,9 +159,9 @@ def test_each_partition_gets_its_keys_in_order(tmp_path: Path, alone: bool) -> N
     seen: dict[str, int] = {}
     for partition, parcel in placed:
         got = Partition.of(staging, [Sent(split=7, parcel=parcel)]).keys("c")
-        lines = [got.origin(row) for row in range(got.count)]
-        assert lines == sorted(lines)
-        for key, (label, line) in zip(got.whole().to_pylist(), lines, strict=True):
+        places = [got.origin(row) for row in range(got.count)]
+        assert places == sorted(places)
+        for key, (label, line) in zip(got.whole().to_pylist(), places, strict=True):
             assert (keys[line - 1], int(label)) == (key, 7)
             assert seen.setdefault(key, partition) == partition
     assert len(seen) == 50
@@ -198,9 +198,8 @@ def test_all_violations_go_to_a_file(lab: Lab, tmp_path: Path, terms: dict[str, 
         *(company("Acme") for _ in range(20)),
     ]
     path = tmp_path / "violations.jsonl"
-    runner = terms.pop("runner", None) if "runner" in terms else None
     with pytest.raises(ConstraintViolated) as caught:
-        lab.load(lines, violations_max=10, violations_file=str(path), runner=runner, **dict(terms))
+        lab.load(lines, violations_max=10, violations_file=str(path), **terms)
     told = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(told) == caught.value.details["total"] == 100
     assert told[:10] == caught.value.violations
