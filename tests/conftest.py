@@ -2,7 +2,9 @@
 
 import os
 import tempfile
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Nobody's own cache is read or written, nor anybody's model asked.
@@ -25,3 +27,21 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """In a distributed run one process has all tests that need Spark, or each would start a JVM."""
+    # Such a run has the plugin.
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    def scope(nodeid: str) -> str:
+        uses_spark = nodeid.startswith("tests/spark/") or "docs/spark.md" in nodeid
+        return "spark" if uses_spark else nodeid
+
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    scheduler = LoadScopeScheduling(config, log)
+    # Not by marks: what the plugin does with them depends on the insides of pytest.
+    scheduler._split_scope = scope
+    return scheduler

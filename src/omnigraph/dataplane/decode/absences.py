@@ -10,12 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.decode.envelope import DATA
+from omnigraph.dataplane.decode.envelope import DATA, TYPE_FIELDS
 from omnigraph.dataplane.decode.json_line import read_line
 from omnigraph.dataplane.decode.lines import Lines, Places
 
+# Names that also stand around the data; there their value is not null.
+_AROUND = frozenset({DATA, *TYPE_FIELDS.values()})
 # A letter, digit or underscore, needlessly escaped: so a line may hide the name of a property.
-_HIDING = rb"\\u00[3-7]"
+_HIDING = re.compile(rb"\\u00[3-7]")
 
 
 class Absences:
@@ -47,6 +49,7 @@ class Absences:
             places: Which of them.
         """
         found: dict[str, pa.BooleanArray] = {}
+        is_hiding = bool(self._names) and b"\\u00" in text and bool(_HIDING.search(text))
         for name in self._names:
             column = columns.get(name)
             if column is None:
@@ -57,21 +60,38 @@ class Absences:
                 if data is not None and data.null_count:
                     open_ = is_absent & data.is_valid().to_numpy(zero_copy_only=False)
                 rows = np.flatnonzero(open_)
-                is_absent[rows] = ~_naming(name, text, lines, places[rows])
+                known = len(places) - column.null_count
+                is_named = _are_named(name, text, known, len(rows), is_hiding)
+                if is_named is None:
+                    is_absent[rows] = ~_naming(name, lines, places[rows], is_hiding)
+                elif is_named:
+                    is_absent[rows] = False
                 if is_absent.any():
                     found[name] = pa.array(is_absent)
         return found
 
 
-def _naming(name: str, text: bytes, lines: Lines, places: Places) -> npt.NDArray[np.bool_]:
+def _are_named(name: str, text: bytes, known: int, nulls: int, is_hiding: bool) -> bool | None:
+    """Do all of some lines, with null in a property, name it, or none? None if only some may.
+
+    No line names it twice, and `known` lines give it a value. So it is enough to count, which is
+    much faster than to look into each line.
+    """
+    if name in _AROUND:
+        return None
+    quoted = f'"{name}"'.encode()
+    if not is_hiding and text.count(quoted) == known:
+        return False
+    return True if text.count(quoted + b":") == known + nulls else None
+
+
+def _naming(name: str, lines: Lines, places: Places, is_hiding: bool) -> npt.NDArray[np.bool_]:
     """Which lines name a property. Its value is null in all of them."""
-    is_hiding = re.search(_HIDING, text) is not None
-    if not len(places) or not (is_hiding or f'"{name}"'.encode() in text):
-        return np.zeros(len(places), np.bool_)
     texts = lines.texts(places)
     found = _matching(texts, f'"{name}"[ \\t\\r]*:[ \\t\\r]*null')
     if is_hiding:
-        for row in np.flatnonzero(_matching(texts, _HIDING.decode()) & ~found).tolist():
+        hiding = _matching(texts, _HIDING.pattern.decode())
+        for row in np.flatnonzero(hiding & ~found).tolist():
             members = read_line(lines.line(int(places[row])))
             assert isinstance(members, dict)
             data = members.get(DATA)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-BLOCK_BYTES: Final = 8 << 20
+BLOCK_BYTES: Final = 4 << 20  # what a processor keeps close; larger ones are slower
 
 Places: TypeAlias = npt.NDArray[np.int64]
 

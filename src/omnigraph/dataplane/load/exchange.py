@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.dataplane.staging import Content, Parcel, Staging
@@ -27,6 +28,7 @@ NOWHERE: Final = ("", 0)  # the place of what no line of the input is to blame f
 PARTITIONS_MAX: Final = 1 << 10
 _FLUSH_ROWS: Final = 1 << 20
 _INT32_MAX: Final = (1 << 31) - 1
+_LINE_BITS: Final = 35
 
 Lines: TypeAlias = "npt.NDArray[np.int64]"
 Placed: TypeAlias = tuple[int, Parcel]  # a partition, and what is in it
@@ -214,14 +216,20 @@ class Keys:
 
     @property
     def origin(self) -> Origin:
-        """The place of a row: its split, spelled so that it sorts, and its line there."""
+        """The place of a row, given its number."""
+        return lambda row: place_named(int(self.places(np.array([row]))[0]))
 
-        def place(row: int) -> tuple[str, int]:
-            at = int(np.searchsorted(self._starts, row, side="right")) - 1
-            line = self.tables[at].column(LINE)[row - int(self._starts[at])].as_py()
-            return NOWHERE if line is None else (split_label(self.splits[at]), line)
-
-        return place
+    def places(self, rows: Lines) -> Lines:
+        """Where rows come from, as numbers in the order of the input; -1 for nowhere."""
+        found = np.empty(len(rows), np.int64)
+        at = np.searchsorted(self._starts, rows, side="right") - 1
+        for number in np.unique(at).tolist():
+            mine = at == number
+            local = pa.array(rows[mine] - self._starts[number])
+            lines = self.tables[number].column(LINE).take(local).cast(pa.int64())
+            first = self.splits[number] << _LINE_BITS
+            found[mine] = np.asarray(pc.add(lines, first).fill_null(-1))
+        return found
 
 
 def _in_order(tables: list[pa.Table]) -> pa.Table:
@@ -233,6 +241,13 @@ def _in_order(tables: list[pa.Table]) -> pa.Table:
     if (lines[1:] >= lines[:-1]).all():
         return rows
     return rows.take(pa.array(np.argsort(lines, kind="stable")))
+
+
+def place_named(place: int) -> tuple[str, int]:
+    """A place as violations name it: the split, spelled so that it sorts, and the line there."""
+    if place < 0:
+        return NOWHERE
+    return split_label(place >> _LINE_BITS), place & ((1 << _LINE_BITS) - 1)
 
 
 def split_label(number: int) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Final
+from typing import Final, TextIO
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.staging import Parcel, Staging
+from omnigraph.errors import Code, InvalidInput
 from omnigraph.rules.violation import Violation, Violations
 
 _PIECE: Final = 1 << 14
@@ -92,13 +93,29 @@ def collector(plan: LoadPlan, split: int | None = None) -> Found:
     return Found(plan.violations_max, plan.staging if plan.tells_all else None, label)
 
 
+def open_file(path: str) -> TextIO:
+    """Begin a local file of violations.
+
+    Raises:
+        InvalidInput: It cannot be written.
+    """
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        text = f"violations cannot be written to {path}: {error.strerror}"
+        raise InvalidInput(Code.INPUT_INVALID, text, path=path) from error
+
+
 def write_all(
-    path: str, found: Found, places: Places, receipts: Sequence[ReadReceipt], staging: Staging
+    file: TextIO,
+    found: Found,
+    places: Places,
+    receipts: Sequence[ReadReceipt],
+    staging: Staging,
 ) -> None:
-    """Write all violations to a local file, one JSON object per line, in the order of the input."""
-    with open(path, "w", encoding="utf-8") as file:
-        for label, group in groupby(found.all(), key=lambda item: item.file or ""):
-            own = [receipt for receipt in receipts if receipt.label == label]
-            for item in named(tuple(group), own, staging):
-                text = json.dumps(places.shown(item).as_json(), ensure_ascii=False)
-                file.write(f"{text}\n")
+    """Write all violations, one JSON object per line, in the order of the input."""
+    for label, group in groupby(found.all(), key=lambda item: item.file or ""):
+        own = [receipt for receipt in receipts if receipt.label == label]
+        for item in named(tuple(group), own, staging):
+            text = json.dumps(places.shown(item).as_json(), ensure_ascii=False)
+            file.write(f"{text}\n")

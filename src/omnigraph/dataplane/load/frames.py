@@ -20,7 +20,7 @@ from omnigraph.dataplane.source.model import TypeRef
 from omnigraph.lang.catalog.model import Catalog, EntityType
 
 # More partitions than any DataFrame has: the splits of one follow those of another.
-FRAME_SPLITS: Final = 1 << 24
+FRAME_SPLITS: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,13 @@ class FrameTask:
         )
         with storage_errors():
             return stage_rows(
-                plan, self.first_split + partition, self.name, decoded, tally, out=out
+                plan,
+                self.first_split + partition,
+                self.name,
+                decoded,
+                tally,
+                out=out,
+                first_row=1 if partition == 0 else None,
             )
 
 

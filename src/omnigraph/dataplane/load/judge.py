@@ -99,7 +99,17 @@ def _judge_values(
     released = [t.column(ID) for t in partition.tables(released_channel(key, columns))]
     gone = pa.chunked_array([c for column in released for c in column.chunks], pa.string())
     stored = () if committed.is_replaced(key) else _stored(entity, columns, incoming, committed)
-    judge_unique(entity, columns, incoming, out, committed=stored, removed=gone, origin=keys.origin)
+    judge_unique(
+        entity,
+        columns,
+        incoming,
+        out,
+        committed=stored,
+        removed=gone,
+        # The new image of an entity need not be in the partition of its old value.
+        replaces=False,
+        origin=keys.origin,
+    )
 
 
 def _stored(

@@ -20,13 +20,13 @@ from omnigraph.dataplane.load.committed import Codes, Committed
 from omnigraph.dataplane.load.exchange import (
     KEY,
     LINE,
-    NOWHERE,
     Keys,
     Partition,
     claims_channel,
     ends_channel,
     ids_channel,
     left_channel,
+    place_named,
 )
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.request import LoadMode
@@ -211,15 +211,13 @@ class _Touched:
     keys: Keys
     codes: Codes
 
-    def firsts(self, wanted: Codes) -> dict[int, tuple[str, int]]:
-        """Where some of them are touched first."""
+    def firsts(self, wanted: Codes) -> Codes:
+        """Where some of them, which ascend, are touched first; -1 for nowhere."""
+        found = np.full(len(wanted), -1, np.int64)
         at = np.flatnonzero(np.isin(self.codes, wanted))
         codes, firsts = np.unique(self.codes[at], return_index=True)
-        places = {
-            code: self.keys.origin(row)
-            for code, row in zip(codes.tolist(), at[firsts].tolist(), strict=True)
-        }
-        return {code: place for code, place in places.items() if place != NOWHERE}
+        found[np.searchsorted(wanted, codes)] = self.keys.places(at[firsts])
+        return found
 
 
 def _left(edge: EdgeType, partition: Partition, committed: Committed) -> Keys:
@@ -262,16 +260,26 @@ def _judge_counts(
     wrong = touched[(totals < low) | (totals > (totals if high is None else high))]
     if not len(wrong):
         return
-    places = gone.firsts(wrong)
-    for code, place in come.firsts(wrong).items():
-        places[code] = min(place, places.get(code, place))
-    # Where nobody is to blame, the order is that of the ids.
-    names = dict(zip(wrong.tolist(), texts.take(pa.array(wrong)).to_pylist(), strict=True))
-    order = sorted(wrong.tolist(), key=lambda code: (places.get(code, NOWHERE), names[code]))
+    _report(edge, texts.take(pa.array(wrong)), counts[wrong], _first(gone, come, wrong), out)
+
+
+def _first(gone: _Touched, come: _Touched, codes: Codes) -> Codes:
+    """The first line that touches each source; -1 if none does."""
+    one, other = gone.firsts(codes), come.firsts(codes)
+    return np.where((one < 0) | (other < 0), np.maximum(one, other), np.minimum(one, other))
+
+
+def _report(
+    edge: EdgeType, sources: pa.Array, counts: Codes, places: Codes, out: Violations
+) -> None:
+    # In the order of the input; where nobody is to blame, in the order of the ids.
+    table = pa.table({"place": places, "id": sources})
+    order = pc.sort_indices(table, [("place", "ascending"), ("id", "ascending")])
+    ordered = places[order.to_numpy()]
     judge_cardinality(
         edge,
-        texts.take(pa.array(order)),
-        pa.array(counts[order]),
+        sources.take(order),
+        pa.array(counts).take(order),
         out,
-        lambda row: places.get(order[row], NOWHERE),
+        lambda row: place_named(int(ordered[row])),
     )

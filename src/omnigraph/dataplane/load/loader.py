@@ -9,13 +9,14 @@ from typing import Final
 
 from omnigraph.core import gates
 from omnigraph.core.engine import Engine, store_pin
+from omnigraph.core.manifest import branch_replaced
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.load.committed import Base, StoredTable
-from omnigraph.dataplane.load.found import Found, write_all
+from omnigraph.dataplane.load.found import Found, open_file, write_all
 from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan, Stop, Targets, Workplace, key_of
 from omnigraph.dataplane.load.reading import partitions_for, read_inputs
@@ -66,6 +67,8 @@ class Loader:
         """
         self._engine.require_writable()
         _check_terms(request)
+        if request.violations_file is not None:
+            open_file(request.violations_file).close()
         source, name = request.create_from, request.branch
         if source is None or self._engine.has_branch(name):
             return self._load(request, self._engine.snapshot(name), runner, monitor)
@@ -83,7 +86,10 @@ class Loader:
             try:
                 with self._engine.preparing(base):
                     receipts = read_inputs(request, plan, runner, monitor)
-                return self.finish(request, plan, receipts, runner, monitor, base)
+                # Reading may have taken long. What others did meanwhile matters to an overwrite,
+                # and nobody else writes to a branch that is being made.
+                kept = base.origin is not None or request.mode is LoadMode.OVERWRITE
+                return self.finish(request, plan, receipts, runner, monitor, base if kept else None)
             except BaseException:
                 monitor.stop()
                 raise
@@ -116,6 +122,7 @@ class Loader:
             targets.make_all(sorted(named))
         return LoadPlan(
             load_id=load_id,
+            incarnation=base.incarnation,
             workplace=Workplace(
                 engine.root,
                 durable=engine.tables.durable,
@@ -142,7 +149,16 @@ class Loader:
         monitor: Monitor,
         base: Snapshot | None = None,
     ) -> Loaded:
-        """Judge what was read and publish it, starting over on newer bases if need be."""
+        """Judge what was read and publish it, starting over on newer bases if need be.
+
+        Args:
+            request: The load.
+            plan: What its tasks were told.
+            receipts: What reading gave.
+            runner: Runs what is left to do.
+            monitor: Is told how far it is.
+            base: What to judge against first; None for the newest state.
+        """
         ordered = sorted(receipts, key=lambda receipt: receipt.split)
         work = _Work(request, plan, ordered, runner, monitor)
         is_birth = base is not None and base.origin is not None
@@ -175,6 +191,8 @@ class Loader:
             done = self._replayed(request, base)
             if done is not None:
                 return done
+            if base.incarnation != plan.incarnation:
+                raise branch_replaced(base.branch)
             self._check_schema(request, base)
             _check_fresh(plan, base, work.present)
         replaced = work.present if request.mode is LoadMode.OVERWRITE else frozenset()
@@ -328,7 +346,8 @@ def _refuse(work: _Work, found: Found) -> None:
     places, staging = Places(work.receipts), work.plan.staging
     path = work.request.violations_file
     if path is not None:
-        write_all(path, found, places, work.receipts, staging)
+        with open_file(path) as file:
+            write_all(file, found, places, work.receipts, staging)
     told = named(found.items, work.receipts, staging)
     found.raise_if_any([places.shown(item) for item in told])
 

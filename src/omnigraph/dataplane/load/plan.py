@@ -134,6 +134,7 @@ class LoadPlan:
 
     Attributes:
         load_id: Names the load; ids of entities that come without one are made from it.
+        incarnation: Of the branch; one of the same name that is made later is another one.
         workplace: The tables.
         targets: Where rows are written.
         staging: Where tasks put what other tasks need.
@@ -149,6 +150,7 @@ class LoadPlan:
     """
 
     load_id: str
+    incarnation: str
     workplace: Workplace
     targets: Targets
     staging: Staging

@@ -45,7 +45,6 @@ def start(settings: Mapping[str, str], log: Path) -> SparkSession:
     python = settings.get("spark.pyspark.python") or os.environ.get(_PYTHON) or sys.executable
     # The JVM looks for data sources with the Python that its own environment names.
     with _lock, variable(_PYTHON, python):
-        _bury()
         _forget(settings)
         conf = SparkConf(loadDefaults=SparkContext._jvm is not None)
         for key, value in settings.items():
@@ -74,6 +73,8 @@ def is_alive(session: SparkSession) -> bool:
 
 def running() -> SparkContext | None:
     """The context of this process, whoever started it."""
+    with _lock:
+        _bury()
     return SparkContext._active_spark_context
 
 

@@ -224,16 +224,13 @@ def _make_room(master: str) -> None:
     """Spark has one context per process. One of ours that nobody holds makes room."""
     from omnigraph.dataplane.spark import launch  # noqa: PLC0415
 
-    running = launch.running()
-    if running is None:
-        return
     with _lock:
-        idle = [
+        over = [
             master
             for master, kept in _sessions.items()
-            if not is_connect(kept.session) and kept.users == 0
+            if not is_connect(kept.session) and (kept.users == 0 or not _answers(kept))
         ]
-        ended = [_sessions.pop(master) for master in idle]
+        ended = [_sessions.pop(master) for master in over]
     for kept in ended:
         _end(kept)
     if (running := launch.running()) is not None:

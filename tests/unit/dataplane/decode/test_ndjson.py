@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ node Person {
   rating: F32?
 }
 node Note { text: String? }
+node Odd {
+  data: String?
+  type: String?
+}
 edge Knows: Person -> Person { since: Date? }
 edge Rated: Person -> Note {
   stars: I32?
@@ -267,6 +272,27 @@ def test_absences_are_found_fast() -> None:
     read = Read("\n".join(ABSENT), {"node:Person": frozenset({"age", "vector"})})
     assert _absent(read, "Person", "age") == [2, 5, 6, 8, 9, 10]
     assert _absent(read, "Person", "vector") == list(range(1, len(ABSENT) + 1))
+
+
+@pytest.mark.parametrize("chosen", list(combinations(range(len(ABSENT)), 3)))
+def test_absences_do_not_depend_on_other_lines(chosen: tuple[int, ...]) -> None:
+    """Three lines at a time: in some all name it, in some none, in some a text looks like it."""
+    absent = {1, 4, 5, 7, 8, 9}
+    read = Read("\n".join(ABSENT[at] for at in chosen), {"node:Person": frozenset({"age"})})
+    expected = [line for line, at in enumerate(chosen, 1) if at in absent]
+    assert _absent(read, "Person", "age") == expected
+
+
+def test_properties_with_the_names_of_what_stands_around() -> None:
+    read = Read(
+        '{"type":"Odd","data":{"data":null,"type":"x"}}\n'
+        '{"type":"Odd","data":{}}\n'
+        '{"type":"Odd","data":{"type":null,"data":"x"}}\n'
+        '{"type":"Odd","data":null}\n',
+        {"node:Odd": frozenset({"data", "type"})},
+    )
+    assert _absent(read, "Odd", "data") == [2, 4]
+    assert _absent(read, "Odd", "type") == [2, 4]
 
 
 def test_columns_that_every_line_names_are_not_listed() -> None:

@@ -324,3 +324,28 @@ def test_a_reader_cannot_load(lab: Lab) -> None:
     reader = Lab(reopen(lab.engine.root, OpenMode.READ_ONLY), lab.folder, count=50)
     with pytest.raises(Forbidden):
         reader.load([person("Ada")])
+
+
+def test_a_branch_that_is_made_again_meanwhile_is_another_one(lab: Lab) -> None:
+    lab.engine.create_branch(DEV)
+
+    def replace_branch() -> None:
+        other = reopen(lab.engine.root)
+        other.delete_branch(DEV)
+        other.create_branch(DEV)
+
+    for stage in ("read", "judge"):
+        with pytest.raises(Conflict) as caught:
+            lab.load([person("Ada")], branch=DEV, runner=Meddling(stage, replace_branch))
+        assert caught.value.code == Code.BRANCH_REPLACED
+    assert not lab.rows(PERSON, DEV)
+
+
+def test_what_others_did_while_the_input_was_read_is_no_conflict(lab: Lab) -> None:
+    other = reopen(lab.engine.root)
+    row = {"id": "Bo", "name": "Bo", "role": "guest"}
+    meddling = Meddling("read", lambda: write(other, {PERSON: Delta(insert=[row])}))
+    lab.load([person("Ada"), edge("Knows", "Ada", "Bo")], runner=meddling)
+    # Judged once, on what is there when everything was read.
+    assert meddling.stages == ["read", "judge"]
+    assert lab.edges(KNOWS) == [("Ada", "Bo")]

@@ -1,10 +1,15 @@
 """Merging: known entities change in what the input names, others are new."""
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from omnigraph.dataplane.load.loader import Loader
+from omnigraph.dataplane.load.reading import read_inputs
+from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import InvalidInput
 from tests.graphs import audit
 from tests.unit.dataplane.load.support import (
@@ -291,3 +296,37 @@ def test_replacing_is_for_merges_and_cascading_for_overwrites(lab: Lab) -> None:
         with pytest.raises(InvalidInput):
             lab.run(lab.request(given, mode=mode, **terms))
     assert not lab.rows(COMPANY)
+
+
+def test_it_does_not_matter_how_much_is_written_at_once(lab: Lab) -> None:
+    """With a small measure, everything is spilled, read back, cut and written piece by piece."""
+    blobs = {f"p{number}": bytes([number]) * (40 * number) for number in range(12)}
+    lab.load(
+        [
+            person(name, age=1, bio=f"base64:{base64.b64encode(data).decode()}")
+            for name, data in blobs.items()
+        ]
+    )
+    ids = lab.row_ids(PERSON)
+    lines = [
+        *(person(name, age=2) for name in blobs),
+        person("new", bio=BYTES),
+        *(note(f"{number}", id=f"n{number}") for number in range(5)),
+    ]
+    request = lab.request(lab.file(lines), mode="merge")
+    loader, monitor = Loader(lab.engine), Monitor("load", "inprocess", "a test", lab.engine.clock)
+    base = lab.engine.snapshot()
+    plan = replace(loader.plan(request, base, monitor, is_remote=False), fragment_bytes=100)
+    receipts = read_inputs(request, plan, InProcessRunner(1), monitor)
+    loader.finish(request, plan, receipts, InProcessRunner(1), monitor, base)
+    plan.staging.remove()
+    people = lab.rows(PERSON)
+    assert {name: (people[name]["age"], people[name]["bio"]) for name in blobs} == {
+        name: (2, data) for name, data in blobs.items()
+    }
+    assert (people["new"]["bio"], len(lab.rows(NOTE))) == (b"\0bytes", 5)
+    after = lab.row_ids(PERSON)
+    assert {name: after[name] for name in ids} == ids
+    fragments = lab.engine.table(lab.engine.snapshot().pin(PERSON)).fragment_ids()
+    assert len(fragments) > 3
+    audit(lab.engine)

@@ -16,7 +16,7 @@ from omnigraph.dataplane.load.exchange import Emitter, Partition, Sent, key_rows
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.dataplane.load.new_ids import new_ids
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging, reclaim
-from omnigraph.errors import ConstraintViolated
+from omnigraph.errors import ConstraintViolated, InvalidInput
 from omnigraph.runtime.ids import UlidIds, is_ulid, time_ms
 from omnigraph.store.objects import open_objects
 from omnigraph.store.root import Root
@@ -125,6 +125,9 @@ def test_what_is_staged_comes_back_and_goes(tmp_path: Path, kind: int) -> None:
         {},
     ]
     assert [each.rows for each in several] == [{"a": 3}, {"a": 2, "b": 3}, {}]
+    large = pa.table({"n": np.arange(300_000)})
+    first, second = staging.put_all([{"n": large}, {"n": large.slice(7)}])
+    assert staging.get_all([second, first]) == [{"n": large.slice(7)}, {"n": large}]
     assert bool(_folder(tmp_path)) == (kind in (1, 2))
     held = staging.get(parcel)
     staging.remove()
@@ -206,3 +209,12 @@ def test_all_violations_go_to_a_file(lab: Lab, tmp_path: Path, terms: dict[str, 
     assert [each["line"] for each in told] == [*range(1, 81), *range(121, 141)]
     assert [each["id"] for each in told[40:80]] == [f"k{number}" for number in range(40)]
     lab.check_clean()
+
+
+def test_the_file_is_begun_before_the_load(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "violations.jsonl"
+    lab.load([company("Acme")], violations_file=str(path))
+    assert path.read_text() == ""
+    with pytest.raises(InvalidInput):
+        lab.load([company("Other")], violations_file=str(tmp_path / "no" / "folder"))
+    assert set(lab.rows("node:Company")) == {"Acme"}
