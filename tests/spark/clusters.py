@@ -82,6 +82,15 @@ def standalone(
 @contextmanager
 def connect_server(folder: Path, master: str = "local[2,3]") -> Iterator[str]:
     """A Spark Connect server; yields its address."""
+    with connect_process(folder, master) as (url, _):
+        yield url
+
+
+@contextmanager
+def connect_process(
+    folder: Path, master: str = "local[2,3]"
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A Spark Connect server, and the process that it is."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "connect.log"
     settings = {
@@ -99,7 +108,7 @@ def connect_server(folder: Path, master: str = "local[2,3]") -> Iterator[str]:
     for key, value in settings.items():
         arguments += ["--conf", f"{key}={value}"]
     with _process(arguments, log, "127.0.0.1", memory="1g") as process:
-        yield "sc://" + _awaited(process, log, r"Spark Connect server started at: (\S+)")
+        yield "sc://" + _awaited(process, log, r"Spark Connect server started at: (\S+)"), process
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The runner over Spark Connect: at a server that is named, and at one that stays."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held, acquire
 from omnigraph.errors import InvalidInput, Unavailable
 from tests.spark import kernels
-from tests.spark.clusters import connect_server
+from tests.spark.clusters import connect_process, connect_server
 from tests.spark.kernels import Spec, traces
 from tests.spark.test_runner import interrupted_when, specs
 
@@ -71,6 +72,27 @@ def test_classic_and_connect_live_in_one_process(remote: Held, local: Held, tmp_
             (0, 0),
             (1, 1),
         ]
+
+
+@pytest.mark.deep
+def test_a_server_that_goes_is_said_and_the_next_session_is_another(tmp_path: Path) -> None:
+    with connect_process(tmp_path / "server") as (url, process):
+        held = acquire(configured(url))
+
+        def kill_server() -> None:
+            while not traces(tmp_path, 0):
+                kernels.pause()
+            process.kill()
+
+        killer = threading.Thread(target=kill_server)
+        killer.start()
+        with pytest.raises(Unavailable):
+            list(SparkRunner(held).run("read", kernels.hang_first, specs(tmp_path, 1)))
+        killer.join()
+        held.release()
+        with pytest.raises(Unavailable, match="no Spark Connect server answers"):
+            acquire(configured(url))
+    connect.disconnect(held.session)
 
 
 @pytest.mark.deep

@@ -32,6 +32,7 @@ class InputFormat(StrEnum):
 
     NDJSON = "ndjson"
     CSV = "csv"
+    TSV = "tsv"
     PARQUET = "parquet"
     ARROW = "arrow"
 
@@ -175,8 +176,9 @@ def export(
         typer.Option("--type", "-t", metavar="NAME", help="Only this type; may be repeated."),
     ] = None,
     format: Annotated[
-        OutputFormat, typer.Option("--format", "-f", help="How to spell it.")
-    ] = OutputFormat.NDJSON,
+        OutputFormat | None,
+        typer.Option("--format", "-f", help="How to spell it; else the suffix tells, or ndjson."),
+    ] = None,
     branch: Branch = "main",
     at: Annotated[
         str | None, typer.Option("--at", metavar="COMMIT", help="As of this commit.")
@@ -198,7 +200,7 @@ def export(
         options = Options(
             out=out,
             types=None if types is None else tuple(types),
-            format=format.value,
+            format=None if format is None else format.value,
             branch=branch,
             at=at,
             overwrite=overwrite,

@@ -123,6 +123,10 @@ class Monitor:
         """Ask whoever works on the operation to stop soon."""
         self._stopped.set()
 
+    def resume(self) -> None:
+        """Take back that somebody asked to stop: the operation starts over."""
+        self._stopped.clear()
+
     def check(self) -> None:
         """Stop here if somebody asked for it.
 

@@ -208,6 +208,8 @@ class Bulk:
         self, operation: str, terms: Terms, size: int | None, *, has_frames: bool = False
     ) -> Iterator[tuple[Runner, Monitor]]:
         """Choose what the work runs on, and watch it; an interrupt stops its tasks, too."""
+        if terms.progress is not None and not callable(terms.progress):
+            raise InvalidInput(Code.INPUT_INVALID, "progress is a function that takes a Progress")
         config = configured(terms.spark)
         chosen, reason = choose(
             one_of(EngineName, terms.engine, "engine"),

@@ -105,6 +105,9 @@ def test_export_gives_back_what_was_loaded(here: Path) -> None:
     refused = invoke("export", "--store", "people.omni", "--out", "all.jsonl")
     assert refused.exit_code == 1
     assert "overwrite" in refused.stderr
+    columns = ("export", "--store", "people.omni", "--type", "Person", "--out", "p.parquet")
+    assert invoke(*columns).exit_code == 0
+    assert Path("p.parquet").read_bytes().startswith(b"PAR1")
 
 
 def test_optimize_says_what_changed_and_then_nothing(here: Path) -> None:

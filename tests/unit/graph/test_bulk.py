@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
 
+import pandas
+import polars
 import pytest
 
 import omnigraph as og
@@ -162,3 +165,57 @@ def test_an_interrupt_stops_a_load_and_leaves_nothing(graph: og.Graph) -> None:
     staged = Path("g.omni/__staging")
     assert not staged.exists() or not list(staged.iterdir())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_LOAD_CONCURRENCY", "1")
+    folder = Path("many")
+    folder.mkdir()
+    for name in "ab":
+        (folder / f"{name}.jsonl").write_text(
+            f'{{"type": "Person", "data": {{"name": "{name}"}}}}\n'
+        )
+
+    def meddle(moment: og.Progress) -> None:
+        if moment.stage == "read" and moment.tasks_done == 1:
+            (folder / "b.jsonl").write_text("")
+
+    with pytest.raises(og.errors.Conflict, match="has changed while it was read"):
+        graph.load(folder, progress=meddle)
+    assert graph.snapshot().counts["node:Person"] == 0
+
+
+def test_threads_that_make_the_same_branch_all_load(graph: og.Graph) -> None:
+    def work(number: int) -> og.LoadResult:
+        rows = {"Person": [{"name": f"p{number}"}]}
+        return graph.load(rows, branch="shared", create_from="main")
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(work, range(4)))
+    assert sum(result.branch_created for result in done) == 1
+    assert graph.snapshot("shared").counts["node:Person"] == 4
+    assert graph.snapshot().counts["node:Person"] == 0
+
+
+def test_data_frames_with_categories_and_indexes(graph: og.Graph) -> None:
+    names = polars.Series(["a", "b"], dtype=polars.Categorical)
+    graph.load({"Person": polars.DataFrame({"name": names})})
+    index = pandas.Index([7], name="age")
+    graph.load({"Person": pandas.DataFrame({"name": ["c"]}, index=index)})
+    text = 'query q() { match { $p: Person { name: "c" } } return { $p.age as age } }'
+    assert graph.query(text).to_pylist() == [{"age": 7}]
+    mixed = pandas.DataFrame({"name": ["d", 1]})
+    with pytest.raises(og.errors.InvalidInput, match="no form in Arrow"):
+        graph.load({"Person": mixed})
+
+
+def test_the_suffix_tells_the_format(graph: og.Graph) -> None:
+    graph.load({"Person": [{"name": "Ada"}]})
+    graph.export("people.parquet", types=["Person"])
+    assert Path("people.parquet").read_bytes().startswith(b"PAR1")
+    with pytest.raises(og.errors.InvalidInput, match="read but not written"):
+        graph.export("people.csv", types=["Person"])
+    with pytest.raises(og.errors.InvalidInput, match="progress is a function"):
+        graph.load({"Person": []}, progress=5)  # type: ignore[arg-type]

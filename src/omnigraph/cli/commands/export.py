@@ -16,7 +16,7 @@ class Options:
 
     out: str
     types: tuple[str, ...] | None
-    format: str
+    format: str | None
     branch: str
     at: str | None
     overwrite: bool

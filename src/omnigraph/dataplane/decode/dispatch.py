@@ -27,7 +27,7 @@ from omnigraph.dataplane.source.model import (
     TableSplit,
     TypeRef,
 )
-from omnigraph.dataplane.source.paths import reading
+from omnigraph.dataplane.source.paths import check_unchanged, reading
 from omnigraph.dataplane.source.spool import PIECE_BYTES, pieces
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.rules.violation import Rule, Violation, Violations
@@ -84,6 +84,7 @@ def decode(split: Split, shape: Shape, out: Violations, tally: Tally) -> Iterato
                 file=item.name,
                 is_start=split.first_row == 1,
             )
+        check_unchanged(item)
     if damage.text is not None:
         out.add(_violation(item, tally.lines + 1, damage.text))
 

@@ -80,10 +80,20 @@ def plain(column: pa.Array) -> pa.Array:
     if isinstance(column.type, pa.BaseExtensionType):
         return plain(column.storage)
     if pa.types.is_dictionary(column.type):
-        return plain(column.dictionary_decode())
+        return plain(_spelled_out(column))
     if pa.types.is_run_end_encoded(column.type):
         return plain(pc.run_end_decode(column))
     return column
+
+
+def _spelled_out(column: pa.DictionaryArray) -> pa.Array:
+    # Arrow cannot pick from the views that some libraries put into a dictionary.
+    values = column.dictionary
+    if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+        is_text = pa.types.is_string_view(values.type)
+        values = values.cast(pa.large_string() if is_text else pa.large_binary())
+        column = pa.DictionaryArray.from_arrays(column.indices, values)
+    return column.dictionary_decode()
 
 
 def is_text(kind: pa.DataType) -> bool:

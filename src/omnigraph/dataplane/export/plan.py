@@ -31,6 +31,7 @@ _FORMAT_OF: Final = {
 }
 _COMPRESSION_OF: Final = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}
 _SUFFIX_OF: Final = {form: suffix for suffix, form in _COMPRESSION_OF.items()}
+_NOT_WRITTEN: Final = frozenset({".csv", ".tsv"})
 # What a format is packed with when nobody says so.
 _USUAL: Final = {Format.PARQUET: Compression.ZSTD}
 
@@ -165,6 +166,9 @@ def _format(given: str | None, name: str) -> Format:
     stem, suffix = os.path.splitext(name.lower())
     if suffix in _COMPRESSION_OF:
         suffix = os.path.splitext(stem)[1]
+    if suffix in _NOT_WRITTEN:
+        text = f"{suffix[1:]} is read but not written; choose ndjson, arrow or parquet"
+        raise InvalidInput(Code.INPUT_INVALID, text, target=name)
     return _FORMAT_OF.get(suffix, Format.NDJSON)
 
 

@@ -126,7 +126,7 @@ class Emitter:
             return
         found: dict[int, dict[str, pa.Table]] = {}
         for (channel, keys), tables in self._waiting.items():
-            rows = pa.concat_tables(tables, promote_options="permissive")
+            rows = _together(tables)
             for partition, part in self._divided(rows, keys):
                 found.setdefault(partition, {})[channel] = part
         partitions = sorted(found)
@@ -141,7 +141,8 @@ class Emitter:
         columns = [rows.column(number).chunk(0) for number in range(keys)]
         of = partitions_of(columns, self._partitions)
         # Stable, so that each partition keeps the order of the input.
-        sorted_rows = rows.take(pa.array(np.argsort(of, kind="stable")))
+        order = np.argsort(of, kind="stable").astype(np.int32)
+        sorted_rows = rows.take(pa.array(order))
         stops = np.cumsum(np.bincount(of, minlength=self._partitions)).tolist()
         parts = zip([0, *stops], stops, strict=False)
         return [
@@ -232,9 +233,16 @@ class Keys:
         return found
 
 
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """Tables of one channel as one; they differ in nothing but the width of their lines."""
+    if all(table.schema.equals(tables[0].schema) for table in tables):
+        return pa.concat_tables(tables)
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
 def _in_order(tables: list[pa.Table]) -> pa.Table:
     """Rows of one split in the order of its lines, which several stages may have told of."""
-    rows = pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else tables[0]
+    rows = _together(tables)
     if rows.column(LINE).null_count:
         return rows
     lines = rows.column(LINE).to_numpy()

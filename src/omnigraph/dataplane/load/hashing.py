@@ -90,9 +90,12 @@ def _texts(column: pa.StringArray) -> Hashes:
     if not count:
         return np.empty(0, np.uint64)
     bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + count + 1]
-    starts = bounds[:-1].astype(np.int64)
     lengths = np.diff(bounds).astype(np.int64)
     words = _Words(data)
+    length = int(lengths[0])
+    if length >= _WORD and length <= _WORD * _WORDS_MAX and (lengths == length).all():
+        return _even_texts(words, int(bounds[0]), length, count)
+    starts = bounds[:-1].astype(np.int64)
     hashes: Hashes = words.at(starts, np.minimum(lengths, _WORD))
     hashes += lengths.astype(np.uint64) * _FACTORS[1]
     hashes *= _FACTORS[0]
@@ -112,6 +115,20 @@ def _texts(column: pa.StringArray) -> Hashes:
     return hashes
 
 
+def _even_texts(words: _Words, start: int, length: int, count: int) -> Hashes:
+    """The same for texts of one length, which follow each other at equal distances."""
+    hashes = words.every(start, length, count)
+    hashes += np.array([length], np.uint64) * _FACTORS[1]
+    hashes *= _FACTORS[0]
+    for place in range(1, -(-length // _WORD)):
+        found = words.every(start + min(place * _WORD, length - _WORD), length, count)
+        found += hashes
+        found *= _FACTORS[2]
+        found ^= found >> _THIRD
+        hashes = found
+    return hashes
+
+
 class _Words:
     """Eight bytes from any place of a buffer."""
 
@@ -119,8 +136,13 @@ class _Words:
         raw = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
         if len(raw) < _WORD:
             raw = np.concatenate([raw, np.zeros(_WORD - len(raw), np.uint8)])
+        self._raw = raw
         self._last = len(raw) - _WORD
         self._words = np.ndarray((self._last + 1,), "<u8", raw, 0, (1,))
+
+    def every(self, start: int, step: int, count: int) -> Hashes:
+        """So many words at equal distances."""
+        return np.ndarray((count,), "<u8", self._raw, start, (step,)).astype(np.uint64)
 
     def at(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64] | int) -> Hashes:
         """So many bytes from each start, as a number."""

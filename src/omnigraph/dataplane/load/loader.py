@@ -25,6 +25,7 @@ from omnigraph.dataplane.load.request import Counts, Loaded, LoadMode, LoadReque
 from omnigraph.dataplane.load.stages import Stages, Verdict
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
+from omnigraph.dataplane.source.model import ReaderInput
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput, JsonValue
 from omnigraph.runtime import telemetry
@@ -70,10 +71,18 @@ class Loader:
         if request.violations_file is not None:
             open_file(request.violations_file).close()
         source, name = request.create_from, request.branch
-        if source is None or self._engine.has_branch(name):
-            return self._load(request, self._engine.snapshot(name), runner, monitor)
-        with self._engine.creating_branch(name, source=source) as base:
-            return self._load(request, base, runner, monitor)
+        if source is not None and not self._engine.has_branch(name):
+            try:
+                with self._engine.creating_branch(name, source=source) as base:
+                    return self._load(request, base, runner, monitor)
+            except Conflict as conflict:
+                once = any(isinstance(item, ReaderInput) for item in request.inputs)
+                if conflict.code is not Code.BRANCH_EXISTS or once:
+                    raise
+                # Somebody else was faster; the load goes to the branch as it is now.
+                telemetry.count("load.again")
+                monitor.resume()
+        return self._load(request, self._engine.snapshot(name), runner, monitor)
 
     def _load(
         self, request: LoadRequest, base: Snapshot, runner: Runner, monitor: Monitor

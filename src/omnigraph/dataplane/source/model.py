@@ -47,6 +47,8 @@ class FileInput:
         size: Bytes; None for a stream that cannot tell.
         type: Whose rows it holds; None for NDJSON, whose lines tell.
         storage_options: How to reach it.
+        modified_ns: When it was last changed, as far as its file system tells. It must not change
+            while it is read.
         is_spooled: It is a temporary copy of something that can be read only once, on the disk of
             this machine.
     """
@@ -58,6 +60,7 @@ class FileInput:
     size: int | None = None
     type: TypeRef | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    modified_ns: int | None = None
     is_spooled: bool = False
 
 

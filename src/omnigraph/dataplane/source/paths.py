@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from omnigraph.core.storage_errors import public
-from omnigraph.errors import Code, NotFound
+from omnigraph.dataplane.source.model import FileInput
+from omnigraph.errors import Code, Conflict, NotFound
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.root import Root
@@ -30,11 +31,13 @@ class Found:
         uri: Its address, absolute.
         name: As the user wrote it, as far as possible.
         size: Bytes; None for what can be read only once, such as a pipe.
+        modified_ns: When it was last changed, if it is a file of this machine.
     """
 
     uri: str
     name: str
     size: int | None
+    modified_ns: int | None = None
 
 
 def find_files(text: str, storage_options: Mapping[str, str]) -> tuple[Found, ...]:
@@ -73,6 +76,29 @@ def reading(name: str) -> Iterator[None]:
         raise public(failure) from failure
 
 
+def check_unchanged(item: FileInput) -> None:
+    """Refuse a file that is not what it was when the load began: pieces of it would not fit.
+
+    Raises:
+        Conflict: It has changed.
+        NotFound: It is gone.
+    """
+    if item.is_spooled or item.size is None:
+        return
+    if item.modified_ns is None and not _is_remote(item.uri):
+        return  # a copy of our own
+    if _is_remote(item.uri):
+        is_same = stream_size(item.uri, item.storage_options) == item.size
+    else:
+        status = _status(item.uri)
+        if status is None:
+            raise missing(item.name)
+        is_same = (status.st_size, status.st_mtime_ns) == (item.size, item.modified_ns)
+    if not is_same:
+        text = f"{item.name} has changed while it was read; nothing of it was loaded"
+        raise Conflict(Code.CONFLICT, text, path=item.name)
+
+
 def missing(name: str) -> NotFound:
     """The error for a file that is not there."""
     return NotFound(Code.FILE_NOT_FOUND, f"{name}: there is no such file", path=name)
@@ -98,7 +124,7 @@ def _local(text: str) -> tuple[Found, ...]:
     if not stat.S_ISDIR(status.st_mode):
         return (_file(path, shown, status),)
     return tuple(
-        Found(uri=info.uri, name=os.path.join(shown, relative), size=info.size)
+        _file(info.uri, os.path.join(shown, relative), os.stat(info.uri))
         for info in list_inputs(path)
         if not _is_hidden(relative := os.path.relpath(info.uri, path))
     )
@@ -122,8 +148,9 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def _file(path: str, shown: str, status: os.stat_result) -> Found:
-    size = status.st_size if stat.S_ISREG(status.st_mode) else None
-    return Found(uri=path, name=shown, size=size)
+    if not stat.S_ISREG(status.st_mode):
+        return Found(uri=path, name=shown, size=None)
+    return Found(uri=path, name=shown, size=status.st_size, modified_ns=status.st_mtime_ns)
 
 
 def _is_hidden(relative: str) -> bool:

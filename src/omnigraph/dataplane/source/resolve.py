@@ -209,6 +209,7 @@ class _Resolver:
             format=kind,
             compression=packing,
             size=found.size,
+            modified_ns=found.modified_ns,
             type=self._type_of(found, kind, packing, named),
             storage_options=self.options,
         )
@@ -301,12 +302,22 @@ def _arrow(value: Any) -> pa.Table | pa.RecordBatchReader | None:
     if isinstance(value, pa.RecordBatch):
         return pa.Table.from_batches([value])
     if type(value).__module__.startswith("pandas."):
-        # Not through its own stream: that would take an index for a column.
-        return pa.Table.from_pandas(value, preserve_index=False)
+        return _from_pandas(value)
     if not hasattr(value, _ARROW_STREAM):
         return None
     reader = pa.RecordBatchReader.from_stream(value)
     return reader.read_all() if hasattr(value, "__len__") else reader
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    """A data frame of pandas; an index that has a name is a column like the others."""
+    # Not through its own stream: that would take any index for a column.
+    is_named = any(name is not None for name in frame.index.names)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=is_named)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        text = f"the data frame has no form in Arrow: {error}"
+        raise InvalidInput(Code.INPUT_INVALID, text) from error
 
 
 # -- what is wrong ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ _VERSIONS: Final = re.compile(r"PYTHON_VERSION_MISMATCH|different (?:minor )?ver
 _GONE: Final = re.compile(
     r"Python worker (?:exited unexpectedly|failed to connect|process terminated)|"
     r"ExecutorLostFailure|SparkContext was shut down|stopped SparkContext|Connection refused|"
-    r"UNAVAILABLE|NO_ACTIVE_SESSION|INVALID_HANDLE|Answer from Java side is empty|"
+    r"UNAVAILABLE|RETRIES_EXCEEDED|NO_ACTIVE_SESSION|INVALID_HANDLE|Answer from Java side is empty|"
     r"connecting to the Java server"
 )
 _MASTER: Final = re.compile(

@@ -15,10 +15,16 @@ from pyspark import cloudpickle
 from omnigraph.dataplane.run.runner import EngineName, Item, Result
 from omnigraph.dataplane.spark.action import Action, JobFailed, OnProgress
 from omnigraph.dataplane.spark.failures import job_error
-from omnigraph.dataplane.spark.kernel import MESSAGE, FrameKernel, ItemKernel, Outcome
+from omnigraph.dataplane.spark.kernel import (
+    MESSAGE,
+    FrameKernel,
+    ItemKernel,
+    Outcome,
+    failure_in,
+)
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.dataplane.spark.shipping import ship
-from omnigraph.errors import Code, Internal
+from omnigraph.errors import Code, Internal, Unavailable
 
 
 class SparkRunner:
@@ -123,7 +129,10 @@ class SparkRunner:
             return action.result()
         except JobFailed as failed:
             cause = failed.__cause__ or failed
-            raise job_error(cause, held.log) from cause
+            error = job_error(cause, held.log)
+            if held.is_connect and isinstance(error, Unavailable) and not failure_in(str(cause)):
+                held.distrust()
+            raise error from cause
 
     def _slots(self) -> int:
         if not self._held.is_connect:

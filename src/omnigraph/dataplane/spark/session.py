@@ -77,6 +77,13 @@ class Held:
             archives.make_aside(kept.archive)
             kept.archive = None
 
+    def distrust(self) -> None:
+        """Its server is gone: whoever asks next shall get another session."""
+        kept = self._kept
+        with _lock:
+            if kept is not None and _sessions.get(kept.master) is kept:
+                del _sessions[kept.master]
+
     def __enter__(self) -> Held:
         return self
 
@@ -205,9 +212,9 @@ def _started(config: SparkConfig, master: str) -> _Kept:
         return _Kept(found, place, master, log)
     from omnigraph.dataplane.spark import launch  # noqa: PLC0415
 
-    _make_room(master)
     if place is Place.CLUSTER:
         _knock(master)
+    _make_room(master)
     log = launch.log_file(config.home)
     archive = archives.archive_file(config.home / "cache", find_java(os.environ))
     ready = archive if config.archive and archive.exists() else None

@@ -59,7 +59,13 @@ def write(path: Path, data: bytes = LINE) -> Path:
 
 def test_one_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl")
-    expected = FileInput(uri=str(path), name=str(path), format=Format.NDJSON, size=len(LINE))
+    expected = FileInput(
+        uri=str(path),
+        name=str(path),
+        format=Format.NDJSON,
+        size=len(LINE),
+        modified_ns=path.stat().st_mtime_ns,
+    )
     assert found(path) == found(str(path)) == found([path]) == (expected,)
 
 

@@ -31,6 +31,11 @@ def test_a_worker_that_crashed_is_unavailable() -> None:
     )
 
 
+def test_a_server_that_is_gone_is_unavailable() -> None:
+    text = "[RETRIES_EXCEEDED] The maximum number of retries has been exceeded."
+    assert isinstance(job_error(RuntimeError(text), None), Unavailable)
+
+
 def test_a_worker_that_lacks_something_says_what() -> None:
     found = job_error(RuntimeError(LACKING), None)
     assert isinstance(found, InvalidInput)
