@@ -37,7 +37,7 @@ def test_help_groups_the_commands() -> None:
     answer = invoke("--help")
     assert answer.exit_code == 0
     groups = [line for line in answer.stdout.splitlines() if line.endswith(":") and line[0] != " "]
-    assert groups == ["Options:", "Schemas and queries:", "About:"]
+    assert groups == ["Options:", "Schemas and queries:", "Graphs and data:", "About:"]
     assert all(f"\n  {name} " in answer.stdout for name in COMMANDS)
 
 
