@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
+@pytest.mark.deep
 def test_the_demo_loads_on_spark(tmp_path: Path) -> None:
     variables = {"OMNIGRAPH_HOME": str(tmp_path), "OMNIGRAPH_SPARK_ARCHIVE": "off"}
     answer = subprocess.run(
