@@ -11,8 +11,9 @@ READY := .venv/.ready
 # The first interpreter that runs and is new enough. Looked up only by rules that need it.
 PYTHON ?= $(shell for p in python3.11 python3 python3.13 python3.12; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
-# Tests of one group share a process, and with it what takes long to start.
-PYTEST_ARGS ?= -n auto --dist loadgroup
+# Many tests wait for a disk, a server or a JVM, so there is one process more than processors. Tests of
+# one group share a process, and with it what takes long to start.
+PYTEST_ARGS ?= -n $(shell $(BIN)/python -c "import os; print(len(os.sched_getaffinity(0)) + 1)") --dist loadgroup
 CHECKED := $(wildcard src tests tools examples bench)
 
 .PHONY: help

@@ -33,7 +33,14 @@ def expected(tmp_path: Path) -> Lab:
     return lab
 
 
-@pytest.mark.parametrize("how", ["kill", "fail", "straggle"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "kill",
+        pytest.param("fail", marks=pytest.mark.deep),
+        pytest.param("straggle", marks=pytest.mark.deep),
+    ],
+)
 def test_tasks_that_go_wrong_leave_no_trace_in_the_graph(
     runner: SparkRunner, expected: Lab, tmp_path: Path, how: str
 ) -> None:
