@@ -10,11 +10,20 @@ from omnigraph.dataplane.spark.config import SparkConfig, configured
 from omnigraph.dataplane.spark.session import Held, acquire, stop_all
 
 ROOT = Path(__file__).parents[2]
+# They start one JVM after another, so they run with the long suites.
+LONG = {"test_clusters", "test_connect", "test_session"}
 
 # Workers of Spark import the tasks of these tests.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path.stem in LONG:
+            item.add_marker(pytest.mark.deep)
 
 
 @pytest.fixture(scope="session", autouse=True)
