@@ -1,6 +1,8 @@
 """Settings that every test shares. Fixtures live beside the tests that use them."""
 
+import atexit
 import os
+import shutil
 import tempfile
 from typing import Any
 
@@ -8,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Nobody's own cache is read or written, nor anybody's model asked.
-os.environ["OMNIGRAPH_HOME"] = tempfile.mkdtemp(prefix="omnigraph-tests-")
+_HOME = os.environ["OMNIGRAPH_HOME"] = tempfile.mkdtemp(prefix="omnigraph-tests-")
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 # Making an archive of Spark takes longer than the tests that could use it.
 os.environ["OMNIGRAPH_SPARK_ARCHIVE"] = "off"
 os.environ.pop("OMNIGRAPH_SPARK_MASTER", None)

@@ -13,7 +13,7 @@ import pytest
 
 from omnigraph.core.engine import Components, Engine, OpenMode, components
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.layout import AUDIT, INTENTS
+from omnigraph.core.layout import AUDIT, INTENTS, MANIFEST
 from omnigraph.core.publish import ATTEMPTS_MAX, Change, Published, Publisher
 from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.intent import Intent, WriterKind
@@ -26,6 +26,7 @@ from omnigraph.errors import (
     Corrupt,
     Effect,
     Forbidden,
+    NotFound,
     PreconditionFailed,
     RecoveryRequired,
     Unavailable,
@@ -419,6 +420,42 @@ def test_a_landed_write_that_loses_only_the_race_for_the_head_goes_forward(
     assert not published.replayed
     assert engine.snapshot().head == published.commit.id
     assert "cond" in worlds.rows_of(engine, PERSON)
+    worlds.assert_in_order(engine)
+
+
+@pytest.mark.parametrize("forks", [False, True], ids=["manifest", "manifest and tables"])
+@pytest.mark.parametrize(
+    ("moment", "again"), [("land", False), ("land", True), ("merge_rows", False)]
+)
+def test_a_branch_that_goes_under_a_write_is_a_conflict(
+    engine: Engine, moment: str, forks: bool, again: bool
+) -> None:
+    """As by someone who saw no writer and was slow to delete: nothing of the write can stay."""
+    name = BranchName("doomed")
+    engine.create_branch(name)
+    prepared = worlds.insertion(engine, name, {PERSON: ("lost",)}, kind=WriterKind.MUTATION)
+    done: list[bool] = []
+
+    def delete() -> None:
+        if done:
+            return
+        done.append(True)
+        other = worlds.open_world(engine.root.local_path)
+        path = other.snapshot().pin(PERSON).path
+        other.tables.drop_fork(MANIFEST, name)
+        for fork in list(other.tables.forks(path)) if forks else ():
+            other.tables.drop_fork(path, fork)
+        if again:
+            other.create_branch(name)
+
+    with pytest.raises((Conflict, NotFound)):
+        commit_with(engine, prepared, before={moment: delete})
+    assert not engine.intents.pending()
+    if again:
+        assert "lost" not in worlds.rows_of(engine, PERSON, name)
+        engine.delete_branch(name)
+    worlds.add(engine, {PERSON: ("next",)})
+    engine.branches.reclaim()
     worlds.assert_in_order(engine)
 
 

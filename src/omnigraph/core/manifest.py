@@ -312,7 +312,7 @@ def born(operation_id: str) -> str:
 
 def branch_replaced(branch: BranchName) -> Conflict:
     """The conflict of a write with the end of its branch."""
-    text = f"branch '{branch}' was deleted and made again meanwhile"
+    text = f"branch '{branch}' was deleted meanwhile, and perhaps made again"
     return Conflict(Code.BRANCH_REPLACED, text, branch=branch)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from omnigraph.core import gates
 from omnigraph.core.births import branch_exists
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.manifest import branch_replaced
 from omnigraph.core.parts import Parts
 from omnigraph.core.publish import Change, Published, check, version_mismatch
 from omnigraph.core.records import Record
@@ -32,6 +33,7 @@ from omnigraph.errors import (
     GraphError,
     InvalidInput,
     JsonValue,
+    NotFound,
     RecoveryRequired,
 )
 from omnigraph.runtime import telemetry
@@ -439,7 +441,11 @@ class WritePath:
             raise self._unknown(intent) from error
         raise self._unknown(intent)
 
-    def _unknown(self, intent: Intent) -> RecoveryRequired:
+    def _unknown(self, intent: Intent) -> GraphError:
+        if self._has_lost_its_branch(intent):
+            # The tables that it moved went with the branch: there is nothing left to find out.
+            self._withdraw(intent)
+            return branch_replaced(intent.branch)
         self._release(intent)
         text = (
             f"the outcome of operation {intent.operation_id} is not known yet; it is settled by "
@@ -452,6 +458,17 @@ class WritePath:
             commit_id=intent.commit_id,
             idempotency_key=intent.idempotency_key,
         )
+
+    def _has_lost_its_branch(self, intent: Intent) -> bool:
+        """Was the branch deleted by someone who had looked for writers before we came?"""
+        if intent.origin is not None:
+            return False
+        try:
+            return self._manifest.branch(intent.branch).incarnation != intent.incarnation
+        except NotFound:
+            return True
+        except StorageFailure:
+            return False
 
     def _release(self, intent: Intent) -> None:
         """Let others settle the intent although this process lives on; it may not come to that."""

@@ -11,7 +11,7 @@ from omnigraph.dataplane.decode.json_fit import Misfit, described, fit, shown
 from omnigraph.dataplane.decode.json_line import Constant, Integer, Json, Real
 from omnigraph.dataplane.decode.tabular_columns import is_list, is_text, plain
 from omnigraph.errors import JsonValue
-from omnigraph.lang.values import ValueType
+from omnigraph.lang.values import INTEGERS, ValueType
 from omnigraph.rules.report import quoted
 
 
@@ -28,8 +28,15 @@ def reason(column: pa.Array, row: int, kind: ValueType) -> tuple[JsonValue, str]
         return None, "the text is not UTF-8"
     found = fit(value, kind)
     if isinstance(found, Misfit):
-        return found.value, found.words
+        return found.value, found.words + _hint(column.type, kind)
     return shown(value), f"{expected}, got {described(value)}"
+
+
+def _hint(column: pa.DataType, kind: ValueType) -> str:
+    if pa.types.is_floating(column) and kind.base in INTEGERS and not kind.is_list:
+        # What pandas makes of integers as soon as one is missing.
+        return "; the column holds floats: cast it to integers first (pandas: astype('Int64'))"
+    return ""
 
 
 def _is_like_json(kind: pa.DataType) -> bool:

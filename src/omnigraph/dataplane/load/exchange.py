@@ -6,7 +6,7 @@ judges a partition then finds there everything that is said about its keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -27,6 +27,7 @@ ID: Final = "id"
 NOWHERE: Final = ("", 0)  # the place of what no line of the input is to blame for
 PARTITIONS_MAX: Final = 1 << 10
 _FLUSH_ROWS: Final = 1 << 20
+_BLOCK_ROWS: Final = 1 << 15
 _INT32_MAX: Final = (1 << 31) - 1
 _LINE_BITS: Final = 35
 
@@ -134,22 +135,40 @@ class Emitter:
         self._sent += zip(partitions, parcels, strict=True)
         self._waiting, self._rows = {}, 0
 
-    def _divided(self, rows: pa.Table, keys: int) -> list[tuple[int, pa.Table]]:
+    def _divided(self, rows: pa.Table, keys: int) -> Iterator[tuple[int, pa.Table]]:
         if not self._divides:
-            return [(0, rows)]
-        rows = rows.combine_chunks()
-        columns = [rows.column(number).chunk(0) for number in range(keys)]
-        of = partitions_of(columns, self._partitions)
-        # Stable, so that each partition keeps the order of the input.
-        order = np.argsort(of, kind="stable").astype(np.int32)
-        sorted_rows = rows.take(pa.array(order))
-        stops = np.cumsum(np.bincount(of, minlength=self._partitions)).tolist()
-        parts = zip([0, *stops], stops, strict=False)
-        return [
-            (partition, sorted_rows.slice(start, stop - start))
-            for partition, (start, stop) in enumerate(parts)
-            if stop > start
+            yield 0, rows
+            return
+        # Block by block: picking texts from all over a large column misses the cache.
+        blocks = [
+            _sorted_block(batch.columns, keys, self._partitions)
+            for batch in rows.to_batches(max_chunksize=_BLOCK_ROWS)
         ]
+        for partition in range(self._partitions):
+            pieces = [block.piece(partition) for block in blocks]
+            columns = [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
+            if len(columns[0]):
+                yield partition, pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some rows, sorted by partition: those of one lie between its bound and the next."""
+
+    columns: list[pa.Array]
+    bounds: list[int]
+
+    def piece(self, partition: int) -> list[pa.Array]:
+        start, stop = self.bounds[partition : partition + 2]
+        return [column.slice(start, stop - start) for column in self.columns]
+
+
+def _sorted_block(columns: list[pa.Array], keys: int, partitions: int) -> _Block:
+    of = partitions_of(columns[:keys], partitions)
+    # Stable, so that each partition keeps the order of the input.
+    order = pa.array(np.argsort(of, kind="stable"))
+    bounds = [0, *np.cumsum(np.bincount(of, minlength=partitions)).tolist()]
+    return _Block([column.take(order) for column in columns], bounds)
 
 
 # -- receiving -------------------------------------------------------------------------------------

@@ -45,7 +45,8 @@ def find_files(text: str, storage_options: Mapping[str, str]) -> tuple[Found, ..
 
     A file stands for itself, a folder for everything below it whose name, and whose folders'
     names, begin with neither `_` nor `.`. A pattern knows `*`, `?`, `[...]` and `**`; it stands
-    for files only, hidden ones left out.
+    for files only, and no wildcard in front stands for a `_` or `.`: there lies what others
+    have not finished, or say besides.
 
     Raises:
         NotFound: There is no such file, or none in the folder, or none that matches.
@@ -131,7 +132,10 @@ def _local(text: str) -> tuple[Found, ...]:
 
 
 def _matches(pattern: str) -> Iterator[Found]:
+    wanted = re.compile(_pattern(os.path.normpath(pattern)))
     for name in glob.iglob(pattern, recursive=True):
+        if not wanted.fullmatch(os.path.normpath(name)):
+            continue
         status = _status(name)  # None for a link to nothing
         if status is not None and not stat.S_ISDIR(status.st_mode):
             yield _file(os.path.abspath(name), name, status)
@@ -187,15 +191,15 @@ def _pattern(text: str) -> str:
     for number, part in enumerate(parts):
         is_last = number == len(parts) - 1
         if part == "**":
-            found += r"(?:[^/.][^/]*/)*" + (r"[^/.][^/]*" if is_last else "")
+            found += r"(?:[^/._][^/]*/)*" + (r"[^/._][^/]*" if is_last else "")
         else:
             found += _segment(part) + ("" if is_last else "/")
     return found
 
 
 def _segment(text: str) -> str:
-    # A wildcard in front does not stand for the dot of a hidden name.
-    found = r"(?!\.)" if text[:1] in {"*", "?", "["} else ""
+    # A wildcard in front does not stand for the beginning of a hidden name.
+    found = r"(?![._])" if text[:1] in {"*", "?", "["} else ""
     position = 0
     while position < len(text):
         char = text[position]

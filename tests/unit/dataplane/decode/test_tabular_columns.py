@@ -134,9 +134,10 @@ def test_decimals_without_a_fraction_are_integers() -> None:
 
 
 def test_what_is_no_integer() -> None:
+    hint = "; the column holds floats: cast it to integers first (pandas: astype('Int64'))"
     assert faults(pa.array([1.0, None, 2.5]), of(Base.I32)) == {
-        0: "expected I32, got 1.0",
-        2: "expected I32, got 2.5",
+        0: f"expected I32, got 1.0{hint}",
+        2: f"expected I32, got 2.5{hint}",
     }
     assert faults(pa.array([True]), of(Base.I64)) == {0: "expected I64, got true"}
     assert faults(pa.array(["1"]), of(Base.U64)) == {0: "expected U64, got text '1'"}
