@@ -27,6 +27,15 @@ UNION: Final = (
 )
 
 
+def first_job() -> Pass:
+    """A session as Spark starts it, and one job on it."""
+
+    def run() -> None:
+        assert session().range(10).count() == 10
+
+    return Pass(run=run, count=dict)
+
+
 def ndjson(*, source: str, types: Sequence[str], target: str) -> Pass:
     """One read and one write per type, each with the schema of the type."""
     spark = session()

@@ -11,6 +11,7 @@ from bench.load.parts.common import INPROCESS, MASTER, SPARK, in_order, ours, sm
 
 FIRST: Final = "Spark, first job"
 FIRST_TASK: Final = "Spark, first task of ours"
+PLAIN: Final = "Spark as it comes, first job"
 SERVED: Final = "kept Connect server, first job"
 SERVED_TASK: Final = "kept Connect server, first task of ours"
 FIRST_MOST_S: Final = 5.0
@@ -25,6 +26,9 @@ def start(course: Course, scale: float) -> Part:
     """New processes, and 20,000 lines. The same at every scale."""
     course.once(Entry(name="archive", call="bench.load.ours:ready", arguments={}, counts={}))
     cold = [_first(FIRST, MASTER), _first(FIRST_TASK, MASTER, task=True)]
+    plain = Entry(
+        name=PLAIN, call="bench.load.spark_alone:first_job", arguments={}, counts={}, fresh=True
+    )
     served = [_first(SERVED, "connect"), _first(SERVED_TASK, "connect", task=True)]
     folder, size = small_graph(course)
     source = folder / "graph.jsonl"
@@ -34,7 +38,7 @@ def start(course: Course, scale: float) -> Part:
         replace(ours(name, str(source), None, fresh=True, **told), name=name + NEW)
         for name in (INPROCESS, SPARK)
     ]
-    found = course.run([*cold, *new], ROUNDS)
+    found = course.run([*cold, plain, *new], ROUNDS)
     try:
         # The first one starts the server.
         course.once(_first(SERVED, "connect"))
@@ -46,7 +50,7 @@ def start(course: Course, scale: float) -> Part:
     return Part(
         name="start",
         title=f"From a new process to the first job; {lines:,} lines into an empty graph",
-        measured=in_order(found, [*cold, *served, *small, *new]),
+        measured=in_order(found, [plain, *cold, *served, *small, *new]),
         goals=(
             _seconds(found[FIRST], FIRST_MOST_S),
             _seconds(found[SERVED], SERVED_MOST_S),

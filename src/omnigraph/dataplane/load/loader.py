@@ -143,7 +143,7 @@ class Loader:
             mode=request.mode,
             replace=request.replace,
             fresh=frozenset(key for key in keyed if not base.pin(key).row_count),
-            partitions=partitions_for(request, is_remote=is_remote),
+            partitions=partitions_for(request, is_far=is_remote and not engine.root.is_local),
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,
             stop=Stop(None if monitor is None else lambda: monitor.is_stopped),

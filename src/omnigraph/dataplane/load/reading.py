@@ -27,9 +27,9 @@ from omnigraph.dataplane.source.split import split
 from omnigraph.errors import Code, InvalidInput
 
 # Some hundred thousand keys come with so many bytes of plain lines. Hashing them is fastest when
-# they fit in the cache of a processor; tasks elsewhere would rather fetch fewer parts.
+# they fit in the cache of a processor; from object storage one would rather fetch fewer parts.
 _PARTITION_BYTES: Final = 16 << 20
-_REMOTE_BYTES: Final = 64 << 20
+_FAR_BYTES: Final = 64 << 20
 _UNDIVIDED_BYTES: Final = 32 << 20
 # Less than this is not worth a task.
 _FAIR_BYTES: Final = 8 << 20
@@ -103,7 +103,7 @@ def bytes_of(inputs: tuple[Input, ...]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def partitions_for(request: LoadRequest, *, is_remote: bool) -> int:
+def partitions_for(request: LoadRequest, *, is_far: bool) -> int:
     """Into how many parts keys are divided: so many that one of them fits in memory easily."""
     if request.partitions is not None:
         return request.partitions
@@ -115,7 +115,7 @@ def partitions_for(request: LoadRequest, *, is_remote: bool) -> int:
         total += size * _weight(item)
     if total <= _UNDIVIDED_BYTES:
         return 1
-    size = _REMOTE_BYTES if is_remote else _PARTITION_BYTES
+    size = _FAR_BYTES if is_far else _PARTITION_BYTES
     return min(PARTITIONS_MAX, max(2, -(-total // size)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final, TypeVar
 
 import numpy as np
@@ -46,7 +47,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # About as many keys as one task judges, and fewer than are worth a second one.
-_TASK_KEYS: Final = 1 << 20
+_TASK_KEYS: Final = 1 << 22
 _FEW_KEYS: Final = 1 << 17
 _COMMITTED: Final = -1  # the split of what no input says
 
@@ -259,18 +260,13 @@ class Stages:
 
     def _groups(self) -> list[tuple[tuple[Sent, ...], ...]]:
         """The partitions, several for one task where they are small."""
-        sizes = [sum(sum(s.parcel.rows.values()) for s in sent) for sent in self._sent]
-        total = sum(sizes)
+        ends = list(accumulate(sum(sum(s.parcel.rows.values()) for s in x) for x in self._sent))
+        total = ends[-1]
         wanted = 1 if total < _FEW_KEYS else max(self._runner.parallelism, total // _TASK_KEYS)
-        groups: list[list[tuple[Sent, ...]]] = [[]]
-        size = 0
-        for sent, rows in zip(self._sent, sizes, strict=True):
-            if size >= total / wanted and groups[-1]:
-                groups.append([])
-                size = 0
-            groups[-1].append(tuple(sent))
-            size += rows
-        return [tuple(group) for group in groups]
+        groups: list[list[tuple[Sent, ...]]] = [[] for _ in range(wanted)]
+        for sent, end in zip(self._sent, ends, strict=True):
+            groups[max(0, end - 1) * wanted // max(1, total)].append(tuple(sent))
+        return [tuple(group) for group in groups if group]
 
     def _run(
         self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]

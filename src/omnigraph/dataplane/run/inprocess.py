@@ -19,13 +19,13 @@ class InProcessRunner:
     def __init__(
         self, parallelism: int | None = None, stop: Callable[[], None] | None = None
     ) -> None:
-        """Use this many threads; by default one per processor.
+        """Use this many threads; by default one more than processors: some wait for storage.
 
         Args:
             parallelism: How many.
             stop: Asks tasks that run to end soon; called when a stage ends early.
         """
-        self.parallelism = parallelism or len(os.sched_getaffinity(0))
+        self.parallelism = parallelism or len(os.sched_getaffinity(0)) + 1
         self._stop = stop
 
     def run(

@@ -35,6 +35,7 @@ from omnigraph.store.streams import open_input, open_output
 
 _IPC_MAGIC: Final = b"ARROW1"
 _RATIO_MAX: Final = 16
+_ROW_BYTES: Final = 64  # what a row takes at least once it is unpacked and has an id
 
 
 def split(
@@ -179,17 +180,15 @@ def _parquet_splits(item: FileInput, wanted: int) -> list[FileSplit]:
             return []
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     starts = [0, *accumulate(group.num_rows for group in groups)]
-    found: list[list[int]] = []
-    size = 0
-    for number, group in enumerate(groups):
-        if not found or size + group.total_byte_size > wanted:
-            found.append([])
-            size = 0
-        found[-1].append(number)
-        size += group.total_byte_size
+    ends = list(accumulate(max(g.total_byte_size, g.num_rows * _ROW_BYTES) for g in groups))
+    count = -(-ends[-1] // wanted) if groups else 0
+    found: list[list[int]] = [[] for _ in range(count)]
+    for number, end in enumerate(ends):
+        found[(end - 1) * count // ends[-1]].append(number)
     return [
         FileSplit(number=0, input=item, groups=tuple(each), first_row=starts[each[0]] + 1)
         for each in found
+        if each
     ]
 
 

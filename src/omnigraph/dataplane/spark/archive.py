@@ -98,6 +98,7 @@ def _train(new: Path, log: Path) -> None:
 
         kernel = ItemKernel(abs, [1, -1], cloudpickle.dumps)
         session.range(0, 2, 1, 2).mapInArrow(kernel, MESSAGE).collect()
+        session.range(10).count()  # what Spark compiles itself
     finally:
         launch.stop(session)
         launch.shut_down(_WRITING_S)

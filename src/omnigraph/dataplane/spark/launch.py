@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from omnigraph.dataplane.spark.settings import variable
+from omnigraph.dataplane.spark.settings import LEAN, variable
 from omnigraph.dataplane.spark.shipping import drop_older
 
 _LOGS_KEPT: Final = 20
@@ -128,7 +129,11 @@ def _launch(conf: SparkConf, log: Path) -> None:
     with log.open("ab") as file:
         # The JVM and its workers inherit the file, so nothing of theirs reaches a terminal.
         output = {"stdout": file, "stderr": subprocess.STDOUT}
-        with forking_to_execute():
+        # Spark's scripts would start a Python to find this out, and a JVM of its own to put the
+        # command together.
+        home = variable("SPARK_HOME", str(_find_spark_home()))
+        lean = variable("SPARK_LAUNCHER_OPTS", os.environ.get("SPARK_LAUNCHER_OPTS") or LEAN)
+        with forking_to_execute(), home, lean:
             gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm

@@ -14,7 +14,7 @@ _LOOPBACK: Final = "127.0.0.1"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 # The work is done by Python; the JVM only schedules, so it needs neither a clever collector nor
 # the second compiler, which would take seconds of the start.
-_LEAN: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+LEAN: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _SILENT: Final = "-Xlog:disable -Xlog:all=off"
 
 
@@ -33,7 +33,7 @@ def settings_for(
         archive: A class-data archive to start from.
         chosen: What the caller chose. It wins, except that options for Java are added up.
     """
-    options = [_LEAN]
+    options = [LEAN]
     if archive is not None:
         options += [f"-XX:SharedArchiveFile={archive}", _SILENT]
     found = {
