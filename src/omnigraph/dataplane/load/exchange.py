@@ -27,7 +27,7 @@ ID: Final = "id"
 NOWHERE: Final = ("", 0)  # the place of what no line of the input is to blame for
 PARTITIONS_MAX: Final = 1 << 10
 _FLUSH_ROWS: Final = 1 << 20
-_BLOCK_ROWS: Final = 1 << 15
+_BLOCK_ROWS: Final = 1 << 18
 _INT32_MAX: Final = (1 << 31) - 1
 _LINE_BITS: Final = 35
 
