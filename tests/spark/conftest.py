@@ -11,7 +11,14 @@ from omnigraph.dataplane.spark.session import Held, acquire, stop_all
 
 ROOT = Path(__file__).parents[2]
 # They start one JVM after another, so they run with the long suites.
-LONG = {"test_clusters", "test_connect", "test_distributed_loads", "test_runner", "test_session"}
+LONG = {
+    "test_clusters",
+    "test_connect",
+    "test_distributed_loads",
+    "test_driver_faults",
+    "test_runner",
+    "test_session",
+}
 
 # Workers of Spark import the tasks of these tests.
 os.environ["PYTHONPATH"] = os.pathsep.join(
