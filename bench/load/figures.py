@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -37,19 +36,20 @@ class Measured:
 
     @property
     def seconds(self) -> float | None:
-        """The middle of the times."""
-        if not self.samples:
-            return None
-        return statistics.median(
-            sample.wall_seconds if self.whole else sample.seconds for sample in self.samples
-        )
+        """The least of the times: what else the machine does can only add to it."""
+        return None if self._best is None else self._time(self._best)
 
     @property
     def cpu_seconds(self) -> float | None:
-        """The middle of the processor times, all processes together."""
-        if not self.samples:
-            return None
-        return statistics.median(sample.cpu_seconds for sample in self.samples)
+        """The processor time of the same pass, all processes together."""
+        return None if self._best is None else self._best.cpu_seconds
+
+    @property
+    def _best(self) -> Sample | None:
+        return min(self.samples, key=self._time, default=None)
+
+    def _time(self, sample: Sample) -> float:
+        return sample.wall_seconds if self.whole else sample.seconds
 
     @property
     def peak_bytes(self) -> int | None:
