@@ -41,8 +41,9 @@ test-deep: $(READY) ## Run the property tests much longer, with fresh seeds
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) --hypothesis-profile=deep --timeout=3600
 
 .PHONY: faults
-faults: $(READY) ## Break every storage call of every write, and clusters of Spark (takes minutes)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 tests/faults tests/spark
+faults: $(READY) ## Break every storage call of every write, and clusters of Spark; race (takes minutes)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 \
+		tests/faults tests/spark tests/concurrency tests/conformance/test_races.py
 
 .PHONY: check
 check: $(READY) ## Formatting, lint, types and import direction

@@ -27,7 +27,7 @@ UNION: Final = (
 )
 
 
-def first_job() -> Pass:
+def first_job(*, target: str = "") -> Pass:
     """A session as Spark starts it, and one job on it."""
 
     def run() -> None:

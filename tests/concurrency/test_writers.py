@@ -59,11 +59,11 @@ def _recoveries(engine: Any) -> int:
 
 RACES = [
     ("local", 2, "both"),
-    ("local", 4, "own"),
-    ("local", 4, "shared"),
+    pytest.param("local", 4, "own", marks=pytest.mark.deep),
+    pytest.param("local", 4, "shared", marks=pytest.mark.deep),
     ("local", 4, "both"),
-    ("s3", 2, "both"),
-    ("s3", 4, "own"),
+    pytest.param("s3", 2, "both", marks=pytest.mark.deep),
+    pytest.param("s3", 4, "own", marks=pytest.mark.deep),
     ("s3", 4, "shared"),
 ]
 
@@ -137,7 +137,9 @@ def murder(root: Root, racer: int, job: Job, label: str, after: int, wait_s: flo
     return said
 
 
-@pytest.mark.parametrize("tables", ["shared", "both"])
+@pytest.mark.parametrize(
+    "tables", [pytest.param("shared", marks=pytest.mark.deep), pytest.param("both")]
+)
 def test_a_writer_is_killed_while_others_go_on(root: Root, tables: str) -> None:
     job = Job(tables, 6)
     kills = 3 if root.is_local else 1

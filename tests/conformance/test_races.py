@@ -41,6 +41,14 @@ def by_processes(work: Callable[..., list[str]], *args: object) -> list[list[str
 contenders = pytest.mark.parametrize(
     "race", [by_threads, by_processes], ids=["threads", "processes"]
 )
+# Processes take long to start; one race of theirs is enough for a daily run.
+contenders_at_night = pytest.mark.parametrize(
+    "race",
+    [
+        pytest.param(by_threads, id="threads"),
+        pytest.param(by_processes, id="processes", marks=pytest.mark.deep),
+    ],
+)
 
 
 @contenders
@@ -70,7 +78,7 @@ def test_one_landing_per_version(
     assert rows == {"first"} | inserted
 
 
-@contenders
+@contenders_at_night
 def test_an_empty_table_takes_one_first_landing(
     race: Callable[..., list[list[str]]], tables: Tables, root: Root
 ) -> None:
@@ -81,7 +89,7 @@ def test_an_empty_table_takes_one_first_landing(
     assert rows == [f"by-{outcomes.index('2')}"]
 
 
-@contenders
+@contenders_at_night
 def test_one_winner_per_key(
     race: Callable[..., list[list[str]]], tables: Tables, root: Root
 ) -> None:
@@ -103,7 +111,7 @@ def test_one_winner_per_key(
         assert f"{key}-own-{winner}" in rows
 
 
-@contenders
+@contenders_at_night
 def test_one_creation(race: Callable[..., list[list[str]]], tables: Tables, root: Root) -> None:
     outcomes = [mine[0] for mine in race(create_once, root)]
     assert Counter(outcomes) == {"1": 1, "exists": len(outcomes) - 1}

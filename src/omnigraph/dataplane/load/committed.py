@@ -28,7 +28,7 @@ Codes: TypeAlias = "npt.NDArray[np.signedinteger]"
 # Keys in one list of a filter.
 _LIST_KEYS: Final = 500
 # Below this share of the table, lists of keys beat reading the column, if it has an index.
-_LIST_SHARE: Final = 50
+_LIST_SHARE: Final = 500
 _BATCH_ROWS: Final = 1 << 16
 _GATHERED_ROWS: Final = 1 << 20
 _PLACES: Final = (ROW_ID, ROW_ADDRESS)

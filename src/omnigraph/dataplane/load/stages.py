@@ -35,6 +35,7 @@ from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.dataplane.load.write_task import WriteTask, write_split
 from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.staging import Parcel
 from omnigraph.lang.catalog.model import EdgeType
@@ -49,6 +50,8 @@ Result = TypeVar("Result")
 # About as many keys as one task judges, and fewer than are worth a second one.
 _TASK_KEYS: Final = 1 << 22
 _FEW_KEYS: Final = 1 << 17
+_HERE_KEYS: Final = 1 << 23  # beside a driver that is near the storage: half a second
+_OF_KEYS: Final = frozenset({"match", "judge"})
 _COMMITTED: Final = -1  # the split of what no input says
 
 
@@ -251,6 +254,12 @@ class Stages:
     def _has(self, channel: str) -> bool:
         return channel in self._channels
 
+    @property
+    def _has_few_keys(self) -> bool:
+        """Are the keys near, and so few that this process can look at all of them?"""
+        keys = sum(sum(sent.parcel.rows.values()) for each in self._sent for sent in each)
+        return self._plan.workplace.root.is_local and keys <= _HERE_KEYS
+
     # -- running -----------------------------------------------------------------------------------
 
     def _send(self, split: int, parcels: Iterable[Placed]) -> None:
@@ -279,12 +288,12 @@ class Stages:
         if not items:
             return
         self._monitor.stage(stage, len(items))
-        results: Iterable[tuple[int, Result]]
-        if self._runner.is_remote and len(items) == 1 and stage != "write":
+        runner = self._runner
+        is_alone = len(items) == 1 and stage != "write"
+        if runner.is_remote and (is_alone or (stage in _OF_KEYS and self._has_few_keys)):
             # Little enough to be done here: sending it away takes longer.
-            results = [(0, task(items[0]))]
-        else:
-            results = self._runner.run(stage, task, items)
+            runner = InProcessRunner(stop=self._monitor.stop)
+        results = runner.run(stage, task, items)
         for number, result in results:
             found: Violations | None = getattr(result, "violations", None)
             self._monitor.add(tasks=1, violations=0 if found is None else found.total)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.core.storage_errors import public
-from omnigraph.dataplane.spark.kernel import failure_in
 from omnigraph.errors import Code, GraphError, Internal, InvalidInput, Unavailable
 
 _WORKERS: Final = (
@@ -42,6 +41,9 @@ _EMPTY: Final = re.compile(r"fatal exception has occurred|Could not create the J
 def job_error(error: BaseException, log: Path | None) -> GraphError:
     """The public error for a job that failed."""
     text = str(error)
+    # Only here: it needs Arrow, and a session starts before anybody does.
+    from omnigraph.dataplane.spark.kernel import failure_in  # noqa: PLC0415
+
     failure = failure_in(text)
     if failure is not None:
         if failure.error is not None:

@@ -33,11 +33,11 @@ def chosen(
 @pytest.mark.parametrize(
     ("size", "named", "running", "expected", "reason"),
     [
-        (0, False, False, INPROCESS, "0 B of input is less than 1.0 GiB"),
-        (COLD_BYTES - 1, False, False, INPROCESS, "1023 MiB of input is less than 1.0 GiB"),
-        (COLD_BYTES, False, False, SPARK, "1.0 GiB of input is at least 1.0 GiB"),
+        (0, False, False, INPROCESS, "0 B of input is less than 4.0 GiB"),
+        (COLD_BYTES - (64 << 20), False, False, INPROCESS, "3.9 GiB of input is less than 4.0 GiB"),
+        (COLD_BYTES, False, False, SPARK, "4.0 GiB of input is at least 4.0 GiB"),
         (WARM_BYTES - 1, True, False, INPROCESS, "255 MiB of input is less than 256 MiB"),
-        (WARM_BYTES, False, False, INPROCESS, "256 MiB of input is less than 1.0 GiB"),
+        (WARM_BYTES, False, False, INPROCESS, "256 MiB of input is less than 4.0 GiB"),
         (WARM_BYTES, True, False, SPARK, "256 MiB of input is at least 256 MiB"),
         (WARM_BYTES, False, True, SPARK, "256 MiB of input is at least 256 MiB"),
         (None, True, True, INPROCESS, "the size of the input is not known"),
@@ -50,9 +50,9 @@ def test_auto_goes_by_size(
 
 
 def test_auto_without_spark_says_so() -> None:
-    engine, reason = chosen(size=2 * GIB, missing=MISSING)
+    engine, reason = chosen(size=8 * GIB, missing=MISSING)
     assert engine is INPROCESS
-    assert reason == "2.0 GiB of input would be for Spark, but Spark needs Java"
+    assert reason == "8.0 GiB of input would be for Spark, but Spark needs Java"
 
 
 def test_spark_is_not_looked_for_when_nobody_needs_it() -> None:
