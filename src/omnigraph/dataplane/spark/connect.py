@@ -8,9 +8,7 @@ from __future__ import annotations
 import atexit
 import importlib.metadata
 import os
-import signal
 import socket
-import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -31,8 +29,6 @@ _PORT: Final = 15002
 _KNOCK_S: Final = 5.0
 _LEAVE_S: Final = 5.0
 _RETRIES_MAX: Final = 6
-_ENDING_POLLS: Final = 50
-_POLL_S: Final = 0.1
 _DISCOVERY: Final = "SPARK_LOCAL_CONNECT_DISCOVERY"
 
 
@@ -104,31 +100,8 @@ def stop_server(home: Path) -> bool:
     folder = server_folder(home)
     if not folder.exists():
         return False
-    with Discovery(str(folder / "server.json")) as found:
-        pid = found.daemon_pid()
-        stopped = bool(LocalConnectServer(found).stop())
-        return _ended(pid) or stopped
-
-
-def _ended(pid: int | None) -> bool:
-    """End a server that nobody can reach, such as one whose starter was killed; was it one?"""
-    if pid is None or not _is_server(pid):
-        return False
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-        for _ in range(_ENDING_POLLS):
-            if not _is_server(pid):
-                return True
-            threading.Event().wait(_POLL_S)
-    return True
-
-
-def _is_server(pid: int) -> bool:
-    shown = subprocess.run(
-        ["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False
-    )
-    return "SparkConnectServer" in shown.stdout
+    with Discovery(str(folder / "server.json")) as discovery:
+        return bool(LocalConnectServer(discovery).stop())
 
 
 def _served(config: SparkConfig, folder: Path) -> str:
@@ -151,10 +124,7 @@ def _served(config: SparkConfig, folder: Path) -> str:
     try:
         python = os.environ.get("PYSPARK_PYTHON") or sys.executable
         with variable("PYSPARK_PYTHON", python), Discovery(str(folder / "server.json")) as found:
-            server = LocalConnectServer(found)
-            if not server.is_reusable():
-                _ended(found.daemon_pid())
-            return server.reuse_or_start(LOCAL, settings)
+            return LocalConnectServer(found).reuse_or_start(LOCAL, settings)
     except Exception as error:
         raise start_error(error, "connect", folder / "logs") from error
 
