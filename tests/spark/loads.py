@@ -14,7 +14,7 @@ from omnigraph.dataplane.run.runner import EngineName, Runner
 from omnigraph.dataplane.spark.runner import SparkRunner
 from tests.graphs import rows
 from tests.spark.kernels import attempt, executor, hang
-from tests.unit.dataplane.load.support import Lab, Line, company, edge, note, person
+from tests.unit.dataplane.load.support import Lab, Line, company, edge, lab_at, note, person
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,6 +29,14 @@ def people(count: int, start: int = 0) -> list[Line]:
         lines.append(edge("Rates", f"p{n}", f"c{n % 5}", stars=n % 6))
         lines.append(note(f"note {n}", id=f"n{n}"))
     return lines
+
+
+def loaded_here(path: Path) -> Lab:
+    """Forty people, and then every third of them changed: what a cluster should end up with."""
+    lab = lab_at(path)
+    lab.load(people(40))
+    lab.load([person(f"p{n}", age=1) for n in range(0, 40, 3)], "merge")
+    return lab
 
 
 def faulty(count: int) -> list[Line | str]:

@@ -1,4 +1,4 @@
-"""The runner where workers are other processes: two kinds of clusters, and what breaks there."""
+"""The runner where workers are other processes: a cluster, and what breaks there."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from omnigraph.dataplane.spark.config import configured
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import acquire
 from tests.spark import kernels
-from tests.spark.clusters import EXECUTORS, Cluster, local_cluster, standalone
+from tests.spark.clusters import EXECUTORS, Cluster, standalone
 from tests.spark.kernels import Spec, traces
 
 SPECULATION = {
@@ -68,13 +68,3 @@ def test_the_copy_of_a_straggler_wins_and_counts_once(runner: SparkRunner, tmp_p
     assert found[0][1] > 0
     assert len(traces(tmp_path, 0)) == 2
     assert sorted(found) == [0, 1, 2, 3]
-
-
-@pytest.mark.deep
-def test_executors_under_the_driver(tmp_path: Path) -> None:
-    with local_cluster() as master, acquire(configured(master, EXECUTORS)) as held:
-        runner = SparkRunner(held)
-        found = dict(runner.run("read", kernels.kill_executor, specs(tmp_path, 4)))
-        assert sorted(found) == [0, 1, 2, 3]
-        places = dict(runner.run("read", kernels.where_code_is, specs(tmp_path, 1)))
-        assert ".zip" in places[0]

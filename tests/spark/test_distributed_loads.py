@@ -10,10 +10,10 @@ from omnigraph.dataplane.spark.config import configured
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import acquire
 from tests.graphs import audit
-from tests.spark.clusters import EXECUTORS, connect_server, local_cluster, standalone
-from tests.spark.loads import BreakingRunner, contents, faulty, people, refused
+from tests.spark.clusters import EXECUTORS, connect_server, standalone
+from tests.spark.loads import BreakingRunner, contents, faulty, loaded_here, people, refused
 from tests.spark.test_clusters import SPECULATION
-from tests.unit.dataplane.load.support import Lab, lab_at, person
+from tests.unit.dataplane.load.support import lab_at, person
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +25,6 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRunner]:
         yield SparkRunner(held)
 
 
-@pytest.fixture
-def expected(tmp_path: Path) -> Lab:
-    lab = lab_at(tmp_path / "expected")
-    lab.load(people(40))
-    lab.load([person(f"p{n}", age=1) for n in range(0, 40, 3)], "merge")
-    return lab
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -42,8 +34,9 @@ def expected(tmp_path: Path) -> Lab:
     ],
 )
 def test_tasks_that_go_wrong_leave_no_trace_in_the_graph(
-    runner: SparkRunner, expected: Lab, tmp_path: Path, how: str
+    runner: SparkRunner, tmp_path: Path, how: str
 ) -> None:
+    expected = loaded_here(tmp_path / "expected")
     lab = lab_at(tmp_path / "lab")
     append = BreakingRunner(runner, tmp_path, how)
     lab.load(people(40), split_bytes=2_000, partitions=2, runner=append)
@@ -59,17 +52,6 @@ def test_tasks_that_go_wrong_leave_no_trace_in_the_graph(
 def test_violations_on_a_cluster(runner: SparkRunner, tmp_path: Path) -> None:
     here, there = lab_at(tmp_path / "here"), lab_at(tmp_path / "there")
     assert refused(there, faulty(30), runner) == refused(here, faulty(30), None)
-
-
-@pytest.mark.deep
-def test_executors_under_the_driver(expected: Lab, tmp_path: Path) -> None:
-    lab = lab_at(tmp_path / "lab")
-    with local_cluster() as master, acquire(configured(master, EXECUTORS)) as held:
-        broken = BreakingRunner(SparkRunner(held), tmp_path, "kill")
-        lab.load(people(40), split_bytes=2_000, partitions=2, runner=broken)
-        changes = [person(f"p{n}", age=1) for n in range(0, 40, 3)]
-        lab.load(changes, "merge", runner=SparkRunner(held))
-    assert contents(lab.engine) == contents(expected.engine)
 
 
 def test_load_and_export_over_connect(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""Executors under the driver. Apart from other clusters: Spark has one session per process."""
+
+from pathlib import Path
+
+from omnigraph.dataplane.spark.config import configured
+from omnigraph.dataplane.spark.runner import SparkRunner
+from omnigraph.dataplane.spark.session import acquire
+from tests.spark import kernels
+from tests.spark.clusters import EXECUTORS, local_cluster
+from tests.spark.loads import BreakingRunner, contents, loaded_here, people
+from tests.spark.test_clusters import specs
+from tests.unit.dataplane.load.support import lab_at, person
+
+
+def test_tasks(tmp_path: Path) -> None:
+    with local_cluster() as master, acquire(configured(master, EXECUTORS)) as held:
+        runner = SparkRunner(held)
+        found = dict(runner.run("read", kernels.kill_executor, specs(tmp_path, 4)))
+        assert sorted(found) == [0, 1, 2, 3]
+        places = dict(runner.run("read", kernels.where_code_is, specs(tmp_path, 1)))
+        assert ".zip" in places[0]
+
+
+def test_loads(tmp_path: Path) -> None:
+    lab = lab_at(tmp_path / "lab")
+    with local_cluster() as master, acquire(configured(master, EXECUTORS)) as held:
+        broken = BreakingRunner(SparkRunner(held), tmp_path, "kill")
+        lab.load(people(40), split_bytes=2_000, partitions=2, runner=broken)
+        changes = [person(f"p{n}", age=1) for n in range(0, 40, 3)]
+        lab.load(changes, "merge", runner=SparkRunner(held))
+    assert contents(lab.engine) == contents(loaded_here(tmp_path / "expected").engine)
