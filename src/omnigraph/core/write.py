@@ -33,7 +33,6 @@ from omnigraph.errors import (
     GraphError,
     InvalidInput,
     JsonValue,
-    NotFound,
     RecoveryRequired,
 )
 from omnigraph.runtime import telemetry
@@ -464,9 +463,7 @@ class WritePath:
         if intent.origin is not None:
             return False
         try:
-            return self._manifest.branch(intent.branch).incarnation != intent.incarnation
-        except NotFound:
-            return True
+            return not self._births.is_born(intent.branch, intent.incarnation)
         except StorageFailure:
             return False
 

@@ -257,7 +257,7 @@ class Stages:
     @property
     def _has_few_keys(self) -> bool:
         """Are the keys near, and so few that this process can look at all of them?"""
-        keys = sum(sum(sent.parcel.rows.values()) for each in self._sent for sent in each)
+        keys = sum(map(_keys_in, self._sent))
         return self._plan.workplace.root.is_local and keys <= _HERE_KEYS
 
     # -- running -----------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Stages:
 
     def _groups(self) -> list[tuple[tuple[Sent, ...], ...]]:
         """The partitions, several for one task where they are small."""
-        ends = list(accumulate(sum(sum(s.parcel.rows.values()) for s in x) for x in self._sent))
+        ends = list(accumulate(map(_keys_in, self._sent)))
         total = ends[-1]
         wanted = 1 if total < _FEW_KEYS else max(self._runner.parallelism, total // _TASK_KEYS)
         groups: list[list[tuple[Sent, ...]]] = [[] for _ in range(wanted)]
@@ -299,3 +299,8 @@ class Stages:
             self._monitor.add(tasks=1, violations=0 if found is None else found.total)
             self._monitor.check()
             yield number, result
+
+
+def _keys_in(sent: Iterable[Sent]) -> int:
+    """How many keys were sent to a partition."""
+    return sum(sum(each.parcel.rows.values()) for each in sent)

@@ -129,8 +129,8 @@ def _launch(conf: SparkConf, log: Path) -> None:
     with log.open("ab") as file:
         # The JVM and its workers inherit the file, so nothing of theirs reaches a terminal.
         output = {"stdout": file, "stderr": subprocess.STDOUT}
-        # Spark's scripts would start a Python to find this out, and a JVM of its own to put the
-        # command together.
+        # Spark's scripts would start a Python to find its home; and the JVM that puts their command
+        # together need not be cleverer than the one that it starts.
         home = variable("SPARK_HOME", str(_find_spark_home()))
         lean = variable("SPARK_LAUNCHER_OPTS", os.environ.get("SPARK_LAUNCHER_OPTS") or LEAN)
         with forking_to_execute(), home, lean:
