@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.errors import Code, Conflict, Effect, GraphError
 from omnigraph.runtime.failpoints import (
     CRASH_STATUS,
@@ -264,6 +265,10 @@ def finish(engine: Engine, action: str, after: State) -> None:
         assert all("next" in worlds.rows_of(engine, key, branch) for key in rows)
     worlds.assert_in_order(engine)
     worlds.assert_nothing_left(engine)
+
+
+def kinds(engine: Engine) -> list[RecoveryKind]:
+    return [row.recovery_kind for row in engine.recovery.audit.rows()]
 
 
 def audited(engine: Engine) -> set[str]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeAlias, cast
 
 import pytest
 
-from omnigraph.core.engine import Components, Engine, OpenMode, components
+from omnigraph.core.engine import Engine, OpenMode, components
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.layout import AUDIT, INTENTS, MANIFEST
-from omnigraph.core.publish import ATTEMPTS_MAX, Change, Published, Publisher
+from omnigraph.core.layout import AUDIT, INTENTS
+from omnigraph.core.publish import Change, Publisher
 from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.intent import Intent, WriterKind
 from omnigraph.core.recovery.owner import GRACE_US, LEASE_US
@@ -26,7 +25,6 @@ from omnigraph.errors import (
     Corrupt,
     Effect,
     Forbidden,
-    NotFound,
     PreconditionFailed,
     RecoveryRequired,
     Unavailable,
@@ -35,25 +33,14 @@ from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.failpoints import Fault, LostReply, Refuse, armed
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Tables
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import COMPANY, DEV, KNOWS, PERSON
 from omnigraph.types import MAIN, BranchName, CommitId
-from tests.faults.harness import Lab, audited
+from tests.faults.harness import audited, kinds
+from tests.faults.meddling import commit_with, staged
 
-Hooks: TypeAlias = Mapping[str, Callable[[], None]]
 START = 1_700_000_000_000_000
 BOTH = {PERSON: ("both",), COMPANY: ("both",)}
-
-
-@pytest.fixture
-def world(lab: Lab) -> Path:
-    return lab.copy(lab.template("base", worlds.make))
-
-
-@pytest.fixture
-def engine(world: Path) -> Engine:
-    return worlds.open_world(world)
 
 
 def leave(
@@ -92,10 +79,6 @@ def of_another_process(engine: Engine, intent: Intent) -> Intent:
     other = replace(intent, owner=owner)
     engine.intents.replace(other)
     return other
-
-
-def kinds(engine: Engine) -> list[RecoveryKind]:
-    return [row.recovery_kind for row in engine.recovery.audit.rows()]
 
 
 # -- forward ---------------------------------------------------------------------------------------
@@ -230,55 +213,6 @@ def test_a_landed_write_whose_condition_fails_meanwhile_goes_back(engine: Engine
     worlds.assert_in_order(engine)
 
 
-def staged(
-    engine: Engine,
-    *,
-    judged: Mapping[str, int] | None = None,
-    head: CommitId | None = None,
-    key: str | None = None,
-) -> Prepared:
-    """A write of one row, with conditions."""
-    plain = worlds.insertion(engine, MAIN, {PERSON: ("cond",)}, kind=WriterKind.MUTATION, key=key)
-    return replace(plain, judged=judged or {}, head=head)
-
-
-class Hooked:
-    """Tables that let something else happen before or after a call."""
-
-    def __init__(self, inner: Tables, before: Hooks, after: Hooks) -> None:
-        self._inner = inner
-        self._before = before
-        self._after = after
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self._before.get(name, _nothing)()
-            result = found(*args, **kwargs)
-            self._after.get(name, _nothing)()
-            return result
-
-        return call
-
-
-def _nothing() -> None:
-    return None
-
-
-def commit_with(
-    engine: Engine, prepared: Prepared, *, before: Hooks | None = None, after: Hooks | None = None
-) -> Published:
-    """Commit while something else happens before or after a call to the tables."""
-    parts = Components(
-        objects=engine.objects,
-        tables=cast("Tables", Hooked(engine.tables, before or {}, after or {})),
-        clock=engine.clock,
-        ids=engine.ids,
-    )
-    return Engine(engine.root, parts, OpenMode.READ_WRITE).commit(prepared)
-
-
 def test_a_landed_write_that_demanded_a_head_goes_back_when_the_head_moved(engine: Engine) -> None:
     with armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired):
         engine.commit(staged(engine, head=engine.snapshot().head))
@@ -394,90 +328,6 @@ def test_of_two_writes_with_one_key_that_both_landed_one_is_taken_back(engine: E
     published = commit_with(engine, staged(engine, key="k"), after={"land": another})
     assert (published.replayed, published.commit.id) == (True, first)
     assert "cond" not in worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
-
-
-# -- contention ------------------------------------------------------------------------------------
-
-
-def contend(engine: Engine, times: int) -> Hooks:
-    """Let somebody else publish first, so many times."""
-    left = iter(range(times))
-
-    def come_first() -> None:
-        for number in left:
-            worlds.add(engine, {COMPANY: (f"faster-{number}",)})
-            return
-
-    return {"merge_rows": come_first}
-
-
-@pytest.mark.parametrize("times", [1, ATTEMPTS_MAX - 1, ATTEMPTS_MAX, ATTEMPTS_MAX + 2])
-def test_a_landed_write_that_loses_only_the_race_for_the_head_goes_forward(
-    engine: Engine, times: int
-) -> None:
-    published = commit_with(engine, staged(engine), before=contend(engine, times))
-    assert not published.replayed
-    assert engine.snapshot().head == published.commit.id
-    assert "cond" in worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
-
-
-@pytest.mark.parametrize("forks", [False, True], ids=["manifest", "manifest and tables"])
-@pytest.mark.parametrize(
-    ("moment", "again"), [("land", False), ("land", True), ("merge_rows", False)]
-)
-def test_a_branch_that_goes_under_a_write_is_a_conflict(
-    engine: Engine, moment: str, forks: bool, again: bool
-) -> None:
-    """As by someone who saw no writer and was slow to delete: nothing of the write can stay."""
-    name = BranchName("doomed")
-    engine.create_branch(name)
-    prepared = worlds.insertion(engine, name, {PERSON: ("lost",)}, kind=WriterKind.MUTATION)
-    done: list[bool] = []
-
-    def delete() -> None:
-        if done:
-            return
-        done.append(True)
-        other = worlds.open_world(engine.root.local_path)
-        path = other.snapshot().pin(PERSON).path
-        other.tables.drop_fork(MANIFEST, name)
-        for fork in list(other.tables.forks(path)) if forks else ():
-            other.tables.drop_fork(path, fork)
-        if again:
-            other.create_branch(name)
-
-    with pytest.raises((Conflict, NotFound)):
-        commit_with(engine, prepared, before={moment: delete})
-    assert not engine.intents.pending()
-    if again:
-        assert "lost" not in worlds.rows_of(engine, PERSON, name)
-        engine.delete_branch(name)
-    worlds.add(engine, {PERSON: ("next",)})
-    engine.branches.reclaim()
-    worlds.assert_in_order(engine)
-
-
-def test_when_the_head_never_rests_the_outcome_is_unknown_until_it_does(engine: Engine) -> None:
-    with pytest.raises(RecoveryRequired) as caught:
-        commit_with(engine, staged(engine), before=contend(engine, 100))
-    assert caught.value.code is Code.OUTCOME_UNKNOWN
-    assert "cond" not in worlds.rows_of(engine, PERSON)
-    assert engine.refresh()[0].settled is Settled.ROLLED_FORWARD
-    assert "cond" in worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
-
-
-def test_a_write_judged_against_a_table_that_moves_after_landing_is_undone(engine: Engine) -> None:
-    prepared = staged(engine, judged={COMPANY: engine.snapshot().pin(COMPANY).version})
-    with pytest.raises(Conflict) as caught:
-        commit_with(engine, prepared, before=contend(engine, 1))
-    assert caught.value.code is Code.EXPECTED_VERSION_MISMATCH
-    assert caught.value.effect is Effect.NONE
-    assert "cond" not in worlds.rows_of(engine, PERSON)
-    assert kinds(engine) == [RecoveryKind.ROLLED_BACK]
-    worlds.add(engine, {PERSON: ("next",)})
     worlds.assert_in_order(engine)
 
 

@@ -1,0 +1,67 @@
+"""Writes during which something else happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from omnigraph.core.engine import Components, Engine, OpenMode
+from omnigraph.core.publish import Published
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.write import Prepared
+from omnigraph.store.tables import Tables
+from omnigraph.testing import worlds
+from omnigraph.testing.worlds import PERSON
+from omnigraph.types import MAIN, CommitId
+
+Hooks: TypeAlias = Mapping[str, Callable[[], None]]
+
+
+def staged(
+    engine: Engine,
+    *,
+    judged: Mapping[str, int] | None = None,
+    head: CommitId | None = None,
+    key: str | None = None,
+) -> Prepared:
+    """A write of one row, with conditions."""
+    plain = worlds.insertion(engine, MAIN, {PERSON: ("cond",)}, kind=WriterKind.MUTATION, key=key)
+    return replace(plain, judged=judged or {}, head=head)
+
+
+class Hooked:
+    """Tables that let something else happen before or after a call."""
+
+    def __init__(self, inner: Tables, before: Hooks, after: Hooks) -> None:
+        self._inner = inner
+        self._before = before
+        self._after = after
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._before.get(name, _nothing)()
+            result = found(*args, **kwargs)
+            self._after.get(name, _nothing)()
+            return result
+
+        return call
+
+
+def _nothing() -> None:
+    return None
+
+
+def commit_with(
+    engine: Engine, prepared: Prepared, *, before: Hooks | None = None, after: Hooks | None = None
+) -> Published:
+    """Commit while something else happens before or after a call to the tables."""
+    parts = Components(
+        objects=engine.objects,
+        tables=cast("Tables", Hooked(engine.tables, before or {}, after or {})),
+        clock=engine.clock,
+        ids=engine.ids,
+    )
+    return Engine(engine.root, parts, OpenMode.READ_WRITE).commit(prepared)
