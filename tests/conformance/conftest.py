@@ -7,6 +7,7 @@ import pytest
 
 from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.root import Root
+from omnigraph.store.tables import Tables, open_tables
 from tests.conformance.seaweed import BUCKET, serving
 
 IDS = UlidIds()
@@ -37,6 +38,12 @@ def fresh_root(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Roo
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
     """A root where tables can live."""
     return fresh_root(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def tables(root: Root) -> Tables:
+    """The gateway to the tables of a root."""
+    return open_tables(root, durable=True)
 
 
 @pytest.fixture(params=["memory", "local", "s3"])

@@ -1,7 +1,7 @@
 """What optimizing takes for granted about Lance: rewriting, what indexes cover, versions beside.
 
-Like `test_lance_facts`: an upgrade that changes a fact turns red here first, and some of the facts
-are traps that we work around.
+Like all of `test_lance_*`: an upgrade that changes a fact turns red here first, and some of the
+facts are traps that we work around.
 """
 
 import dataclasses
@@ -15,9 +15,11 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance import FragmentMetadata, LanceDataset, LanceOperation
+from lance import FragmentMetadata, LanceOperation
 from lance.fragment import RowIdSequence, write_fragments
 from lance.optimize import Compaction, CompactionTask
+
+from tests.guards.lance_steps import Transaction, commit, land
 
 SCHEMA = pa.schema(
     [
@@ -29,8 +31,6 @@ SCHEMA = pa.schema(
 PLACE_BOUND = "id_ordered"
 IDENTITY_BOUND = ("words_text", "vector_near")
 
-Transaction: Any = lance.Transaction
-commit: Any = LanceDataset.commit
 task_type: Any = CompactionTask
 
 
@@ -52,11 +52,6 @@ def create(uri: Path, *fragments: str) -> Any:
             data_storage_version="2.2",
         )
     return lance.dataset(str(uri))
-
-
-def land(dataset: Any, operation: Any, uuid: str = "u") -> Any:
-    transaction = Transaction(read_version=dataset.version, operation=operation, uuid=uuid)
-    return commit(dataset, transaction, max_retries=0)
 
 
 def draft(dataset: Any, operation: Any, *, tries: int = 1) -> Any:
@@ -144,11 +139,6 @@ def nearest(dataset: Any, x: float, letter: str) -> list[tuple[str, float]]:
         nearest={"column": "vector", "q": point, "k": 1}, columns=["id", "_distance"]
     )
     return list(zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True))
-
-
-@pytest.fixture
-def uri(tmp_path: Path) -> Path:
-    return tmp_path / "t"
 
 
 # ---------------------------------------------------------------- rewriting

@@ -1,0 +1,131 @@
+"""The table gateway, on local disk and S3: writing beside others, by key or on a fork."""
+
+import pytest
+
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.tables import Btree, Pin, Tables
+from tests.conformance.racing import PEOPLE, outcome, people
+from tests.conformance.table_steps import addresses, ids, insert, kind_of, made, rewritten
+
+# ---------------------------------------------------------------- merging by key
+
+
+def test_merge_inserts_and_replaces(tables: Tables) -> None:
+    tables.create("m", PEOPLE, primary_key="id", rows=people("a", "b"))
+    assert tables.merge_rows("m", None, Pin("m", 1), "id", people("b", "c", v=3)) == 2
+    rows = tables.open(Pin("m", 2)).read().to_pylist()
+    assert {row["id"]: row["v"] for row in rows} == {"a": 0, "b": 3, "c": 3}
+
+
+@pytest.mark.parametrize("key", ["a", "new"])
+def test_a_stale_merge_of_the_same_key_conflicts(tables: Tables, key: str) -> None:
+    tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
+    tables.merge_rows("m", None, Pin("m", 1), "id", people(key, v=1))
+    with pytest.raises(StorageFailure) as caught:
+        tables.merge_rows("m", None, Pin("m", 1), "id", people(key, v=2))
+    assert kind_of(caught) is FailureKind.CONFLICT
+    assert tables.head("m") == 2
+
+
+def test_a_stale_merge_of_another_key_lands(tables: Tables) -> None:
+    tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
+    tables.merge_rows("m", None, Pin("m", 1), "id", people("b"))
+    assert tables.merge_rows("m", None, Pin("m", 1), "id", people("c")) == 3
+    assert sorted(ids(tables, Pin("m", 3))) == ["a", "b", "c"]
+
+
+def test_an_index_on_the_key_does_not_weaken_the_merge(tables: Tables) -> None:
+    tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
+    staged = made(tables.stage_index(tables.open(Pin("m", 1)), "id", Btree(), name="i", uuid="i"))
+    base = Pin("m", tables.land(staged))
+    tables.merge_rows("m", None, base, "id", people("new", v=1))
+    with pytest.raises(StorageFailure):
+        tables.merge_rows("m", None, base, "id", people("new", v=2))
+    assert ids(tables, Pin("m", 3)) == ["a", "new"]
+
+
+def test_a_merge_survives_compaction_of_its_base(tables: Tables) -> None:
+    """Or is refused; either way no row is lost or doubled."""
+    tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
+    base = Pin("m", tables.merge_rows("m", None, Pin("m", 1), "id", people("b")))
+    assert tables.compact("m", target_rows=1_000) is not None
+    answer = outcome(lambda: tables.merge_rows("m", None, base, "id", people("c")))
+    assert answer in {"5", "conflict"}
+    expected = ["a", "b"] if answer == "conflict" else ["a", "b", "c"]
+    assert sorted(ids(tables, Pin("m", tables.head("m")))) == expected
+
+
+def test_merging_no_rows_is_refused(tables: Tables) -> None:
+    tables.create("m", PEOPLE, primary_key="id")
+    with pytest.raises(StorageFailure) as caught:
+        tables.merge_rows("m", None, Pin("m", 1), "id", people())
+    assert kind_of(caught) is FailureKind.INVALID
+    assert tables.head("m") == 1
+
+
+def test_the_stamp_is_kept_with_the_schema(tables: Tables) -> None:
+    tables.create("m", PEOPLE, primary_key="id", metadata={"a": "1"})
+    version = tables.update_schema_metadata("m", None, {"stamp": "4"})
+    assert version == tables.head("m") == 2
+    assert tables.read_schema_metadata(Pin("m", 2)) == {"a": "1", "stamp": "4"}
+    assert tables.read_schema_metadata(Pin("m", 1)) == {"a": "1"}
+
+
+# ---------------------------------------------------------------- forks
+
+
+def test_a_fork_goes_its_own_way(tables: Tables) -> None:
+    tables.create("t", PEOPLE, rows=people("a"))
+    pin = insert(tables, Pin("t", 1), "b")
+    tables.fork("t", "agent/42", pin)
+    assert tables.head("t", "agent/42") == 2
+    side = insert(tables, Pin("t", 2, "agent/42"), "side")
+    main = insert(tables, pin, "main")
+    assert ids(tables, side) == ["a", "b", "side"]
+    assert ids(tables, main) == ["a", "b", "main"]
+    tables.fork("t", "deeper", side)
+    assert ids(tables, insert(tables, Pin("t", 3, "deeper"), "x")) == ["a", "b", "side", "x"]
+    forks = tables.forks("t")
+    assert sorted(forks) == ["agent/42", "deeper"]
+    assert (forks["agent/42"].parent_branch, forks["agent/42"].parent_version) == (None, 2)
+    assert (forks["deeper"].parent_branch, forks["deeper"].parent_version) == ("agent/42", 3)
+
+
+def test_a_fork_updates_rows_of_its_parent(tables: Tables) -> None:
+    tables.create("t", PEOPLE, rows=people("a", "b"))
+    tables.fork("t", "f", Pin("t", 1))
+    table = tables.open(Pin("t", 1, "f"))
+    staged = tables.stage(
+        table, updates=rewritten(table, "a", v=1), deletes=addresses(table, "b"), uuid="u"
+    )
+    assert tables.land(made(staged)) == 2
+    assert tables.open(Pin("t", 2, "f")).read().to_pylist() == [{"id": "a", "v": 1}]
+    assert tables.open(Pin("t", 1)).row_count == 2
+
+
+def test_a_taken_fork_name_is_refused(tables: Tables) -> None:
+    tables.create("t", PEOPLE, rows=people("a"))
+    pin = insert(tables, Pin("t", 1), "b")
+    tables.fork("t", "f", pin)
+    for at in (pin, Pin("t", 1)):
+        with pytest.raises(StorageFailure) as caught:
+            tables.fork("t", "f", at)
+        assert kind_of(caught) is FailureKind.EXISTS
+
+
+def test_a_change_made_for_a_dropped_fork_does_not_land_on_its_successor(tables: Tables) -> None:
+    tables.create("t", PEOPLE, rows=people("a"))
+    tables.fork("t", "f", Pin("t", 1))
+    before = tables.forks("t")["f"].identifier
+    pin = insert(tables, Pin("t", 1, "f"), "old", uuid="old")
+    late = made(tables.stage(tables.open(pin), inserts=people("late"), uuid="late"))
+    tables.drop_fork("t", "f")
+    tables.drop_fork("t", "f")
+    assert tables.forks("t") == {}
+    tables.fork("t", "f", Pin("t", 1))
+    assert tables.forks("t")["f"].identifier != before
+    insert(tables, Pin("t", 1, "f"), "new", uuid="new")
+    with pytest.raises(StorageFailure) as caught:
+        tables.land(late)
+    assert kind_of(caught) is FailureKind.CONFLICT
+    assert ids(tables, Pin("t", 2, "f")) == ["a", "new"]
