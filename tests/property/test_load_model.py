@@ -22,7 +22,8 @@ from tests.graphs import audit, make
 from tests.property.load_model import EDGES, NODES, SCHEMA, Model
 from tests.unit.dataplane.load.support import PicklingRunner
 
-NAMES = ("a", "b", "c", "d", "é")
+# Some are sent in a short form of one kind, some of another, some cannot be with others.
+NAMES = ("a", "b", "c", "a-long-name", "é")
 Lines = list[dict[str, Any]]
 
 

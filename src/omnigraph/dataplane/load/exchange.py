@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.hashing import partitions_of
+from omnigraph.dataplane.load.packing import packed, unpacked
 from omnigraph.dataplane.staging import Content, Parcel, Staging
 from omnigraph.rules.violation import Origin
 
@@ -140,15 +141,21 @@ class Emitter:
             yield 0, rows
             return
         # Block by block: picking texts from all over a large column misses the cache.
+        batches = [batch.columns for batch in rows.to_batches(max_chunksize=_BLOCK_ROWS)]
+        of = [partitions_of(columns[:keys], self._partitions) for columns in batches]
+        names = rows.schema.names
+        if names[0] == KEY:
+            short = packed([columns[0] for columns in batches])
+            batches = [[key, *rest] for key, (_, *rest) in zip(short, batches, strict=True)]
         blocks = [
-            _sorted_block(batch.columns, keys, self._partitions)
-            for batch in rows.to_batches(max_chunksize=_BLOCK_ROWS)
+            _sorted_block(columns, numbers, self._partitions)
+            for columns, numbers in zip(batches, of, strict=True)
         ]
         for partition in range(self._partitions):
             pieces = [block.piece(partition) for block in blocks]
             columns = [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
             if len(columns[0]):
-                yield partition, pa.Table.from_arrays(columns, schema=rows.schema)
+                yield partition, pa.Table.from_arrays(columns, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +170,7 @@ class _Block:
         return [column.slice(start, stop - start) for column in self.columns]
 
 
-def _sorted_block(columns: list[pa.Array], keys: int, partitions: int) -> _Block:
-    of = partitions_of(columns[:keys], partitions)
+def _sorted_block(columns: list[pa.Array], of: npt.NDArray[np.uint16], partitions: int) -> _Block:
     # Stable, so that each partition keeps the order of the input.
     order = pa.array(np.argsort(of, kind="stable"))
     bounds = [0, *np.cumsum(np.bincount(of, minlength=partitions)).tolist()]
@@ -222,12 +228,12 @@ class Keys:
 
     @property
     def chunks(self) -> list[pa.Array]:
-        """The keys of a channel of texts."""
+        """The keys of a channel of texts, each piece in the form in which it was sent."""
         return [chunk for table in self.tables for chunk in table.column(KEY).chunks]
 
     def whole(self) -> pa.Array:
-        """The same in one piece."""
-        return pa.chunked_array(self.chunks, pa.string()).combine_chunks()
+        """The same as texts, in one piece."""
+        return texts_of(self.tables)
 
     @cached_property
     def _starts(self) -> Lines:
@@ -252,11 +258,24 @@ class Keys:
         return found
 
 
+def texts_of(tables: Iterable[pa.Table]) -> pa.Array:
+    """The keys of channels of texts, in one piece."""
+    chunks = [unpacked(chunk) for table in tables for chunk in table.column(KEY).chunks]
+    return pa.chunked_array(chunks, pa.string()).combine_chunks()
+
+
 def _together(tables: list[pa.Table]) -> pa.Table:
-    """Tables of one channel as one; they differ in nothing but the width of their lines."""
+    """Tables of one channel as one.
+
+    They differ in nothing but the width of their lines, and in the form of their keys.
+    """
     if all(table.schema.equals(tables[0].schema) for table in tables):
         return pa.concat_tables(tables)
-    return pa.concat_tables(tables, promote_options="permissive")
+    plain = [
+        table.set_column(0, KEY, texts_of([table])) if table.schema.names[0] == KEY else table
+        for table in tables
+    ]
+    return pa.concat_tables(plain, promote_options="permissive")
 
 
 def _in_order(tables: list[pa.Table]) -> pa.Table:

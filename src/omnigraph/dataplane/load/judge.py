@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataplane.load.committed import Base, Committed
@@ -18,6 +19,7 @@ from omnigraph.dataplane.load.exchange import (
 )
 from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import judge_ids, judge_nodes
+from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import JudgeReceipt
 from omnigraph.dataplane.load.request import LoadMode
@@ -76,12 +78,12 @@ def _judge_edge_ids(
     ids = partition.keys(ids_channel(key_of(edge)))
     if not ids.count or plan.is_matched(edge):
         return
-    coded = ids.whole().dictionary_encode()
+    numbers, distinct = numbered(ids.chunks)
     stored = None
     key = key_of(edge)
     if plan.mode is LoadMode.APPEND and committed.rows(key):
-        stored = committed.found(key, ID, coded.dictionary)
-    judge_ids(plan, edge, ids, coded.indices.to_numpy(), stored, out)
+        stored = committed.found(key, ID, unpacked(distinct))
+    judge_ids(plan, edge, ids, np.concatenate(numbers), stored, out)
 
 
 def _judge_values(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from omnigraph.dataplane.load.exchange import (
     left_channel,
     place_named,
 )
+from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.lang.catalog.identity import ENDS
@@ -89,7 +91,7 @@ def judge_nodes(
         if end == "src" and is_counted(edge):
             gone = _Touched(left[edge], coded.codes(leaving[edge]))
             come = _Touched(keys, coded.codes(section))
-            _judge_counts(edge, coded.texts, come, gone, exists.any, committed, out)
+            _judge_counts(edge, coded.distinct, come, gone, exists.any, committed, out)
 
 
 def judge_ids(
@@ -152,23 +154,25 @@ class _Numbers:
 
     def coded(self, known: int) -> _Coded:
         """Number everything; the first so many sections say what is known."""
-        coded = pa.chunked_array(self._chunks, _TEXT).dictionary_encode()
+        numbers, distinct = numbered(self._chunks)
         sections = [
-            [chunk.indices.to_numpy() for chunk in coded.chunks[start:stop]]
-            for start, stop in zip(self._bounds, self._bounds[1:], strict=False)
+            numbers[start:stop] for start, stop in zip(self._bounds, self._bounds[1:], strict=False)
         ]
-        texts = coded.chunk(0).dictionary if coded.num_chunks else pa.array([], _TEXT)
         parts = [part for section in sections[:known] for part in section if len(part)]
-        return _Coded(texts, sections, max((int(part.max()) + 1 for part in parts), default=0))
+        return _Coded(distinct, sections, max((int(part.max()) + 1 for part in parts), default=0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Coded:
-    """Distinct texts, and the sections as numbers of them."""
+    """Distinct texts, in some form, and the sections as numbers of them."""
 
-    texts: pa.Array
+    distinct: pa.Array
     sections: list[list[npt.NDArray[np.int32]]]
     known: int  # the texts before this one are known from the input
+
+    @cached_property
+    def texts(self) -> pa.Array:
+        return unpacked(self.distinct)
 
     def codes(self, section: int) -> Codes:
         parts = self.sections[section]
@@ -189,7 +193,7 @@ class _Existing:
 def _existing(
     plan: LoadPlan, node: NodeType, coded: _Coded, committed: Committed, given: int
 ) -> _Existing:
-    exists = np.zeros(len(coded.texts), np.bool_)
+    exists = np.zeros(len(coded.distinct), np.bool_)
     exists[: coded.known] = True
     key = key_of(node)
     if committed.is_replaced(key) or not committed.rows(key):
@@ -236,14 +240,14 @@ def _left(edge: EdgeType, partition: Partition, committed: Committed) -> Keys:
 
 def _judge_counts(
     edge: EdgeType,
-    texts: pa.Array,
+    distinct: pa.Array,
     come: _Touched,
     gone: _Touched,
     exists: npt.NDArray[np.bool_],
     committed: Committed,
     out: Violations,
 ) -> None:
-    size = len(texts)
+    size = len(distinct)
     counts = np.bincount(come.codes, minlength=size)
     left = np.bincount(gone.codes, minlength=size)
     touched = np.flatnonzero(((counts > 0) | (left > 0)) & exists)
@@ -252,7 +256,7 @@ def _judge_counts(
     key = key_of(edge)
     if committed.rows(key) and not committed.is_replaced(key):
         stored = np.zeros(len(touched), np.int64)
-        for codes in committed.codes(key, "src", texts.take(pa.array(touched))):
+        for codes in committed.codes(key, "src", unpacked(distinct.take(pa.array(touched)))):
             stored += np.bincount(codes, minlength=len(touched))
         counts[touched] += stored - left[touched]
     low, high = edge.cardinality.low, edge.cardinality.high
@@ -260,7 +264,8 @@ def _judge_counts(
     wrong = touched[(totals < low) | (totals > (totals if high is None else high))]
     if not len(wrong):
         return
-    _report(edge, texts.take(pa.array(wrong)), counts[wrong], _first(gone, come, wrong), out)
+    sources = unpacked(distinct.take(pa.array(wrong)))
+    _report(edge, sources, counts[wrong], _first(gone, come, wrong), out)
 
 
 def _first(gone: _Touched, come: _Touched, codes: Codes) -> Codes:

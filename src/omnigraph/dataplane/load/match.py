@@ -18,6 +18,7 @@ from omnigraph.dataplane.load.committed import Base, Codes, Committed
 from omnigraph.dataplane.load.exchange import ID, LINE, Keys, Partition, Sent, ids_channel
 from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import repeats
+from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import MatchReceipt
 from omnigraph.lang.catalog.model import EntityType
@@ -74,8 +75,8 @@ def _matched(
     ids = partition.keys(ids_channel(key_of(entity)))
     if not ids.count:
         return
-    coded = ids.whole().dictionary_encode()
-    codes = coded.indices.to_numpy()
+    numbers, distinct = numbered(ids.chunks)
+    codes = np.concatenate(numbers)
     lost = _NONE
     if entity.key:
         repeated = repeats(codes)
@@ -83,7 +84,7 @@ def _matched(
             report_ids(entity, ids.whole(), out, repeated=repeated, taken=_NONE, origin=ids.origin)
     else:
         lost = len(codes) - 1 - repeats(codes[::-1])
-    row_ids, addresses, known = _places(entity, coded.dictionary, committed)
+    row_ids, addresses, known = _places(entity, unpacked(distinct), committed)
     matched = known[codes]
     counts = ~_mask(lost, len(codes))
     told = np.flatnonzero(matched | ~counts)

@@ -24,6 +24,7 @@ from omnigraph.dataplane.load.exchange import (
     claims_channel,
     ids_channel,
     left_channel,
+    texts_of,
 )
 from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import ends_of
@@ -103,13 +104,8 @@ def _lost(
     committed: Committed,
 ) -> Iterator[pa.Table]:
     """The edges whose end, the first of the columns, is not there any more."""
-    known = [
-        chunk
-        for channel in (ids_channel(key_of(node)), claims_channel(key_of(node)))
-        for table in partition.tables(channel)
-        for chunk in table.column(KEY).chunks
-    ]
-    ids = pa.chunked_array(known, pa.string()).combine_chunks()
+    channels = (ids_channel(key_of(node)), claims_channel(key_of(node)))
+    ids = texts_of(table for channel in channels for table in partition.tables(channel))
     stored = committed.among(key_of(edge), columns)
     for tables in gathered(stored, max(len(ids), _GATHERED_ROWS)):
         rows = pa.concat_tables(tables)

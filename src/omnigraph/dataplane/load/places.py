@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.layout import table_key
-from omnigraph.dataplane.load.exchange import KEY, LINE, ids_channel
+from omnigraph.dataplane.load.exchange import LINE, ids_channel, texts_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.staging import Staging
 from omnigraph.rules.violation import Rule, Violation
@@ -74,7 +74,7 @@ def _is_nameless(item: Violation) -> bool:
 def _names(label: str, rows: pa.Table, lines: set[int]) -> Mapping[tuple[str, int], str]:
     known = rows.column(LINE).to_numpy()
     at = np.flatnonzero(np.isin(known, np.fromiter(lines, np.int64)))
-    ids = rows.column(KEY).take(pa.array(at)).to_pylist()
+    ids = texts_of([rows.take(pa.array(at))]).to_pylist()
     return {(label, int(known[row])): id_ for row, id_ in zip(at.tolist(), ids, strict=True)}
 
 

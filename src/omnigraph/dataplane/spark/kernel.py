@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from omnigraph.dataplane.run.memory import bulk_memory
 from omnigraph.errors import Busy, GraphError, Unavailable
 from omnigraph.store.failures import StorageFailure
 
@@ -126,7 +127,8 @@ def attempted(action: Callable[[], Any]) -> Outcome:
         TaskFailed: Another attempt may go better.
     """
     try:
-        return Outcome(value=action())
+        with bulk_memory():
+            return Outcome(value=action())
     except (Busy, Unavailable) as error:
         raise TaskFailed(Failure(type(error).__name__, _line(error), error=error)) from error
     except GraphError as error:
