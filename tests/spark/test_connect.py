@@ -1,20 +1,25 @@
 """The runner over Spark Connect: at a server that is named, and at one that stays."""
 
+import json
+import os
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from omnigraph.dataplane.spark import connect
-from omnigraph.dataplane.spark.config import configured
+from omnigraph.dataplane.spark.config import SparkConfig, configured, place_of
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held, acquire
-from omnigraph.errors import InvalidInput, Unavailable
+from omnigraph.errors import GraphError, InvalidInput, Unavailable
 from tests.spark import kernels
 from tests.spark.clusters import connect_process, connect_server
 from tests.spark.kernels import Spec, traces
 from tests.spark.test_runner import interrupted_when, specs
+
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +29,33 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
         acquire(configured(url)) as held,
     ):
         yield held
+
+
+@pytest.fixture(scope="module")
+def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConfig]:
+    """For sessions at a server that stays, started with a token of its own."""
+    home = tmp_path_factory.mktemp("stays")
+    config = configured("connect", variables={"OMNIGRAPH_HOME": str(home)})
+    try:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.delenv(TOKEN, raising=False)
+            use(config)
+        yield config
+    finally:
+        assert connect.stop_server(home)
+
+
+def use(config: SparkConfig) -> None:
+    """Work in a new session, and in one that is made from it, which opens a channel of its own."""
+    assert config.master is not None
+    session, _ = connect.connected(config, config.master, place_of(config.master))
+    another = session.newSession()
+    try:
+        assert session.range(3).count() == 3
+        assert another.range(2).count() == 2
+    finally:
+        connect.disconnect(another)
+        connect.disconnect(session)
 
 
 @pytest.fixture
@@ -112,3 +144,52 @@ def test_a_server_that_stays_is_used_again(tmp_path: Path) -> None:
             connect.disconnect(again.session)
     finally:
         assert connect.stop_server(tmp_path)
+
+
+def test_the_token_of_a_server_that_stays_is_for_that_server(
+    remote: Held, stays: SparkConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(TOKEN, raising=False)
+    use(stays)
+    assert os.environ.get(TOKEN) is None
+    use(configured(remote.master))
+
+
+def test_a_token_of_the_user_is_for_the_servers_of_the_user(
+    stays: SparkConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(TOKEN, "of-the-user")
+    # The server finds the token in its environment, and asks for it.
+    with connect_server(tmp_path) as url:
+        # Only a host of this name may be told a token without TLS.
+        theirs = url.replace("127.0.0.1", "localhost")
+        use(stays)
+        assert os.environ[TOKEN] == "of-the-user"
+        use(configured(theirs))
+        other = configured(f"{theirs}/;token=hidden")
+        with pytest.raises(Unavailable) as caught:
+            use(other)
+        assert "hidden" not in shown(caught.value)
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "sc://127.0.0.1:1/;token=hidden",
+        "sc://127.0.0.1:1/;token=hidden==",
+        "sc://127.0.0.1:1;token=hidden",
+        "sc://127.0.0.1;token=hidden",
+        "sc://127.0.0.1:x/;token=hidden",
+        "sc://127.0.0.1:1/path;token=hidden",
+        "sc://;token=hidden",
+        "sc://127.0.0.1:1/?token=hidden",
+    ],
+)
+def test_a_token_in_an_address_is_not_shown(master: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        acquire(configured(master))
+    assert "hidden" not in shown(caught.value)
+
+
+def shown(error: GraphError) -> str:
+    return json.dumps(error.to_json()) + "".join(traceback.format_exception(error))

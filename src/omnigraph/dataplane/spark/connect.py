@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import importlib.metadata
 import os
+import re
 import socket
 import sys
 import threading
@@ -29,28 +30,27 @@ _PORT: Final = 15002
 _KNOCK_S: Final = 5.0
 _LEAVE_S: Final = 5.0
 _RETRIES_MAX: Final = 6
-_DISCOVERY: Final = "SPARK_LOCAL_CONNECT_DISCOVERY"
 
 
 def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path | None]:
     """A session at a server, and where the server logs, if it is ours.
 
     Raises:
-        InvalidInput: This PySpark keeps no server.
+        InvalidInput: This PySpark keeps no server, or the address is none.
         Unavailable: No server answers.
     """
     log: Path | None = None
-    url = master
     if place is Place.SERVED:
         folder = server_folder(config.home)
-        url, log = _served(config, folder), folder / "logs"
+        channel, log = _served(config, folder), folder / "logs"
     else:
-        _knock(master)
+        channel = _channel(master)
+        _knock(_shown(master))
     try:
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
 
         # Not by the builder: that would make Connect the only Spark of the whole process.
-        session = SparkSession(connection=url)
+        session = SparkSession(connection=channel)
         _impatient(session)
         # After the client has registered what it does at exit, so that this is done before.
         atexit.register(disconnect, session)
@@ -58,7 +58,7 @@ def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path
         for key, value in config.conf.items() if place is Place.CONNECT else ():
             session.conf.set(key, value)
     except Exception as error:
-        raise start_error(error, master, log) from error
+        raise start_error(error, _shown(master), log) from error
     return session, log
 
 
@@ -104,12 +104,13 @@ def stop_server(home: Path) -> bool:
         return bool(LocalConnectServer(discovery).stop())
 
 
-def _served(config: SparkConfig, folder: Path) -> str:
-    """The address of the server that stays, started if it does not run."""
+def _served(config: SparkConfig, folder: Path) -> Any:
+    """How to reach the server that stays, started if it does not run."""
     try:
         from pyspark.sql.connect.local_server import (  # noqa: PLC0415
             Discovery,
             LocalConnectServer,
+            ServerLauncher,
         )
     except ImportError as error:
         raise InvalidInput(
@@ -124,9 +125,40 @@ def _served(config: SparkConfig, folder: Path) -> str:
     try:
         python = os.environ.get("PYSPARK_PYTHON") or sys.executable
         with variable("PYSPARK_PYTHON", python), Discovery(str(folder / "server.json")) as found:
-            return LocalConnectServer(found).reuse_or_start(LOCAL, settings)
+            # Not by `reuse_or_start`: that leaves the token in the environment, where the client
+            # would take it for every other server, too.
+            server = LocalConnectServer(found)
+            if not server.is_reusable():
+                ServerLauncher(LOCAL, settings, found).launch()
+                server = LocalConnectServer(found)
+            channel = _channel(server.url)
+            channel.set(channel.PARAM_TOKEN, server.token)
+            return channel
     except Exception as error:
         raise start_error(error, "connect", folder / "logs") from error
+
+
+def _channel(url: str) -> Any:
+    """How to reach a server: what the session, and those made from it, open channels with."""
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
+
+    with suppress(ValueError):
+        channel = DefaultChannelBuilder(url)
+        # Parameters without a slash before them would be part of the host.
+        if ";" not in channel.host:
+            return channel
+    # Not in the words of the client: they may show a token.
+    raise InvalidInput(
+        Code.SETTINGS_INVALID,
+        f"{_shown(url)} is no address of Spark Connect, or its parameters are none; an address is "
+        "sc://host:port/;name=value;name=value, where a = in a value is %3D",
+        master=_shown(url),
+    )
+
+
+def _shown(url: str) -> str:
+    """An address without its parameters: a token may be among them."""
+    return re.split("[;?#]", url, maxsplit=1)[0]
 
 
 def _knock(url: str) -> None:
