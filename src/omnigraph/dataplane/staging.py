@@ -23,6 +23,7 @@ import pyarrow as pa
 from omnigraph.core.layout import STAGING
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.ids import UlidIds, is_ulid, time_ms
+from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.objects import ObjectStore, open_objects
 from omnigraph.store.root import Root
@@ -127,18 +128,13 @@ class LocalStaging:
             path = str(self._folder / f"{self._count}.arrow")
         if fits:
             return [Parcel(rows=_rows(content), content=content) for content in kept]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with pa.OSFile(path, "wb") as sink:
-            spans = [_write(sink, content) for content in kept]
-        return _parcels(kept, spans, path)
+        return _parcels(kept, _write_file(path, kept), path)
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """The tables; those in files are mapped, not read."""
         if parcel.content is not None:
             return _named(parcel.content, names)
-        with pa.memory_map(parcel.place) as file:
-            start, stop = parcel.span
-            return _read(file.read_buffer().slice(start, stop - start), names)
+        return _read(_mapped(parcel.place, parcel.span), names)
 
     def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
         """The tables of several parcels."""
@@ -174,14 +170,22 @@ class SharedStaging:
     def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
         """Store several parcels as one object."""
         kept = [_filled(content) for content in contents]
+        place = f"{STAGING}/{self._name}/{_ids().new()}.arrow"
+        if self._root.is_local:
+            path = str(self._root.local_path / place)
+            call = StorageCall.OBJECT_PUT
+            return _parcels(kept, storage_call(call, place, lambda: _write_file(path, kept)), place)
         sink = pa.BufferOutputStream()
         spans = [_write(sink, content) for content in kept]
-        place = f"{STAGING}/{self._name}/{_ids().new()}.arrow"
         _objects(self._root).put(place, sink.getvalue().to_pybytes())
         return _parcels(kept, spans, place)
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """Read a parcel, and no more of the object than that unless it is small."""
+        if self._root.is_local:
+            path = str(self._root.local_path / parcel.place)
+            call = StorageCall.OBJECT_GET
+            return _read(storage_call(call, path, lambda: _mapped(path, parcel.span)), names)
         start, stop = parcel.span
         if parcel.size <= _WHOLE_BYTES:
             whole = _whole(self._root.uri, _options(self._root), parcel.place)
@@ -282,6 +286,24 @@ def _named(content: Content, names: Collection[str] | None) -> Content:
     if names is None:
         return content
     return {name: table for name, table in content.items() if name in names}
+
+
+# -- files of this machine -------------------------------------------------------------------------
+
+
+def _write_file(path: str, contents: Sequence[Content]) -> list[tuple[int, int]]:
+    """Write parcels to a file; return where each lies."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with pa.OSFile(path, "wb") as file, pa.BufferedOutputStream(file, _WHOLE_BYTES) as sink:
+        return [_write(sink, content) for content in contents]
+
+
+def _mapped(path: str, span: tuple[int, int]) -> pa.Buffer:
+    """A part of a file, mapped, not read."""
+    with pa.memory_map(path) as file:
+        # Not the whole: Arrow makes the system fetch what it is asked for.
+        file.seek(span[0])
+        return file.read_buffer(span[1] - span[0])
 
 
 # -- the form of a parcel: streams of Arrow IPC one after another, then where each begins and ends -

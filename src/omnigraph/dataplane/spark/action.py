@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 OnProgress = Callable[[int, int], None]
 
-_POLL_S: Final = 0.1
+_POLL_S: Final = 0.2
 # A cluster that no longer answers must not hold its caller for ever.
 _CANCEL_S: Final = 60.0
 _numbers: Final = itertools.count(1)
