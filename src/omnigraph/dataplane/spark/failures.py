@@ -32,6 +32,7 @@ _FOREIGN: Final = re.compile(r"org\.apache\.|py4j\.|java\.")
 _ATTEMPT: Final = re.compile(
     r"most recent failure:[^\n]*?\): (?:[\w.$]+(?:Exception|Error): )?(?P<reason>[^\n]+)"
 )
+_REPLIED: Final = re.compile(r'^\s*details = "(?P<reason>[^"\n]+)', re.MULTILINE)
 _CAUSED: Final = re.compile(r"(?:: )?[\w.$]+(?:Exception|Error): (?P<reason>.+)")
 # Of the log of a JVM: lines that tell something, less those that only say that something is wrong.
 _TELLING: Final = re.compile(r"(?:Exception|Error)\b|\bInvalid\b|\bUnrecognized\b|not found")
@@ -99,6 +100,8 @@ def first_telling_line(text: str) -> str:
     if found := _ATTEMPT.search(text):
         return found["reason"][:500]
     caused = [found["reason"] for line in lines if (found := _CAUSED.match(line))]
+    if not caused and (found := _REPLIED.search(text)):
+        return found["reason"][:500]
     return (caused[0] if caused else _first(text))[:500]
 
 

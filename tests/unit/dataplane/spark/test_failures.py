@@ -70,6 +70,11 @@ def test_a_failure_of_a_task_is_what_it_was() -> None:
         ("one\ntwo", "one"),
         ("x\nValueError: deep\norg.apache.spark.SparkException: outer", "ValueError: deep"),
         ("called\n: java.lang.IllegalStateException: stopped\n\tat x", "stopped"),
+        (
+            "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAUTHENTICATED"
+            '\n\tdetails = "Invalid authentication token"\n\tdebug_error_string = "UNKNOWN:"\n>',
+            "Invalid authentication token",
+        ),
     ],
 )
 def test_the_telling_line(text: str, line: str) -> None:
