@@ -183,6 +183,14 @@ def test_a_token_of_the_user_is_for_the_servers_of_the_user(
         "sc://127.0.0.1:1/path;token=hidden",
         "sc://;token=hidden",
         "sc://127.0.0.1:1/?token=hidden",
+        "sc://127.0.0.1:1/token=hidden",
+        "sc://127.0.0.1:1,token=hidden",
+        "sc://127.0.0.1:1/%3Btoken=hidden",
+        "sc://user:hidden@127.0.0.1:1",
+        "SC://127.0.0.1:1/;token=hidden",
+        "sc:/127.0.0.1:1/;token=hidden",
+        "127.0.0.1:1/;token=hidden",
+        "connect;token=hidden",
     ],
 )
 def test_a_token_in_an_address_is_not_shown(master: str) -> None:

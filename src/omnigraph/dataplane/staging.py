@@ -33,6 +33,7 @@ Content: TypeAlias = Mapping[str, pa.Table]
 
 MEMORY_BYTES: Final = 128 << 20
 _WHOLE_BYTES: Final = 1 << 20
+_MAPPED_BYTES: Final = 1 << 18
 _AT_ONCE: Final = 8
 _SIZE_BYTES: Final = 8
 
@@ -128,13 +129,14 @@ class LocalStaging:
             path = str(self._folder / f"{self._count}.arrow")
         if fits:
             return [Parcel(rows=_rows(content), content=content) for content in kept]
-        return _parcels(kept, _write_file(path, kept), path)
+        call = StorageCall.OBJECT_PUT
+        return _parcels(kept, storage_call(call, path, lambda: _write_file(path, kept)), path)
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """The tables; those in files are mapped, not read."""
         if parcel.content is not None:
             return _named(parcel.content, names)
-        return _read(_mapped(parcel.place, parcel.span), names)
+        return _read(_read_file(parcel.place, parcel.span), names)
 
     def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
         """The tables of several parcels."""
@@ -184,8 +186,9 @@ class SharedStaging:
         """Read a parcel, and no more of the object than that unless it is small."""
         if self._root.is_local:
             path = str(self._root.local_path / parcel.place)
-            call = StorageCall.OBJECT_GET
-            return _read(storage_call(call, path, lambda: _mapped(path, parcel.span)), names)
+            call, place = StorageCall.OBJECT_GET, parcel.place
+            data = storage_call(call, place, lambda: _read_file(path, parcel.span))
+            return _read(data, names)
         start, stop = parcel.span
         if parcel.size <= _WHOLE_BYTES:
             whole = _whole(self._root.uri, _options(self._root), parcel.place)
@@ -298,12 +301,14 @@ def _write_file(path: str, contents: Sequence[Content]) -> list[tuple[int, int]]
         return [_write(sink, content) for content in contents]
 
 
-def _mapped(path: str, span: tuple[int, int]) -> pa.Buffer:
-    """A part of a file, mapped, not read."""
-    with pa.memory_map(path) as file:
+def _read_file(path: str, span: tuple[int, int]) -> pa.Buffer:
+    """A part of a file: mapped if it is large. A process may have so many mappings and no more."""
+    start, stop = span
+    is_large = stop - start > _MAPPED_BYTES
+    with pa.memory_map(path) if is_large else pa.OSFile(path) as file:
         # Not the whole: Arrow makes the system fetch what it is asked for.
-        file.seek(span[0])
-        return file.read_buffer(span[1] - span[0])
+        file.seek(start)
+        return file.read_buffer(stop - start)
 
 
 # -- the form of a parcel: streams of Arrow IPC one after another, then where each begins and ends -

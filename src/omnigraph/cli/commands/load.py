@@ -9,6 +9,7 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status, show
 from omnigraph.cli.plain import Screen, counted
 from omnigraph.cli.watching import watching
+from omnigraph.dataplane.run.memory import take_small_pages
 from omnigraph.errors import ConstraintViolated, JsonValue
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.graph.values import LoadResult
@@ -37,6 +38,7 @@ class Options:
 def perform(store: str, options: Options, *, quiet: bool, as_json: bool) -> Status:
     """Load, or tell everything that stands in the way."""
     screen = render.out()
+    take_small_pages()
     with open_graph(store, settings=settings()) as graph:
         try:
             with watching(quiet=quiet or as_json) as listener:

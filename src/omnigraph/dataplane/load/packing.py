@@ -8,6 +8,7 @@ a number is how many of the seven a text has.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -16,10 +17,12 @@ import pyarrow as pa
 
 from omnigraph.dataplane.load.words import WORD, Numbers, Words, bounds_of
 
+_NAME: Final = "omnigraph.packed"
 _TAIL: Final = 7
 _PREFIX_MAX: Final = 256
 _LENGTH_BIT: Final = np.uint64(56)
 _BYTE: Final = np.uint64(8)
+_BYTES_MAX: Final = (1 << 31) - 1  # that a column of texts can hold
 _NONE: Final = np.empty(0, np.int32)
 
 
@@ -29,7 +32,7 @@ class PackedText(pa.ExtensionType):  # type: ignore[misc]  # Arrow has no types
     def __init__(self, prefix: bytes) -> None:
         """Name what they begin with; it may end within a character."""
         self.prefix = prefix
-        super().__init__(pa.uint64(), "omnigraph.packed")
+        super().__init__(pa.uint64(), _NAME)
 
     def __arrow_ext_serialize__(self) -> bytes:
         return self.prefix
@@ -49,6 +52,9 @@ class PackedText(pa.ExtensionType):  # type: ignore[misc]  # Arrow has no types
         return hash(self.prefix)
 
 
+# Where modules are loaded anew, the type of the old one would come out of staging.
+with suppress(KeyError):
+    pa.unregister_extension_type(_NAME)
 pa.register_extension_type(PackedText(b""))
 
 
@@ -70,6 +76,8 @@ def unpacked(column: pa.Array) -> pa.Array:
     prefix = column.type.prefix
     numbers = column.storage.to_numpy()
     lengths = (numbers >> _LENGTH_BIT).astype(np.int32)
+    if int(lengths.sum(dtype=np.int64)) + len(prefix) * len(lengths) > _BYTES_MAX:
+        raise pa.ArrowCapacityError("keys of one partition take more than 2 GiB")
     cells = np.empty((len(numbers), len(prefix) + _TAIL), np.uint8)
     cells[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
     tails = np.ascontiguousarray(numbers, "<u8").view(np.uint8).reshape(-1, WORD)

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from omnigraph.dataplane.run.memory import bulk_memory
 from omnigraph.dataplane.run.runner import EngineName, Item, Result
 
 
@@ -33,12 +32,6 @@ class InProcessRunner:
         self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
     ) -> Iterator[tuple[int, Result]]:
         """Run a task for each item; yield the number of an item and its result as they come."""
-        with bulk_memory():
-            yield from self._run(stage, task, items)
-
-    def _run(
-        self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
-    ) -> Iterator[tuple[int, Result]]:
         if len(items) <= 1 or self.parallelism == 1:
             yield from ((number, task(item)) for number, item in enumerate(items))
             return

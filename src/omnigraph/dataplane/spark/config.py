@@ -45,6 +45,10 @@ _PLACES: Final = (
     (re.compile(re.escape(SERVED)), Place.SERVED),
 )
 
+_ADDRESS: Final = re.compile(
+    r"(?P<scheme>\w+:/*)(?:[^/]*@)?(?P<host>(?:\[[0-9a-fA-F:.]*\]|[\w.-]*)(?::\d+)?)"
+)
+
 
 def place_of(master: str) -> Place:
     """What kind of place a master is.
@@ -57,10 +61,18 @@ def place_of(master: str) -> Place:
             return place
     raise InvalidInput(
         Code.SETTINGS_INVALID,
-        f"{master!r} is no Spark master; there are local, local[4], {LOCAL}, "
+        f"{shown(master)!r} is no Spark master; there are local, local[4], {LOCAL}, "
         f"local-cluster[2,1,1024], spark://host:port, yarn, k8s://…, sc://host:port and {SERVED}",
-        master=master,
+        master=shown(master),
     )
+
+
+def shown(master: str) -> str:
+    """A master as messages may show it: with its host and port, and nothing that may be secret."""
+    found = _ADDRESS.match(master)
+    if found is None:
+        return re.split("[;?#&@%=]", master, maxsplit=1)[0]
+    return found["scheme"] + found["host"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +88,7 @@ class SparkConfig:
     """
 
     home: Path
-    master: str | None = None
+    master: str | None = field(default=None, repr=False)
     session: Any = None
     conf: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     archive: bool = True

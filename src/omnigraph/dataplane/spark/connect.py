@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import importlib.metadata
 import os
-import re
 import socket
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from omnigraph.dataplane.spark import archive as archives
-from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig
+from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig, shown
 from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.java import find_java
 from omnigraph.dataplane.spark.settings import settings_for, variable
@@ -45,7 +44,7 @@ def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path
         channel, log = _served(config, folder), folder / "logs"
     else:
         channel = _channel(master)
-        _knock(_shown(master))
+        _knock(shown(master))
     try:
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
 
@@ -58,7 +57,7 @@ def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path
         for key, value in config.conf.items() if place is Place.CONNECT else ():
             session.conf.set(key, value)
     except Exception as error:
-        raise start_error(error, _shown(master), log) from error
+        raise start_error(error, shown(master), log) from error
     return session, log
 
 
@@ -150,15 +149,10 @@ def _channel(url: str) -> Any:
     # Not in the words of the client: they may show a token.
     raise InvalidInput(
         Code.SETTINGS_INVALID,
-        f"{_shown(url)} is no address of Spark Connect, or its parameters are none; an address is "
+        f"{shown(url)} is no address of Spark Connect, or its parameters are none; an address is "
         "sc://host:port/;name=value;name=value, where a = in a value is %3D",
-        master=_shown(url),
+        master=shown(url),
     )
-
-
-def _shown(url: str) -> str:
-    """An address without its parameters: a token may be among them."""
-    return re.split("[;?#]", url, maxsplit=1)[0]
 
 
 def _knock(url: str) -> None:

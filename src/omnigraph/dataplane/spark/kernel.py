@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from omnigraph.dataplane.run.memory import bulk_memory
+from omnigraph.dataplane.run.memory import take_small_pages
 from omnigraph.errors import Busy, GraphError, Unavailable
 from omnigraph.store.failures import StorageFailure
 
@@ -91,6 +91,7 @@ class ItemKernel:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn numbers into outcomes."""
+        take_small_pages()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield _message(number, attempted(partial(self._run, number)))
@@ -115,6 +116,7 @@ class FrameKernel:
         """Turn rows into the outcome of the partition."""
         from pyspark import TaskContext  # noqa: PLC0415 - on a worker it is loaded already
 
+        take_small_pages()
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
         yield _message(number, attempted(lambda: pickle.loads(self._task)(number, batches)))
@@ -127,8 +129,7 @@ def attempted(action: Callable[[], Any]) -> Outcome:
         TaskFailed: Another attempt may go better.
     """
     try:
-        with bulk_memory():
-            return Outcome(value=action())
+        return Outcome(value=action())
     except (Busy, Unavailable) as error:
         raise TaskFailed(Failure(type(error).__name__, _line(error), error=error)) from error
     except GraphError as error:

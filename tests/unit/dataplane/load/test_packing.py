@@ -120,3 +120,10 @@ def test_keys_of_several_forms_meet(
         (split, line, text) for split, texts in told.items() for line, text in enumerate(texts, 1)
     ]
     staging.remove()
+
+
+def test_more_than_a_column_holds_is_refused() -> None:
+    storage = pa.array(np.full(1 << 23, 7 << 56, np.uint64))
+    column = pa.ExtensionArray.from_storage(PackedText(b"x" * 250), storage)
+    with pytest.raises(pa.ArrowCapacityError):
+        unpacked(column)
