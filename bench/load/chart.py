@@ -32,7 +32,7 @@ def draw(figures: Figures) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'width="{WIDTH}" height="{height}" role="img" aria-label="Time of loads and exports">',
         f"<style>{STYLE}</style>",
-        _text(16, 26, "Loads and exports (best of three, shorter is better)", "title"),
+        _text(16, 26, "Loads and exports (best of several, shorter is better)", "title"),
         _text(16, 44, "every group has a scale of its own", "quiet"),
     ]
     y = float(TOP)

@@ -28,6 +28,9 @@ SPARK_AT_ONCE: Final = "spark.read.json, write.parquet parted by type"
 LADYBUG: Final = "ladybug COPY"
 PANDAS: Final = "pandas, lance.write_dataset"
 
+# Those who take far longer than the others need not be measured as often to be told apart.
+ROUNDS: Final = 5
+PEER_ROUNDS: Final = 2
 SMALL_DOCS: Final = 0.004
 INPROCESS_MOST: Final = 1.3
 SPARK_MOST: Final = 1.5
@@ -60,6 +63,7 @@ def ndjson(course: Course, scale: float) -> Part:
             call="bench.load.spark_alone:ndjson",
             arguments=arguments,
             warm=warm,
+            rounds=PEER_ROUNDS,
             **given,
         ),
         Entry(
@@ -67,10 +71,11 @@ def ndjson(course: Course, scale: float) -> Part:
             call="bench.load.spark_alone:ndjson_at_once",
             arguments=arguments,
             warm=warm,
+            rounds=PEER_ROUNDS,
             **given,
         ),
     ]
-    found = course.run(entries)
+    found = course.run(entries, ROUNDS)
     return Part(
         name="ndjson",
         title=f"Mixed NDJSON into an empty graph: {_size(source)}, {_rows(size)}",
@@ -113,13 +118,19 @@ def parquet(course: Course, scale: float) -> Part:
             arguments=arguments,
             warm=warm,
             peer=True,
+            rounds=PEER_ROUNDS,
             **given,
         ),
         Entry(
-            name=PANDAS, call="bench.load.frames:parquet", arguments=arguments, warm=warm, **given
+            name=PANDAS,
+            call="bench.load.frames:parquet",
+            arguments=arguments,
+            warm=warm,
+            rounds=PEER_ROUNDS,
+            **given,
         ),
     ]
-    found = course.run(entries)
+    found = course.run(entries, ROUNDS)
     return Part(
         name="parquet",
         title=f"Parquet into an empty graph: the same {_rows(size)}, {_mb(bytes_of(files))}",
@@ -168,7 +179,7 @@ def vectors(course: Course, scale: float) -> Part:
             **given,
         ),
     ]
-    found = course.run(entries)
+    found = course.run(entries, ROUNDS)
     return Part(
         name="vectors",
         title=f"Vectors of {DIM} numbers as Parquet: {count:,} documents, {_mb(bytes_of(files))}",
@@ -200,7 +211,7 @@ def vector_lines(course: Course, scale: float) -> Part:
         **told,
     )
     entries = [floor, ours(INPROCESS, str(source), str(warm), schema=DOCS, **told)]
-    found = course.run(entries)
+    found = course.run(entries, ROUNDS)
     return Part(
         name="vector-lines",
         title=f"Vectors of {DIM} numbers as NDJSON: {count:,} documents, {_size(source)}",

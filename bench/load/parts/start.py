@@ -18,7 +18,7 @@ FIRST_MOST_S: Final = 5.0
 SERVED_MOST_S: Final = 1.2
 SMALL_MOST_S: Final = 0.25
 NEW: Final = ", new process"
-ROUNDS: Final = 3
+ROUNDS: Final = 5
 SMALL_ROUNDS: Final = 15
 
 

@@ -28,7 +28,7 @@ from omnigraph.errors import Code, InvalidInput
 
 # Some hundred thousand keys come with so many bytes of plain lines. Hashing them is fastest when
 # they fit in the cache of a processor; from object storage one would rather fetch fewer parts.
-_PARTITION_BYTES: Final = 8 << 20
+_PARTITION_BYTES: Final = 16 << 20
 _FAR_BYTES: Final = 64 << 20
 _UNDIVIDED_BYTES: Final = 32 << 20
 # Less than this is not worth a task.
