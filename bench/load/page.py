@@ -24,10 +24,10 @@ threads, and that is all: nothing is judged, exchanged, committed or synced. "No
 column of ids, which the input does not have and every table of a graph does.
 
 Everybody runs in a process of their own on two cores, warm unless it says otherwise, into an empty
-place; contenders take turns in shuffled order, for two to five rounds, and the least time of each is told: a
-noisy machine only ever adds to it. Who does not end up with the right number of rows of every type
-does not count. "Processor" is the time of all threads and processes together, "peak memory" the sum
-of the peaks of all processes, the JVM of Spark included.
+place; contenders take turns in shuffled order, for two to five rounds, and the least time of each
+is told: a noisy machine only ever adds to it. Who does not end up with the right number of rows of
+every type does not count. "Processor" is the time of all threads and processes together, "peak
+memory" the sum of the peaks of all processes, the JVM of Spark included.
 """
 
 

@@ -184,15 +184,15 @@ class SharedStaging:
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
         """Read a parcel, and no more of the object than that unless it is small."""
+        start, stop = parcel.span
+        if parcel.size <= _WHOLE_BYTES:
+            whole = _whole(self._root.uri, _options(self._root), parcel.place)
+            return _read(whole.slice(start, stop - start), names)
         if self._root.is_local:
             path = str(self._root.local_path / parcel.place)
             call, place = StorageCall.OBJECT_GET, parcel.place
             data = storage_call(call, place, lambda: _read_file(path, parcel.span))
             return _read(data, names)
-        start, stop = parcel.span
-        if parcel.size <= _WHOLE_BYTES:
-            whole = _whole(self._root.uri, _options(self._root), parcel.place)
-            return _read(whole.slice(start, stop - start), names)
         place = self._root.join(parcel.place)
         with open_input(place, self._root.storage_options, size=parcel.size) as file:
             file.seek(start)

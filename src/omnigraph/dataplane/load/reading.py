@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from omnigraph.dataplane.source.model import (
 )
 from omnigraph.dataplane.source.split import split
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.lang.catalog.model import Catalog, EntityType
 
 # Some hundred thousand keys come with so many bytes of plain lines. Hashing them is fastest when
 # they fit in the cache of a processor; from object storage one would rather fetch fewer parts.
@@ -33,6 +34,8 @@ _FAR_BYTES: Final = 64 << 20
 _UNDIVIDED_BYTES: Final = 32 << 20
 # Less than this is not worth a task.
 _FAIR_BYTES: Final = 8 << 20
+_LINE_BYTES: Final = 128
+_NUMBER_BYTES: Final = 4
 _PACKED: Final = 6
 _COLUMNAR: Final = 3
 _UNKNOWN: Final = 64
@@ -112,7 +115,7 @@ def partitions_for(request: LoadRequest, *, is_far: bool) -> int:
         size = _size(item)
         if size is None:
             return _UNKNOWN
-        total += size * _weight(item)
+        total += int(size * _weight(item) * _share(item, request.catalog))
     if total <= _UNDIVIDED_BYTES:
         return 1
     size = _FAR_BYTES if is_far else _PARTITION_BYTES
@@ -125,6 +128,17 @@ def _size(item: Input) -> int | None:
     if isinstance(item, TableInput):
         return int(item.table.nbytes)
     return None
+
+
+def _share(item: Input, catalog: Catalog) -> float:
+    """How much of an input is not vectors, about: they come without keys."""
+    if item.type is None:
+        return 1.0
+    types: Mapping[str, EntityType] = (
+        catalog.node_by_name if item.type.kind == "node" else catalog.edge_by_name
+    )
+    numbers = sum(p.type.dim for p in types[item.type.name].properties)
+    return _LINE_BYTES / (_LINE_BYTES + numbers * _NUMBER_BYTES)
 
 
 def _weight(item: Input) -> int:
