@@ -58,8 +58,6 @@ def test_the_same_graph_and_the_same_violations(
 PLACES = compile_schema(
     "node Word { k: String @key }\nnode Doc { k: String @key\n v: Vector(384) }"
 )
-    "node Word { k: String @key }\nnode Doc { k: String @key\n v: Vector(384) }"
-)
 
 
 @pytest.mark.parametrize(
