@@ -129,11 +129,10 @@ class LocalStaging:
             path = str(self._folder / f"{self._count}.arrow")
         if fits:
             return [Parcel(rows=_rows(content), content=content) for content in kept]
-        call = StorageCall.OBJECT_PUT
-        return _parcels(kept, storage_call(call, path, lambda: _write_file(path, kept)), path)
+        return _parcels(kept, _write_file(path, kept), path)
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
-        """The tables; those in files are mapped, not read."""
+        """The tables; large ones in files are mapped, not read."""
         if parcel.content is not None:
             return _named(parcel.content, names)
         return _read(_read_file(parcel.place, parcel.span), names)
@@ -175,8 +174,7 @@ class SharedStaging:
         place = f"{STAGING}/{self._name}/{_ids().new()}.arrow"
         if self._root.is_local:
             path = str(self._root.local_path / place)
-            call = StorageCall.OBJECT_PUT
-            return _parcels(kept, storage_call(call, place, lambda: _write_file(path, kept)), place)
+            return _parcels(kept, _write_file(path, kept), place)
         sink = pa.BufferOutputStream()
         spans = [_write(sink, content) for content in kept]
         _objects(self._root).put(place, sink.getvalue().to_pybytes())
@@ -190,9 +188,7 @@ class SharedStaging:
             return _read(whole.slice(start, stop - start), names)
         if self._root.is_local:
             path = str(self._root.local_path / parcel.place)
-            call, place = StorageCall.OBJECT_GET, parcel.place
-            data = storage_call(call, place, lambda: _read_file(path, parcel.span))
-            return _read(data, names)
+            return _read(_read_file(path, parcel.span), names)
         place = self._root.join(parcel.place)
         with open_input(place, self._root.storage_options, size=parcel.size) as file:
             file.seek(start)
@@ -296,19 +292,27 @@ def _named(content: Content, names: Collection[str] | None) -> Content:
 
 def _write_file(path: str, contents: Sequence[Content]) -> list[tuple[int, int]]:
     """Write parcels to a file; return where each lies."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with pa.OSFile(path, "wb") as file, pa.BufferedOutputStream(file, _WHOLE_BYTES) as sink:
-        return [_write(sink, content) for content in contents]
+
+    def write() -> list[tuple[int, int]]:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with pa.OSFile(path, "wb") as file, pa.BufferedOutputStream(file, _WHOLE_BYTES) as sink:
+            return [_write(sink, content) for content in contents]
+
+    return storage_call(StorageCall.OBJECT_PUT, path, write)
 
 
 def _read_file(path: str, span: tuple[int, int]) -> pa.Buffer:
     """A part of a file: mapped if it is large. A process may have so many mappings and no more."""
     start, stop = span
-    is_large = stop - start > _MAPPED_BYTES
-    with pa.memory_map(path) if is_large else pa.OSFile(path) as file:
-        # Not the whole: Arrow makes the system fetch what it is asked for.
-        file.seek(start)
-        return file.read_buffer(stop - start)
+
+    def read() -> pa.Buffer:
+        is_large = stop - start > _MAPPED_BYTES
+        with pa.memory_map(path) if is_large else pa.OSFile(path) as file:
+            # Not the whole: Arrow makes the system fetch what it is asked for.
+            file.seek(start)
+            return file.read_buffer(stop - start)
+
+    return storage_call(StorageCall.OBJECT_GET, path, read)
 
 
 # -- the form of a parcel: streams of Arrow IPC one after another, then where each begins and ends -

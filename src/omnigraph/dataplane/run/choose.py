@@ -9,7 +9,7 @@ from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, InvalidInput
 
 # From here on Spark is taken. Measured on two cores (docs/bench/load.md): this process loads about
-# 100 MB a second, a session that runs is 1.15 to 1.4 times as slow, less so from 256 MB on, and a
+# 100 MB a second, a session that runs is 1.1 to 1.4 times as slow, least so from 256 MB on, and a
 # start costs six to eight seconds, which is little beside the forty that 4 GiB take. What is gained
 # is not time, on two cores, but tasks that are repeated when they fail, and all of a cluster.
 COLD_BYTES: Final = 4 << 30
