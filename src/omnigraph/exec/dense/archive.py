@@ -1,8 +1,9 @@
 """Structures on disk, for the next process: files that are mapped, not read.
 
 A file holds the arrays of one structure and is named by what it was made from, so it is never out
-of date. It is written under another name and gets its own when it is complete and on disk. Files
-are safe to lose; one that cannot be used is taken for missing.
+of date. It is written under another name and gets its own when it is complete and on disk. It ends
+with checksums, which are verified when it is mapped. Files are safe to lose; one that cannot be
+used is removed and taken for missing.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.exec.dense.checksums import checked, trailer
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.ids import Ids, UlidIds
 
 T = TypeVar("T")
 Arrays: TypeAlias = Mapping[str, pa.Array]
 
-_FORMAT: Final = {b"omnigraph:dense": b"1"}
+_FORMAT: Final = {b"omnigraph:dense": b"2"}
 _SUFFIX: Final = ".arrow"
 _PART: Final = ".part-"
 _BYTES_MAX: Final = 32 << 30
@@ -47,10 +49,15 @@ class Archive:
     def load(self, place: str, decode: Callable[[Arrays], T | None]) -> T | None:
         """What was saved there, decoded; None when there is nothing or it makes no sense."""
         path = self._path(place)
+        found = None
         try:
-            found = decode(_read(path))
+            found = decode(_read(path, place))
+        except (FileNotFoundError, PermissionError):
+            pass
         except (OSError, pa.ArrowException, ValueError, LookupError, TypeError):
-            found = None
+            telemetry.count("dense.archive_damaged")
+            with suppress(OSError):
+                path.unlink()  # what is made instead is saved in its place
         else:
             with suppress(OSError):  # somebody else's folder can be read all the same
                 os.utime(path)  # what was used last is removed last
@@ -86,7 +93,7 @@ class Archive:
         part = path.with_name(_PART + self._ids.new())
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(part, arrays())
+            _write(part, arrays(), place)
             os.replace(part, path)
             self._prune(keep=path)
         except (OSError, pa.ArrowException):
@@ -117,7 +124,7 @@ def numbers(array: pa.Array) -> np.ndarray[Any, Any]:
     return found
 
 
-def _write(path: Path, arrays: Arrays) -> None:
+def _write(path: Path, arrays: Arrays, place: str) -> None:
     # One row of lists: arrays of any lengths and types side by side, whole when mapped.
     columns = [
         pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
@@ -126,15 +133,19 @@ def _write(path: Path, arrays: Arrays) -> None:
     names = list(arrays)
     fields = [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=_FORMAT))
-    with open(path, "xb") as file:
+    with open(path, "x+b") as file:
         with pa.ipc.new_file(file, batch.schema) as writer:
             writer.write_batch(batch)
+        file.seek(0)
+        file.write(trailer(file, place))
         file.flush()
         os.fsync(file.fileno())
 
 
-def _read(path: Path) -> Arrays:
-    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+def _read(path: Path, place: str) -> Arrays:
+    with pa.memory_map(str(path)) as source:
+        content = checked(source.read_buffer(), place)
+    with pa.ipc.open_file(content) as reader:
         if (reader.schema.metadata or {}) != _FORMAT or reader.num_record_batches != 1:
             raise ValueError("not a structure")
         batch = reader.get_batch(0)

@@ -11,6 +11,7 @@ import pytest
 
 from omnigraph.core.engine import Engine
 from omnigraph.exec.dense.archive import Archive, Arrays
+from omnigraph.exec.dense.checksums import BLOCK_BYTES
 from omnigraph.exec.dense.extent import Codec
 from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.runtime import telemetry
@@ -111,7 +112,17 @@ def foreign(path: Path) -> None:
         writer.write_batch(batch)
 
 
-@pytest.mark.parametrize("damage", [damage_nothing, cut, empty, foreign])
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0x04
+    path.write_bytes(content)
+
+
+def flip_last(path: Path) -> None:
+    flip(path, -1)
+
+
+@pytest.mark.parametrize("damage", [damage_nothing, cut, empty, foreign, flip_last])
 def test_damaged_files_are_made_anew(
     engine: Engine, root: Root, folder: Path, damage: Callable[[Path], None]
 ) -> None:
@@ -125,14 +136,87 @@ def test_damaged_files_are_made_anew(
     assert "table.scan" not in look(reopen(root), folder)
 
 
+def count(archive: Archive, place: str) -> tuple[Any, dict[str, int]]:
+    with telemetry.counting() as counts:
+        found = archive.load(place, dict)
+    return found, counts.snapshot()
+
+
+def saved_numbers(folder: Path, place: str = "place/file") -> Path:
+    archive = Archive(folder)
+    archive.save(place, lambda: {"x": pa.array(range(40), pa.int64())})
+    archive.flush()
+    return folder / f"{place}.arrow"
+
+
+def test_every_flipped_byte_is_noticed(folder: Path) -> None:
+    path = saved_numbers(folder)
+    good = path.read_bytes()
+    assert count(Archive(folder), "place/file")[0] is not None
+    for place in range(len(good)):
+        flip(path, place)
+        found, counts = count(Archive(folder), "place/file")
+        assert found is None, place
+        assert counts == {"dense.archive_damaged": 1, "dense.archive_miss": 1}
+        assert not path.exists()
+        path.write_bytes(good)
+
+
+def test_every_shorter_file_is_noticed(folder: Path) -> None:
+    path = saved_numbers(folder)
+    good = path.read_bytes()
+    for length in range(len(good)):
+        path.write_bytes(good[:length])
+        assert count(Archive(folder), "place/file")[0] is None, length
+
+
+def test_a_file_under_the_name_of_another_is_noticed(folder: Path) -> None:
+    saved_numbers(folder).rename(saved_numbers(folder, "place/other"))
+    found, counts = count(Archive(folder), "place/other")
+    assert found is None
+    assert counts["dense.archive_damaged"] == 1
+
+
+def test_large_files_are_checked_to_their_end(folder: Path) -> None:
+    archive = Archive(folder)
+    values = pa.array(range(BLOCK_BYTES), pa.int64())
+    archive.save("large", lambda: {"x": values})
+    archive.flush()
+    assert archive.load("large", lambda arrays: arrays["x"].equals(values))
+    for place in (100, 5 * BLOCK_BYTES, -BLOCK_BYTES, -400):
+        flip(folder / "large.arrow", place)
+        assert archive.load("large", dict) is None
+        archive.save("large", lambda: {"x": values})
+        archive.flush()
+    assert archive.load("large", lambda arrays: arrays["x"].equals(values))
+
+
+def test_a_file_of_nothing(folder: Path) -> None:
+    archive = Archive(folder)
+    archive.save("nothing", dict)
+    archive.flush()
+    assert archive.load("nothing", dict) == {}
+
+
+def test_flipped_bytes_never_change_an_answer(engine: Engine, root: Root, folder: Path) -> None:
+    look(engine, folder)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in files:
+        flip(path, path.stat().st_size // 2)
+    cost = look(reopen(root), folder)  # compares with the tables
+    assert cost["dense.archive_damaged"] > 0
+    assert "table.scan" not in look(reopen(root), folder)
+
+
 def test_files_that_belong_to_others(engine: Engine, root: Root, folder: Path) -> None:
     """A file with the arrays of something else, of the wrong length, is not used."""
     look(engine, folder)
+    archive = Archive(folder)
     for path in folder.rglob("*.arrow"):
-        archive = Archive(path.parent)
-        shorter = archive.load(path.stem, _all_but_one)
+        place = str(path.relative_to(folder).with_suffix(""))
+        shorter = archive.load(place, _all_but_one)
         assert shorter is not None
-        archive.save(path.stem, partial(dict, shorter))
+        archive.save(place, partial(dict, shorter))
         archive.flush()
     look(reopen(root), folder)
 
