@@ -15,7 +15,7 @@ from omnigraph.core.engine import Components, Engine, components
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
-from omnigraph.exec.embed.provider import Embedder
+from omnigraph.embed.provider import Embedder
 from omnigraph.graph.opening import _graph
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.catalog.model import Catalog, EdgeType, EntityType

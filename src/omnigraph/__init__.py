@@ -41,7 +41,7 @@ _HOMES = {
     "Branch": "omnigraph.graph.values",
     "Commit": "omnigraph.graph.values",
     "Counts": "omnigraph.dataplane.load.request",
-    "Embedder": "omnigraph.exec.embed.provider",
+    "Embedder": "omnigraph.embed.provider",
     "ExportResult": "omnigraph.graph.values",
     "Graph": "omnigraph.graph.facade",
     "IndexResult": "omnigraph.graph.values",

@@ -3,7 +3,7 @@
 from omnigraph import errors as errors
 from omnigraph.dataplane.load.request import Counts as Counts
 from omnigraph.dataplane.progress import Progress as Progress
-from omnigraph.exec.embed.provider import Embedder as Embedder
+from omnigraph.embed.provider import Embedder as Embedder
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
 from omnigraph.graph.facade import Graph as Graph

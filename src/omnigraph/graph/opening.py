@@ -8,11 +8,11 @@ from pathlib import Path
 
 from omnigraph.core.engine import Engine, OpenMode, components
 from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.embed.config import EmbedConfig, make_embedder
+from omnigraph.embed.provider import Embedder
+from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.exec.dense.worlds import Worlds
-from omnigraph.exec.embed.config import EmbedConfig, make_embedder
-from omnigraph.exec.embed.provider import Embedder
-from omnigraph.exec.embed.source import Embeddings
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search

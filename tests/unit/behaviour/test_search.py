@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.exec.embed.mock import MockEmbedder
-from omnigraph.exec.embed.provider import Purpose
+from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.provider import Purpose
 from tests.behaviour import ask, change, match
 
 SCHEMA = """

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, Internal, InvalidInput, LimitExceeded
-from omnigraph.exec.embed.source import Embeddings
 from omnigraph.exec.evaluate import Context, constant
 from omnigraph.exec.search.fusion import Keys, depth, fuse, ranks_of
 from omnigraph.exec.search.nearest import Query

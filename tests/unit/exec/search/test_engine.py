@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.provider import Purpose
+from omnigraph.embed.source import Embeddings
 from omnigraph.errors import InvalidInput, LimitExceeded
-from omnigraph.exec.embed.mock import MockEmbedder
-from omnigraph.exec.embed.provider import Purpose
-from omnigraph.exec.embed.source import Embeddings
 from omnigraph.exec.evaluate import Context
 from omnigraph.exec.search import fusion
 from omnigraph.exec.search.engine import QUERY_WORDS_MAX, Search

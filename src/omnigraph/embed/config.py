@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from omnigraph.embed.http import HttpEmbedder, Patience
+from omnigraph.embed.local import LocalEmbedder
+from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.provider import Embedder
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.embed.http import HttpEmbedder, Patience
-from omnigraph.exec.embed.local import LocalEmbedder
-from omnigraph.exec.embed.mock import MockEmbedder
-from omnigraph.exec.embed.provider import Embedder
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _BOUNDS: Final = {

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from omnigraph.embed.provider import Embedder, Purpose, Vector, checked
 from omnigraph.errors import Code, InvalidInput, Unavailable
-from omnigraph.exec.embed.provider import Embedder, Purpose, Vector, checked
 
 # Questions are asked again: their vectors are kept, so that a page of results costs one request.
 _KEPT: Final = 256

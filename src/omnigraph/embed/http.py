@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from omnigraph.embed.provider import Purpose, Vector, checked
 from omnigraph.errors import Code, GraphError, InvalidInput, Unauthenticated, Unavailable
-from omnigraph.exec.embed.provider import Purpose, Vector, checked
 from omnigraph.runtime.clock import Clock, SystemClock
 
 _RETRIED: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504})

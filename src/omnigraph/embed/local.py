@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from omnigraph.embed.provider import Purpose, Vector, checked
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.embed.provider import Purpose, Vector, checked
 
 PACKAGE: Final = "wordllama"
 MODEL: Final = "wordllama-l2-supercat-256"

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from omnigraph.embed import local
+from omnigraph.embed.config import EmbedConfig, make_embedder
+from omnigraph.embed.http import HttpEmbedder, Patience
+from omnigraph.embed.local import DIM_MAX, LocalEmbedder
+from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.provider import Purpose, Vector, checked
+from omnigraph.embed.source import Embeddings
 from omnigraph.errors import GraphError, InvalidInput, Unauthenticated, Unavailable
-from omnigraph.exec.embed import local
-from omnigraph.exec.embed.config import EmbedConfig, make_embedder
-from omnigraph.exec.embed.http import HttpEmbedder, Patience
-from omnigraph.exec.embed.local import DIM_MAX, LocalEmbedder
-from omnigraph.exec.embed.mock import MockEmbedder
-from omnigraph.exec.embed.provider import Purpose, Vector, checked
-from omnigraph.exec.embed.source import Embeddings
 from omnigraph.runtime.clock import ManualClock
 
 Answer = tuple[int, bytes, str | None] | OSError

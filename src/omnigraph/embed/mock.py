@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from omnigraph.exec.embed.provider import Purpose, Vector
+from omnigraph.embed.provider import Purpose, Vector
 from omnigraph.lang.values import to_f32
 
 _MASK: Final = 2**64 - 1
