@@ -98,6 +98,7 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     READ_ONLY = "read_only"
     ENGINE_UNAVAILABLE = "engine_unavailable"
+    GRAPH_MOVED = "graph_moved"
 
 
 class GraphError(Exception):
@@ -283,7 +284,12 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
         ConstraintViolated: (Code.CONSTRAINT_VIOLATED,),
         RecoveryRequired: (Code.RECOVERY_REQUIRED, Code.OUTCOME_UNKNOWN),
         Unavailable: (Code.UNAVAILABLE,),
-        Corrupt: (Code.CORRUPT, Code.FORMAT_UNSUPPORTED, Code.INTENT_UNREADABLE),
+        Corrupt: (
+            Code.CORRUPT,
+            Code.FORMAT_UNSUPPORTED,
+            Code.INTENT_UNREADABLE,
+            Code.GRAPH_MOVED,
+        ),
         Internal: (Code.INTERNAL,),
     }
 )

@@ -3,6 +3,7 @@
 import pytest
 
 import omnigraph as og
+from omnigraph.store.objects import open_objects
 from omnigraph.store.root import Root
 
 SCHEMA = "node P { k: String @key  t: String @index }\nedge Knows: P -> P"
@@ -35,3 +36,24 @@ def test_change_branch_ask_search(root: Root, access: str) -> None:
             "mutation",
             "init",
         ]
+
+
+def test_a_branch_of_a_copy_is_refused(root: Root) -> None:
+    options = dict(root.storage_options)
+    with og.init(root.uri, SCHEMA, storage_options=options) as graph:
+        graph.mutate(FILL)
+        graph.branches.create("x")
+        graph.mutate('query q() { delete P where k = "b" }', branch="x")
+    copy = Root.parse(f"{root.uri}-copy", options)
+    source, target = open_objects(root), open_objects(copy)
+    for info in source.list(""):
+        target.put(info.path, source.get(info.path))
+    with og.open(copy.uri, storage_options=options) as graph:
+        assert graph.query(PAIRS).to_pylist() == [{"a": "a", "b": "b"}]
+        with pytest.raises(og.errors.Corrupt) as caught:
+            graph.query(PAIRS, branch="x")
+        assert caught.value.code is og.errors.Code.GRAPH_MOVED
+        assert caught.value.details["recorded"] == root.uri
+        graph.branches.create("y")
+        graph.mutate('query q() { delete P where k = "b" }', branch="y")
+        assert graph.query(PAIRS, branch="y").to_pylist() == []

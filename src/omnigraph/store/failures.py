@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final
 
+from omnigraph.errors import GraphError
 from omnigraph.runtime.failpoints import InjectedFault
 
 __all__ = ["FailureKind", "StorageFailure", "lance_errors", "object_errors"]
@@ -99,7 +100,7 @@ def lance_errors(verb: str, place: str) -> Iterator[None]:
     """Translate what Lance raises."""
     try:
         yield
-    except (StorageFailure, GeneratorExit, KeyboardInterrupt, SystemExit):
+    except (StorageFailure, GraphError, GeneratorExit, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
         raise StorageFailure(_lance_kind(error), verb, place, _text(error)) from error

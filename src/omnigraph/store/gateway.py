@@ -18,6 +18,7 @@ from lance.lance import _Session
 from omnigraph.store.blobs import marked, stored
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.newest import noted_head
+from omnigraph.store.recorded import RecordedPaths
 from omnigraph.store.root import Root
 from omnigraph.store.strict import ExactVersion
 
@@ -59,6 +60,7 @@ class Gateway:
             metadata_cache_size_bytes=metadata_cache_bytes,
         )
         self._anchor: Dataset | None = None
+        self._recorded = RecordedPaths(root)
 
     def open(self, path: str, version: int | None, branch: str | None = None) -> Dataset:
         """Open a version, or the newest one. A fork is opened as the table in its own folder."""
@@ -71,6 +73,8 @@ class Gateway:
             storage_options=self._options,
             session=self._session,
         )
+        if branch is not None:
+            self._recorded.check(dataset, path)
         # The session forgets its connections with the last handle; making them anew takes longer
         # than any call. So one handle, of whatever table, is always kept.
         self._anchor = dataset

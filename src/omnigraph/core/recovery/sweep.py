@@ -116,6 +116,10 @@ class Recovery:
                     # Others publish without pause; whoever needs its tables will try again.
                     outcomes.append(_outcome(intent, Settled.DEFERRED, str(busy)))
                 except (StorageFailure, GraphError) as failure:
+                    if isinstance(failure, GraphError) and failure.code is Code.GRAPH_MOVED:
+                        # It belongs to the place that its branch recorded, and main goes on here.
+                        outcomes.append(_outcome(intent, Settled.DEFERRED, str(failure)))
+                        continue
                     failures.append(failure)
             for first in failures:
                 raise first
