@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from omnigraph.errors import Code, InvalidInput
@@ -116,6 +117,11 @@ def test_lance_errors_are_judged_by_evidence(error: Exception, kind: FailureKind
         raise error
     assert caught.value.kind is kind
     assert caught.value.__cause__ is error
+
+
+def test_an_interrupt_that_lance_met_is_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), lance_errors("table.scan", "t"):
+        raise pa.ArrowInvalid("External error: KeyboardInterrupt: ")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ class FailureKind(StrEnum):
 
 # Arrow reports trouble of a stream that it reads as an invalid argument, with this in front.
 _EXTERNAL: Final = "External error"
+# Lance looks for signals while Arrow waits for a batch: then Ctrl-C comes back in this form.
+_INTERRUPTED: Final = f"{_EXTERNAL}: KeyboardInterrupt"
 _EFFECT_FREE: Final = frozenset(
     {FailureKind.NOT_FOUND, FailureKind.EXISTS, FailureKind.CONFLICT, FailureKind.INVALID}
 )
@@ -103,6 +105,8 @@ def lance_errors(verb: str, place: str) -> Iterator[None]:
     except (StorageFailure, GraphError, GeneratorExit, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
+        if str(error).startswith(_INTERRUPTED):
+            raise KeyboardInterrupt from error
         raise StorageFailure(_lance_kind(error), verb, place, _text(error)) from error
 
 
