@@ -20,25 +20,23 @@ from functools import partial
 import pyarrow as pa
 
 from omnigraph.core.commit_log import CommitLog
+from omnigraph.core.formats import check_format
 from omnigraph.core.layout import CRADLES, MANIFEST, cradle_parts
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
     COMMIT_KIND,
-    FORMAT_VERSION,
     OUTLINE_COLUMNS,
     READ_COLUMNS,
-    STAMP,
     Commit,
 )
 from omnigraph.core.snapshot import ManifestIndex, Snapshot, sort_out
-from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
+from omnigraph.errors import Code, Conflict, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.table import CREATED_AT, ROW_ID
 from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
 
-FORMAT_OLDEST = FORMAT_VERSION
 _LOOKS_MAX = 5
 _HISTORY = f"object_type = '{COMMIT_KIND}'"
 _PAST_MAX = 64
@@ -264,7 +262,7 @@ class _BranchReader:
     def load(self, version: int) -> Snapshot:
         """Fold the fragments of a version that are not folded yet."""
         table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self._native))
-        check_stamp(table)
+        check_format(table)
         fragments = frozenset(table.fragment_ids())
         fresh = fragments - self._fragments
         if fresh:
@@ -353,19 +351,3 @@ def _valid(text: str) -> tuple[BranchName, ...]:
     except InvalidInput:
         telemetry.count("manifest.foreign_fork")
         return ()
-
-
-def check_stamp(table: Table) -> None:
-    """Refuse a manifest of a format that this release does not read."""
-    raw = (table.schema.metadata or {}).get(STAMP.encode())
-    text = None if raw is None else raw.decode(errors="replace")
-    try:
-        stamp = int(text) if text is not None else 1
-    except ValueError as error:
-        raise Corrupt(Code.CORRUPT, f"the format stamp {text!r} is not a number") from error
-    if stamp > FORMAT_VERSION:
-        text = f"the graph has format {stamp}, newer than {FORMAT_VERSION}: upgrade omnigraph first"
-        raise Corrupt(Code.FORMAT_UNSUPPORTED, text, found=stamp, newest=FORMAT_VERSION)
-    if stamp < FORMAT_OLDEST:
-        text = f"the graph has format {stamp}, older than the oldest readable {FORMAT_OLDEST}"
-        raise Corrupt(Code.FORMAT_UNSUPPORTED, text, found=stamp, oldest=FORMAT_OLDEST)
