@@ -1,18 +1,21 @@
-"""Embeddings over HTTP, from anything that speaks like OpenAI's `/embeddings`."""
+"""Embeddings over HTTP: requests in batches, asked again with patience, answers checked."""
 
 from __future__ import annotations
 
+import contextvars
 import http.client
 import json
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from omnigraph.embed.provider import Purpose, Vector, checked
+from omnigraph.embed.provider import Purpose, Vector, checked, normalized
+from omnigraph.embed.wire import OpenAiFormat, Strange, WireFormat
 from omnigraph.errors import Code, GraphError, InvalidInput, Unauthenticated, Unavailable
 from omnigraph.runtime.clock import Clock, SystemClock
 
@@ -20,6 +23,7 @@ _RETRIED: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403})
 _BODY_MAX: Final = 256 << 20
 _SHOWN: Final = 300
+_READ: Final = 1 << 16  # more than is shown: what is cut off there cannot be half of a key
 _MS: Final = 1_000_000
 
 
@@ -32,6 +36,7 @@ class Patience:
     attempts: int = 4
     backoff_ms: int = 200  # doubled after each attempt
     batch: int = 256  # texts in one request
+    concurrency: int = 4  # requests at the same time
 
 
 class Transport(Protocol):
@@ -45,7 +50,7 @@ class Transport(Protocol):
 
 
 class HttpEmbedder:
-    """Asks a server for vectors; what it answers is checked. Thread-safe."""
+    """Asks a server for vectors; what it answers is checked. Thread-safe and picklable."""
 
     def __init__(
         self,
@@ -53,53 +58,71 @@ class HttpEmbedder:
         base_url: str,
         model: str,
         api_key: str | None = None,
+        wire: WireFormat | None = None,
         patience: Patience | None = None,
         clock: Clock | None = None,
         transport: Transport | None = None,
         wait: Callable[[float], object] | None = None,
     ) -> None:
         """Ask the server at `base_url` (for instance `https://api.openai.com/v1`)."""
-        scheme = urlsplit(base_url).scheme
-        if scheme not in ("http", "https"):
-            message = f"the address of an embedding provider is http or https, not {base_url!r}"
-            raise InvalidInput(Code.SETTINGS_INVALID, message)
         self.model = model
-        self._url = base_url.rstrip("/") + "/embeddings"
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if api_key:
-            self._headers["Authorization"] = f"Bearer {_header(api_key)}"
+        self._base_url = _address(base_url)
+        self._api_key = None if not api_key else _header(api_key)
+        self._wire = wire or OpenAiFormat()
         self._patience = patience or Patience()
+        self._connect(clock, transport, wait)
+
+    def _connect(
+        self,
+        clock: Clock | None = None,
+        transport: Transport | None = None,
+        wait: Callable[[float], object] | None = None,
+    ) -> None:
+        self._url = self._base_url + self._wire.path(self.model)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._api_key is not None:
+            self._headers |= self._wire.headers(self._api_key)
         self._clock = clock or SystemClock()
         self._send = transport or _send
         self._wait = wait or threading.Event().wait
+        # However many callers there are, the server sees so many requests at a time.
+        self._slots = threading.BoundedSemaphore(self._patience.concurrency)
+
+    def __getstate__(self) -> tuple[str, str, str | None, WireFormat, Patience]:
+        return self.model, self._base_url, self._api_key, self._wire, self._patience
+
+    def __setstate__(self, state: tuple[str, str, str | None, WireFormat, Patience]) -> None:
+        self.model, self._base_url, self._api_key, self._wire, self._patience = state
+        self._connect()
 
     def embed(self, texts: Sequence[str], dim: int, purpose: Purpose) -> list[Vector]:
-        """A vector for each text, some hundred texts a request."""
-        step = self._patience.batch
-        return [
-            vector
-            for start in range(0, len(texts), step)
-            for vector in self._batch(list(texts[start : start + step]), dim)
-        ]
+        """A vector for each text, some hundred texts a request, some requests at a time."""
+        step = min(self._patience.batch, self._wire.batch_max)
+        parts = [list(texts[start : start + step]) for start in range(0, len(texts), step)]
+        width = min(len(parts), self._patience.concurrency)
+        if width <= 1:
+            found = [self._batch(part, dim, purpose) for part in parts]
+            return [vector for batch in found for vector in batch]
+        pool = ThreadPoolExecutor(width, "omnigraph-embed")
+        try:
+            running = [
+                pool.submit(contextvars.copy_context().run, self._batch, part, dim, purpose)
+                for part in parts
+            ]
+            return [vector for future in running for vector in future.result()]
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
-    def _batch(self, texts: list[str], dim: int) -> list[Vector]:
-        wanted = {"model": self.model, "input": texts, "dimensions": dim}
-        body = json.dumps({**wanted, "encoding_format": "float"}).encode()
-        answer = self._ask(body)
-        items = answer.get("data") if isinstance(answer, dict) else None
-        if not isinstance(items, list) or len(items) != len(texts):
-            raise self._strange("another number of vectors than of texts")
-        placed: dict[int, Vector] = {}
-        for place, item in enumerate(items):
-            if not isinstance(item, dict):
-                raise self._strange("something that is no vector")
-            index = item.get("index", place)
-            if not isinstance(index, int):
-                raise self._strange("a vector that belongs to no text")
-            placed[index] = checked(item.get("embedding"), dim, self.model)
-        if set(placed) != set(range(len(texts))):
-            raise self._strange("vectors that belong to no text")
-        return [placed[place] for place in range(len(texts))]
+    def _batch(self, texts: list[str], dim: int, purpose: Purpose) -> list[Vector]:
+        body = json.dumps(self._wire.body(self.model, texts, dim, purpose)).encode()
+        with self._slots:
+            answer = self._ask(body)
+        try:
+            found = self._wire.vectors(answer, len(texts))
+        except Strange as problem:
+            raise self._strange(str(problem)) from None
+        vectors = [checked(each, dim, self.model) for each in found]
+        return vectors if self._wire.is_normalized else [normalized(each) for each in vectors]
 
     def _ask(self, body: bytes) -> Any:
         """Ask until there is an answer, or patience ends."""
@@ -126,7 +149,8 @@ class HttpEmbedder:
         try:
             status, content, after = self._send(self._url, self._headers, body, timeout_s)
         except (OSError, http.client.HTTPException) as failure:
-            text = f"the embedding provider does not answer: {type(failure).__name__}: {failure}"
+            reason = self._without_key(f"{type(failure).__name__}: {failure}")
+            text = f"the embedding provider does not answer: {reason}"
             return Unavailable(Code.UNAVAILABLE, text, model=self.model), 0
         if status != 200:
             return self._refusal(status, content, after)
@@ -138,7 +162,7 @@ class HttpEmbedder:
     def _refusal(
         self, status: int, content: bytes, after: str | None
     ) -> tuple[GraphError, int | None]:
-        shown = content[:_SHOWN].decode("utf-8", "replace")
+        shown = self._without_key(content.decode("utf-8", "replace"))[:_SHOWN]
         text = f"the embedding provider answered {status}: {shown}"
         if status in _RETRIED:
             seconds = int(after) if after and after.isascii() and after.isdigit() else 0
@@ -151,6 +175,22 @@ class HttpEmbedder:
     def _strange(self, what: str) -> Unavailable:
         text = f"the embedding provider gave {what}"
         return Unavailable(Code.UNAVAILABLE, text, model=self.model)
+
+    def _without_key(self, text: str) -> str:
+        """A text of somebody else, which may repeat what it was sent."""
+        return text if self._api_key is None else text.replace(self._api_key, "***")
+
+
+def _address(base_url: str) -> str:
+    """The address of a server, checked; what is wrong is told without showing a password."""
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https"):
+        message = f"the address of an embedding provider is http or https, not {parts.scheme!r}"
+        raise InvalidInput(Code.SETTINGS_INVALID, message)
+    if parts.username is not None or parts.password is not None or parts.query:
+        message = "the address of an embedding provider has no user, password or query in it"
+        raise InvalidInput(Code.SETTINGS_INVALID, message)
+    return base_url.rstrip("/")
 
 
 def _header(value: str) -> str:
@@ -177,4 +217,4 @@ def _send(
             return answer.status, answer.read(_BODY_MAX), None
     except urllib.error.HTTPError as refusal:
         with refusal:
-            return refusal.code, refusal.read(_SHOWN), refusal.headers.get("Retry-After")
+            return refusal.code, refusal.read(_READ), refusal.headers.get("Retry-After")

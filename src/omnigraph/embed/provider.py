@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from omnigraph.errors import Code, Unavailable
-from omnigraph.lang.values import F32_MAX, to_f32
+import numpy as np
+
+from omnigraph.errors import Code, InvalidInput, Unavailable
+from omnigraph.lang.values import F32_MAX
 
 Vector: TypeAlias = tuple[float, ...]
+
+PROVIDER_VARIABLE: Final = "OMNIGRAPH_EMBED_PROVIDER"
+_NUMBERS: Final = frozenset({int, float})
 
 
 class Purpose(StrEnum):
@@ -43,15 +47,37 @@ def checked(answer: object, dim: int, model: str) -> Vector:
         raise _unusable(model, "an answer that is no vector")
     if len(answer) != dim:
         raise _unusable(model, f"a vector of {len(answer)} numbers instead of {dim}")
-    if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in answer):
+    if not (set(map(type, answer)) <= _NUMBERS or all(map(_is_number, answer))):
         raise _unusable(model, "a vector with something that is no number")
-    # Python's own conversion would fail on an integer beyond all floats.
-    if not all(-F32_MAX <= item <= F32_MAX and math.isfinite(item) for item in answer):
+    try:
+        wide = np.array(answer, np.float64)
+    except OverflowError:  # an integer beyond all floats
+        raise _unusable(model, "a vector with a number that cannot be stored") from None
+    if not (np.abs(wide) <= F32_MAX).all():
         raise _unusable(model, "a vector with a number that cannot be stored")
-    vector = tuple(to_f32(float(item)) for item in answer)
-    if not any(vector):
+    stored = wide.astype(np.float32)
+    if not stored.any():
         raise _unusable(model, "a vector of zeros")
-    return vector
+    return tuple(stored.tolist())
+
+
+def _is_number(item: object) -> bool:
+    return isinstance(item, int | float) and not isinstance(item, bool)
+
+
+def normalized(vector: Vector) -> Vector:
+    """The same direction, of length one."""
+    wide = np.array(vector, np.float64)
+    return tuple((wide / np.linalg.norm(wide)).astype(np.float32).tolist())
+
+
+def no_provider(need: str) -> InvalidInput:
+    """The error of somebody who needs vectors where no provider is configured."""
+    return InvalidInput(
+        Code.SETTINGS_INVALID,
+        f"no embedding provider is configured: {need}",
+        variable=PROVIDER_VARIABLE,
+    )
 
 
 def _unusable(model: str, what: str) -> Unavailable:

@@ -7,22 +7,66 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from omnigraph.embed.provider import Embedder, Purpose, Vector, checked
-from omnigraph.errors import Code, InvalidInput, Unavailable
+import numpy as np
+
+from omnigraph.embed.cache import Rows, VectorCache
+from omnigraph.embed.provider import (
+    PROVIDER_VARIABLE,
+    Embedder,
+    Purpose,
+    Vector,
+    checked,
+    no_provider,
+)
+from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
 
 # Questions are asked again: their vectors are kept, so that a page of results costs one request.
 _KEPT: Final = 256
+# Vectors of a provider are lists of Python numbers, which take eight times what is stored of them.
+_ASKED_AT_ONCE: Final = 1024
 
 
 class Embeddings:
-    """The embeddings of a graph. A graph that never embeds never makes a provider. Thread-safe."""
+    """The embeddings of a graph. A graph that never embeds never makes a provider. Thread-safe.
 
-    def __init__(self, make: Callable[[], Embedder]) -> None:
+    What is pickled is the provider: elsewhere, the environment may say something else.
+    """
+
+    def __init__(self, make: Callable[[], Embedder | None]) -> None:
         """Ask the provider that `make` gives; it is made at the first text."""
-        self._make = make
+        self._make: Callable[[], Embedder | None] = make
+        self._begin(None)
+
+    def _begin(self, embedder: Embedder | None) -> None:
         self._lock = threading.Lock()
-        self._embedder: Embedder | None = None
+        self._embedder = embedder
         self._kept: OrderedDict[tuple[str, int], Vector] = OrderedDict()
+        self._cache = VectorCache()
+
+    def __getstate__(self) -> Embedder | GraphError | None:
+        try:
+            return self._provider()
+        except GraphError as problem:
+            # It matters only if somebody needs a vector there.
+            return problem
+
+    def __setstate__(self, state: Embedder | GraphError | None) -> None:
+        def make() -> Embedder | None:
+            if isinstance(state, GraphError):
+                raise state
+            return state
+
+        self._make = make
+        self._begin(None)
+
+    @property
+    def has_provider(self) -> bool:
+        """Is a provider configured?
+
+        Raises:
+            InvalidInput: One is, but not completely.
+        """
+        return self._provider() is not None
 
     def embed_texts(self, texts: Sequence[str], dim: int, model: str | None) -> list[Vector]:
         """A vector for each text that is to be stored.
@@ -33,10 +77,33 @@ class Embeddings:
             model: The model that the schema names, if it does.
 
         Raises:
-            InvalidInput: The schema names another model than the provider has.
+            InvalidInput: There is no provider, or the schema names another model than it has.
             Unavailable: The provider did not answer, or not usably.
         """
-        return self._ask(texts, dim, model, Purpose.DOCUMENT)
+        return [tuple(row.tolist()) for row in self.embed_rows(texts, dim, model)]
+
+    def embed_rows(self, texts: Sequence[str], dim: int, model: str | None) -> Rows:
+        """The same as an array, a row for each text. Equal texts are asked for once."""
+        rows = np.empty((len(texts), dim), np.float32)
+        if not len(texts):
+            return rows
+        embedder = self._required()
+        _agree(embedder, model)
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(texts):
+            known = None if text in places else self._cache.get(embedder.model, dim, text)
+            if known is None:
+                places.setdefault(text, []).append(place)
+            else:
+                rows[place] = known
+        unknown = list(places)
+        for start in range(0, len(unknown), _ASKED_AT_ONCE):
+            asked = unknown[start : start + _ASKED_AT_ONCE]
+            for text, vector in zip(asked, _ask(embedder, asked, dim), strict=True):
+                row = np.array(vector, np.float32)
+                rows[places[text]] = row
+                self._cache.put(embedder.model, dim, text, row)
+        return rows
 
     def embed_query(self, text: str, dim: int, model: str | None) -> Vector:
         """The vector of a text that is looked for; errors are those of `embed_texts`."""
@@ -47,34 +114,38 @@ class Embeddings:
                 _agree(self._embedder, model)
                 self._kept.move_to_end((text, dim))
                 return known
-        (found,) = self._ask([text], dim, model, Purpose.QUERY)
+        embedder = self._required()
+        _agree(embedder, model)
+        (found,) = _ask(embedder, [text], dim, Purpose.QUERY)
         with self._lock:
             self._kept[text, dim] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
 
-    def _ask(
-        self, texts: Sequence[str], dim: int, model: str | None, purpose: Purpose
-    ) -> list[Vector]:
-        if not texts:
-            return []
+    def _required(self) -> Embedder:
         embedder = self._provider()
-        _agree(embedder, model)
-        made = embedder.embed(texts, dim, purpose)
-        if len(made) != len(texts):
-            message = (
-                f"the model {embedder.model!r} gave {len(made)} vectors for {len(texts)} texts"
-            )
-            raise Unavailable(Code.UNAVAILABLE, message, model=embedder.model)
-        # Whoever wrote the provider: what is stored and compared is sound.
-        return [checked(vector, dim, embedder.model) for vector in made]
+        if embedder is None:
+            raise no_provider(f"set {PROVIDER_VARIABLE}, or give a vector instead of the text")
+        return embedder
 
-    def _provider(self) -> Embedder:
+    def _provider(self) -> Embedder | None:
         with self._lock:
             if self._embedder is None:
+                # None is not kept: the environment may name one later.
                 self._embedder = self._make()
             return self._embedder
+
+
+def _ask(
+    embedder: Embedder, texts: Sequence[str], dim: int, purpose: Purpose = Purpose.DOCUMENT
+) -> list[Vector]:
+    made = embedder.embed(texts, dim, purpose)
+    if len(made) != len(texts):
+        message = f"the model {embedder.model!r} gave {len(made)} vectors for {len(texts)} texts"
+        raise Unavailable(Code.UNAVAILABLE, message, model=embedder.model)
+    # Whoever wrote the provider: what is stored and compared is sound.
+    return [checked(vector, dim, embedder.model) for vector in made]
 
 
 def _agree(embedder: Embedder, model: str | None) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omnigraph.core.engine import Engine, OpenMode, components
 from omnigraph.core.schema_state import AcceptedSchema
-from omnigraph.embed.config import EmbedConfig, make_embedder
+from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.provider import Embedder
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput, NotFound
@@ -122,7 +122,7 @@ def _graph(
     if embedder is not None and not callable(getattr(embedder, "embed", None)):
         raise InvalidInput(Code.SETTINGS_INVALID, "an embedder has a `model` and `embed`")
     bounds = settings or Settings()
-    embeddings = Embeddings(lambda: embedder or _configured_embedder())
+    embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
     parts = Parts(
         engine=engine,
         clock=engine.clock,
@@ -133,10 +133,6 @@ def _graph(
         rent=Rent(),
     )
     return Graph(parts, actor=actor)
-
-
-def _configured_embedder() -> Embedder:
-    return make_embedder(EmbedConfig().over(os.environ))
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> tuple[str, str]:

@@ -294,7 +294,9 @@ def test_what_the_caller_says_wins_over_the_environment() -> None:
     [
         ({}, "OMNIGRAPH_EMBED_PROVIDER"),
         ({"OMNIGRAPH_EMBED_PROVIDER": "nothing"}, "nothing"),
-        ({"OMNIGRAPH_EMBED_PROVIDER": "openai", "OPENAI_API_KEY": "k"}, "OMNIGRAPH_EMBED_MODEL"),
+        ({"OMNIGRAPH_EMBED_PROVIDER": "ollama"}, "OMNIGRAPH_EMBED_MODEL"),
+        ({"OMNIGRAPH_EMBED_BASE_URL": "http://there"}, "OMNIGRAPH_EMBED_MODEL"),
+        ({"OMNIGRAPH_EMBED_PROVIDER": "gemini"}, "GEMINI_API_KEY"),
         ({"OMNIGRAPH_EMBED_PROVIDER": "openai", "OMNIGRAPH_EMBED_MODEL": "m"}, "OPENAI_API_KEY"),
         (
             {"OMNIGRAPH_EMBED_PROVIDER": "openai-compatible", "OMNIGRAPH_EMBED_MODEL": "m"},
