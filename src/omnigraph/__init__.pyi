@@ -17,6 +17,7 @@ from omnigraph.graph.values import IndexResult as IndexResult
 from omnigraph.graph.values import LoadResult as LoadResult
 from omnigraph.graph.values import MutationResult as MutationResult
 from omnigraph.graph.values import OptimizeResult as OptimizeResult
+from omnigraph.graph.values import ResultWarning as ResultWarning
 from omnigraph.runtime.settings import Settings as Settings
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "OptimizeResult",
     "Profile",
     "Progress",
+    "ResultWarning",
     "Rows",
     "Settings",
     "Snapshot",

@@ -39,6 +39,8 @@ SET = ("update Person set { count: $n } where name = $a", "$a: String, $n: I64")
 class NoEmbedder:
     """Nothing here has a vector."""
 
+    has_provider = False
+
     def embed_texts(self, *_: object) -> list[tuple[float, ...]]:
         raise AssertionError
 

@@ -25,6 +25,7 @@ SURFACE = {
     "OptimizeResult",
     "Profile",
     "Progress",
+    "ResultWarning",
     "Rows",
     "Settings",
     "Snapshot",

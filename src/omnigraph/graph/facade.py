@@ -28,6 +28,7 @@ from omnigraph.graph.values import (
     MutationResult,
     OptimizeResult,
     commit_of,
+    warnings_of,
 )
 from omnigraph.lang.query.params import bind
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, IdempotencyKey
@@ -290,6 +291,8 @@ class Graph:
             affected_edges=done.affected_edges,
             commit=None if done.commit is None else commit_of(done.commit),
             replayed=done.replayed,
+            warnings=warnings_of(done.missing),
+            vectors_missing=sum(item.count for item in done.missing),
         )
 
     def ensure_indices(self, *, branch: str = MAIN, actor: str | None = None) -> IndexResult:

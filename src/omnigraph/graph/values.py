@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from omnigraph.core.records import Commit as CommitRecord
 from omnigraph.dataplane.load.request import Counts
+from omnigraph.embed.missing import MissingVectors
+from omnigraph.embed.provider import PROVIDER_VARIABLE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -61,6 +63,37 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultWarning:
+    """Something that was done, and that its caller should know.
+
+    Attributes:
+        code: What it is; `embedding_provider_missing`: vectors were left null.
+        message: The same for people, with what to do about it.
+        count: How many entities it is about.
+    """
+
+    code: str
+    message: str
+    count: int
+
+
+def warnings_of(missing: Sequence[MissingVectors]) -> tuple[ResultWarning, ...]:
+    """What there is to say about vectors that could not be computed."""
+    return tuple(
+        ResultWarning(
+            code="embedding_provider_missing",
+            message=(
+                f"{item.table_key.partition(':')[2]}.{item.property} is null in {item.count:,} "
+                f"entities that have its text: no embedding provider is configured; set "
+                f"{PROVIDER_VARIABLE}"
+            ),
+            count=item.count,
+        )
+        for item in missing
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MutationResult:
     """What a changing query did.
 
@@ -70,12 +103,17 @@ class MutationResult:
         commit: The commit that made it visible; None when nothing matched, so nothing changed.
         replayed: An earlier call with the same idempotency key had done it already; this is what
             it did.
+        warnings: What the caller should know.
+        vectors_missing: How many vectors were left null because no embedding provider is
+            configured.
     """
 
     affected_nodes: int
     affected_edges: int
     commit: Commit | None
     replayed: bool = False
+    warnings: tuple[ResultWarning, ...] = ()
+    vectors_missing: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -258,9 +258,13 @@ def test_without_a_provider_only_texts_fail(tmp_path: Path) -> None:
     assert ask(graph, NEAREST, types="$q: Vector(4)", q=[1, 0, 0, 0]) == [("a",)]
     with pytest.raises(og.errors.InvalidInput):
         ask(graph, NEAREST, types="$q: String", q="alpha")
-    with pytest.raises(og.errors.InvalidInput):
-        change(graph, 'insert Note { slug: "b", text: "beta" }')
-    assert match(graph, "$n: Note", "count($n)") == [2]
+    done = graph.mutate('query q() { insert Note { slug: "b", text: "beta" } }')
+    assert match(graph, '$n: Note { slug: "b" }', "$n.vec") == [None]
+    (warning,) = done.warnings
+    assert (warning.code, warning.count) == ("embedding_provider_missing", 1)
+    assert "Note.vec" in warning.message
+    assert "OMNIGRAPH_EMBED_PROVIDER" in warning.message
+    assert done.vectors_missing == 1
     graph.close()
 
 

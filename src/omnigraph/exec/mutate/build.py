@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from omnigraph.embed.missing import summed
 from omnigraph.exec.evaluate import Context
 from omnigraph.exec.mutate.committed import Committed
 from omnigraph.exec.mutate.delta import Delta, Outcome
@@ -57,4 +58,9 @@ class Build:
         deltas = tuple(
             Delta(committed=item.committed, images=item.rows) for item in images.values()
         )
-        return Outcome(deltas=deltas, judged=judged)
+        missing = summed(
+            item
+            for ref, draft in self._drafts.items()
+            for item in draft.vectors.missing(ref.table_key, images[ref].rows)
+        )
+        return Outcome(deltas=deltas, judged=judged, missing=missing)

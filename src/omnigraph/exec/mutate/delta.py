@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.core.engine import Engine
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.write import TableWrite
+from omnigraph.embed.missing import MissingVectors
 from omnigraph.exec.mutate.committed import PLACES, Committed
 from omnigraph.store.table import ROW_ID
 
@@ -32,10 +33,11 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A whole query: its deltas, and the tables that it was judged against."""
+    """A whole query: its deltas, the tables that it was judged against, and vectors it lacks."""
 
     deltas: tuple[Delta, ...]
     judged: frozenset[str]
+    missing: tuple[MissingVectors, ...] = ()
 
     def count(self, kind: str) -> int:
         """How many different nodes, or edges, are touched."""

@@ -6,14 +6,15 @@ place of the entities that it has touched already. Of each entity only the last 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.exec.evaluate import Context, holds
 from omnigraph.exec.mutate.committed import PLACES, Committed
-from omnigraph.exec.mutate.embedding import Embeddings
+from omnigraph.exec.mutate.embedding import Embeddings, Pair, VectorsOfType
 from omnigraph.exec.mutate.given import Stored, given
 from omnigraph.lang.ir.ops import EmbedSpec, InsertOp, UpdateOp
 from omnigraph.rules.identity import entity_id
@@ -30,7 +31,7 @@ class Draft:
         self.entity = committed.entity
         self.inserted: set[str] = set()  # ids that an insert gave, new or not
         self.assigned: set[str] = set()  # columns that an update has set
-        self._embeddings = embeddings
+        self.vectors = VectorsOfType(committed.entity, embeddings)
         self._ids = ids
         self._images = committed.schema.empty_table()
         self._rows: dict[str, dict[str, Stored]] = {}  # inserts since the last look at images
@@ -58,15 +59,24 @@ class Draft:
     def update(self, op: UpdateOp, context: Context) -> None:
         """Change every entity that meets the predicate, as the statements before left it."""
         values = [(item.column.name, given(item, context)) for item in op.values]
-        values += self._embedded(op, context)
         images = self.images()
         mine = holds(op.where, lambda _, name: images.column(name), images.num_rows, context)
         mine = mine.fill_null(False)
         fresh = self._fresh(op, images, {name for name, _ in values}, context)
-        changed = [self._assigned(rows, values) for rows in (images.filter(mine), fresh)]
+        changed = [self._changed(op, rows, values) for rows in (images.filter(mine), fresh)]
         self._images = pa.concat_tables([images.filter(pc.invert(mine)), *changed])
         self.assigned.update(name for name, _ in values)
         self.committed.check_rows(self._images.num_rows)
+
+    def _changed(
+        self, op: UpdateOp, rows: pa.Table, values: Sequence[tuple[str, Stored]]
+    ) -> pa.Table:
+        """Rows with what a statement sets, and the vectors that belong to it."""
+        after = self._assigned(rows, values)
+        texts = dict(values)
+        for spec in op.embeds:
+            after = self.vectors.updated(spec, texts[spec.source.name], rows, after)
+        return after
 
     def _assigned(self, rows: pa.Table, values: Sequence[tuple[str, Stored]]) -> pa.Table:
         """Rows in which some columns have one value throughout."""
@@ -80,14 +90,6 @@ class Draft:
             cells = pa.repeat(pa.scalar(value, field.type), rows.num_rows)
             rows = rows.set_column(place, field, cells)
         return rows
-
-    def _embedded(self, op: UpdateOp, context: Context) -> list[tuple[str, Stored]]:
-        texts = {item.column.name: given(item, context) for item in op.values}
-        found: list[tuple[str, Stored]] = []
-        for spec in op.embeds:
-            (vector,) = self._embeddings.vectors(spec, [texts[spec.source.name]])
-            found.append((spec.target.name, vector))
-        return found
 
     def _fresh(
         self, op: UpdateOp, images: pa.Table, assigned: Iterable[str], context: Context
@@ -113,10 +115,10 @@ class Draft:
         """The images so far, one per entity."""
         if not self._rows:
             return self._images
+        last = {id(row) for row in self._rows.values()}
         for spec, rows in self._embeds.items():
-            texts = [row[spec.source.name] for row in rows]
-            for row, vector in zip(rows, self._embeddings.vectors(spec, texts), strict=True):
-                row[spec.target.name] = vector
+            wanting = [row for row in rows if id(row) in last]
+            self.vectors.inserted(spec, wanting, partial(self._earlier, spec))
         schema = self.committed.schema
         values = list(self._rows.values())
         columns = [pa.array([row.get(f.name) for row in values], f.type) for f in schema]
@@ -127,6 +129,20 @@ class Draft:
         self._images = pa.concat_tables([kept, fresh]).combine_chunks()
         self._rows, self._embeds = {}, {}
         return self._images
+
+    def _earlier(self, spec: EmbedSpec, ids: Sequence[str]) -> Mapping[str, Pair]:
+        """The text and the vector of those entities that an insert replaces."""
+        if not self.entity.key or not ids:
+            return {}
+        names = ["id", spec.source.name, spec.target.name]
+        mine = pc.is_in(self._images.column("id"), value_set=pa.array(ids, pa.string()))
+        parts = [
+            self.committed.having({"id": tuple(ids)}, names).select(names),
+            # What this query made of an entity counts, not what it was.
+            self._images.filter(mine).select(names),
+        ]
+        columns = ([value for part in parts for value in part[name].to_pylist()] for name in names)
+        return {key: (text, vector) for key, text, vector in zip(*columns, strict=True)}
 
     def finish(self) -> pa.Table:
         """All images, those of committed entities with their places."""

@@ -15,6 +15,7 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
+from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json
 from omnigraph.errors import (
     Busy,
     Code,
@@ -53,6 +54,7 @@ class Mutation:
     affected_edges: int
     commit: Commit | None
     replayed: bool = False
+    missing: tuple[MissingVectors, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,8 @@ class Mutator:
         details: dict[str, JsonValue] = {**counts}
         if request.idempotency_key is not None:
             details[_REQUEST] = request.digest
+        if outcome.missing:
+            details[DETAIL] = as_json(outcome.missing)
         prepared = Prepared(
             base=base,
             kind=WriterKind.MUTATION,
@@ -210,6 +214,7 @@ class Mutator:
             affected_nodes=counts[_NODES],
             affected_edges=counts[_EDGES],
             commit=published.commit,
+            missing=outcome.missing,
         )
 
     def _outcome(self, request: Request, base: Snapshot, embeddings: Embeddings) -> Outcome:
@@ -269,6 +274,7 @@ def _recorded(commit: Commit, request: Request) -> Mutation:
         affected_edges=_number(commit.details.get(_EDGES)),
         commit=commit,
         replayed=True,
+        missing=from_json(commit.details.get(DETAIL)),
     )
 
 

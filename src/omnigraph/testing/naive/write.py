@@ -79,17 +79,18 @@ class _Change:
 
     def insert(self, op: InsertOp) -> None:
         row = self._assigned({}, op.values)
-        row = self._embedded(row, op.embeds)
         entity = entity_type(self.catalog, op.entity.table_key)
         if op.key and any(row[column.name] is None for column in op.key):
             self.broken.append(Broken("required", op.entity.name, ""))
             return
         entity_id = derived_id(entity, row) if op.key else self.new_id()
-        self._put(op.entity, {**row, "id": entity_id})
+        before = self.tables.get(op.entity.table_key, {}).get(entity_id, {})
+        self._put(op.entity, {**self._embedded(before, row, op.embeds), "id": entity_id})
 
     def update(self, op: UpdateOp) -> None:
         for row in self._selected(op):
-            self._put(op.entity, self._embedded(self._assigned(row, op.values), op.embeds))
+            after = self._embedded(row, self._assigned(row, op.values), op.embeds)
+            self._put(op.entity, after)
 
     def delete(self, op: DeleteOp) -> None:
         gone = {str(row["id"]) for row in self._selected(op)}
@@ -141,13 +142,17 @@ class _Change:
             case _:
                 return value
 
-    def _embedded(self, row: Row, embeds: tuple[EmbedSpec, ...]) -> Row:
+    def _embedded(self, before: Row, row: Row, embeds: tuple[EmbedSpec, ...]) -> Row:
+        """The row with its vectors; one whose text was the same before stays as it is."""
         after = dict(row)
         for spec in embeds:
-            text = after[spec.source.name]
-            after[spec.target.name] = (
-                None if text is None else self.given.embed(str(text), spec.target.type.dim)
-            )
+            text, old = after[spec.source.name], before.get(spec.target.name)
+            if text is None:
+                after[spec.target.name] = None
+            elif old is not None and before.get(spec.source.name) == text:
+                after[spec.target.name] = old
+            else:
+                after[spec.target.name] = self.given.embed(str(text), spec.target.type.dim)
         return after
 
     def _value(self, expr: Expr) -> ConstValue:

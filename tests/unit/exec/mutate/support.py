@@ -42,6 +42,7 @@ class Embedder:
     """Turns a text into numbers that tell it; remembers what it was asked."""
 
     asked: list[tuple[tuple[str, ...], int, str | None]] = field(default_factory=list)
+    has_provider: bool = True
 
     def embed_texts(
         self, texts: Sequence[str], dim: int, model: str | None
