@@ -99,6 +99,7 @@ class Code(StrEnum):
     READ_ONLY = "read_only"
     ENGINE_UNAVAILABLE = "engine_unavailable"
     GRAPH_MOVED = "graph_moved"
+    CLOSED = "closed"
 
 
 class GraphError(Exception):
@@ -262,6 +263,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.NAME_INVALID,
             Code.MIGRATION_UNSUPPORTED,
             Code.ENGINE_UNAVAILABLE,
+            Code.CLOSED,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
         Forbidden: (Code.FORBIDDEN, Code.READ_ONLY),

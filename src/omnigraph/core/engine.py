@@ -29,7 +29,7 @@ from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.core.write import Prepared, WritePath
-from omnigraph.errors import Code, Forbidden, Gone, NotFound
+from omnigraph.errors import Code, Forbidden, Gone, InvalidInput, NotFound
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -74,6 +74,7 @@ class Engine:
         """Put the parts together; nothing is read or written yet."""
         self.root = root
         self.mode = mode
+        self._closed = False
         self.tables = parts.tables
         self.objects = parts.objects
         self.clock = parts.clock
@@ -124,10 +125,22 @@ class Engine:
             engine.recovery.sweep()
         return engine
 
+    def close(self) -> None:
+        """Refuse whatever is asked from now on. What is going on comes to its end."""
+        self._closed = True
+        self.tables.forget_all()
+
+    def require_open(self) -> None:
+        """Refuse to go on with a handle that was closed."""
+        if self._closed:
+            text = "the graph was closed; open it again with `omnigraph.open`"
+            raise InvalidInput(Code.CLOSED, text, uri=self.root.uri)
+
     # -- reading -----------------------------------------------------------------------------------
 
     def snapshot(self, branch: BranchName = MAIN) -> Snapshot:
         """The newest state of a branch."""
+        self.require_open()
         try:
             return self.manifest.snapshot(branch)
         except StorageFailure as failure:
@@ -135,25 +148,30 @@ class Engine:
 
     def snapshot_at(self, commit: CommitId, hint: BranchName = MAIN) -> Snapshot:
         """The state that a commit published; `hint` is the branch where to look first."""
+        self.require_open()
         with storage_errors():
             return self.manifest.at_commit(commit, hint)
 
     def snapshot_at_version(self, branch: BranchName, version: int) -> Snapshot:
         """The state of a branch at an older manifest version."""
+        self.require_open()
         with storage_errors():
             return self.manifest.at_version(branch, version)
 
     def schema(self, snapshot: Snapshot) -> AcceptedSchema:
         """The schema in force at a snapshot."""
+        self.require_open()
         return self.schemas.load(snapshot.schema_digest)
 
     def table(self, pin: TablePin) -> Table:
         """A published table, to read."""
+        self.require_open()
         with _still_stored(pin):
             return self.tables.open(store_pin(pin))
 
     def read(self, snapshot: Snapshot, table_key: str) -> pa.Table:
         """A whole table of a snapshot; for small tables and tests."""
+        self.require_open()
         pin = snapshot.pin(table_key)
         with _still_stored(pin):
             table = self.tables.open(store_pin(pin))
@@ -162,11 +180,18 @@ class Engine:
     def commits(self, branch: BranchName = MAIN, *, actor: str | None = None) -> Iterator[Commit]:
         """The history of a branch, newest first; of one actor, if given."""
         snapshot = self.snapshot(branch)
-        history = first_parents(self.manifest.commits(branch).get, snapshot.head)
+        log = self.manifest.commits(branch)
+
+        def find(commit: CommitId) -> Commit | None:
+            self.require_open()
+            return log.get(commit)
+
+        history = first_parents(find, snapshot.head)
         return (commit for commit in history if actor is None or commit.actor == actor)
 
     def commit_info(self, commit: CommitId, hint: BranchName = MAIN) -> Commit:
         """One commit, wherever it was made; `hint` is the branch where to look first."""
+        self.require_open()
         with storage_errors():
             branch = self.manifest.find(commit, hint)
             found = None if branch is None else self.manifest.commits(branch).get(commit)
@@ -208,6 +233,7 @@ class Engine:
 
         Which of both it comes to is settled first, so that whoever repeats that write finds it.
         """
+        self.require_open()
         with storage_errors():
             if self.manifest.exists(name):
                 return True
@@ -294,6 +320,7 @@ class Engine:
 
     def refresh(self) -> tuple[Outcome, ...]:
         """Look at the store anew; when writing is allowed, heal what can be rolled forward."""
+        self.require_open()
         if self.mode is OpenMode.READ_ONLY:
             return ()
         return self.recovery.heal()
@@ -305,6 +332,7 @@ class Engine:
 
     def require_writable(self) -> None:
         """Refuse to go on with a handle that may not write."""
+        self.require_open()
         if self.mode is OpenMode.READ_ONLY:
             raise Forbidden(Code.READ_ONLY, "the graph is open for reading only")
 

@@ -49,6 +49,7 @@ class Branches:
             assert graph.branches.list() == ["main"]
             ```
         """
+        self._engine.require_open()
         return [str(name) for name in self._engine.branches.list()]
 
     def show(self, name: str) -> Branch:

@@ -67,6 +67,7 @@ class Graph:
         return f"Graph({self.uri!r}, mode={self.mode!r})"
 
     def __enter__(self) -> Self:
+        self._engine.require_open()
         return self
 
     def __exit__(
@@ -547,7 +548,12 @@ class Graph:
         self._engine.refresh()
 
     def close(self) -> None:
-        """Let go of memory. Closing twice is fine; snapshots that are still held stay readable."""
+        """Close the handle and let go of memory. Closing twice is fine.
+
+        Afterwards whatever would read or write storage is refused with the code `closed`, through
+        snapshots and results, too. Values that were read stay.
+        """
+        self._engine.close()
         self._last = None
         self._parts.worlds.close()
 

@@ -84,6 +84,7 @@ class Snapshot:
 
     def explain(self, text: str, *, name: str | None = None) -> str:
         """The plan of a query and how it would reach the data, as text."""
+        self._parts.engine.require_open()
         plan = self._language.plan(text, name)
         answer = explain(plan)
         if not isinstance(plan, ReadPlan):
@@ -114,6 +115,7 @@ class Snapshot:
         access: str,
         profile: Profile | None,
     ) -> Rows:
+        self._parts.engine.require_open()
         now_ms = self._parts.clock.now_us() // 1000
         if self._is_direct(reading, access):
             try:

@@ -80,6 +80,10 @@ class Gateway:
         self._anchor = dataset
         return dataset
 
+    def release(self) -> None:
+        """Let go of the handle that keeps connections alive; the next one to open is kept again."""
+        self._anchor = None
+
     def write_new(self, path: str, rows: pa.Table) -> Transaction:
         """Write the first rows of a table that is to be created."""
         return write_fragments(

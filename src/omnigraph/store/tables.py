@@ -272,6 +272,12 @@ class Tables:
         """List the names of all forks, sorted, without reading what is known of them."""
         return self._references.names(checked_path(StorageCall.TABLE_FORKS.value, path))
 
+    def forget_all(self) -> None:
+        """Let go of every reader that is kept; those in use stay as they are."""
+        with self._lock:
+            self._handles.clear()
+        self._gateway.release()
+
     def forget_fork(self, path: str, branch: str) -> None:
         """Close the readers of a fork that somebody else dropped or made anew."""
         self._forget(path, branch)

@@ -72,17 +72,6 @@ def test_a_reader_sees_what_a_writer_commits(tmp_path: Path) -> None:
         assert [row["name"] for row in reader.query(ALL)] == ["Ada"]
 
 
-def test_closing_twice_is_fine_and_rows_stay(tmp_path: Path) -> None:
-    graph = og.init(tmp_path / "g", SCHEMA)
-    graph.mutate(ADD, {"n": "Ada"})
-    rows = graph.query(ALL)
-    snapshot = graph.snapshot()
-    graph.close()
-    graph.close()
-    assert rows.to_pylist() == [{"name": "Ada"}]
-    assert snapshot.query(ALL).to_pylist() == [{"name": "Ada"}]
-
-
 def test_the_actor_of_a_handle_and_of_a_call(tmp_path: Path) -> None:
     with og.init(tmp_path / "g", SCHEMA, actor="ada") as graph:
         graph.mutate(ADD, {"n": "a"})
