@@ -14,6 +14,7 @@ from omnigraph import errors
 
 __all__ = [
     "Branch",
+    "CancelToken",
     "Commit",
     "Counts",
     "Embedder",
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 # Loaded on first use: a one-shot command that only compiles must not wait for the storage engine.
 _HOMES = {
     "Branch": "omnigraph.graph.values",
+    "CancelToken": "omnigraph.runtime.cancellation",
     "Commit": "omnigraph.graph.values",
     "Counts": "omnigraph.dataplane.load.request",
     "Embedder": "omnigraph.embed.provider",

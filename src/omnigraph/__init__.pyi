@@ -18,10 +18,12 @@ from omnigraph.graph.values import LoadResult as LoadResult
 from omnigraph.graph.values import MutationResult as MutationResult
 from omnigraph.graph.values import OptimizeResult as OptimizeResult
 from omnigraph.graph.values import ResultWarning as ResultWarning
+from omnigraph.runtime.cancellation import CancelToken as CancelToken
 from omnigraph.runtime.settings import Settings as Settings
 
 __all__ = [
     "Branch",
+    "CancelToken",
     "Commit",
     "Counts",
     "Embedder",

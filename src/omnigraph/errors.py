@@ -12,6 +12,7 @@ effects and the keys of ``details`` are API, the text is not. This module import
     ├── Conflict             start over from a fresh base, or resolve by hand
     ├── PreconditionFailed   read again, then decide
     ├── LimitExceeded        ask for less
+    ├── Cancelled            nothing; you asked for it
     ├── Busy                 wait
     ├── ConstraintViolated   correct the data
     ├── RecoveryRequired     settle the named operation
@@ -28,6 +29,7 @@ from typing import Any, Final, Self, TypeAlias
 __all__ = [
     "CLASS_OF",
     "Busy",
+    "Cancelled",
     "Code",
     "Conflict",
     "ConstraintViolated",
@@ -100,6 +102,8 @@ class Code(StrEnum):
     ENGINE_UNAVAILABLE = "engine_unavailable"
     GRAPH_MOVED = "graph_moved"
     CLOSED = "closed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
 
 
 class GraphError(Exception):
@@ -219,6 +223,10 @@ class LimitExceeded(GraphError):
     """A bound was hit; ``details`` names it."""
 
 
+class Cancelled(GraphError):
+    """Another thread cancelled the call, by the token that it was given."""
+
+
 class Busy(GraphError):
     """Too much is going on right now."""
 
@@ -281,7 +289,8 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.INIT_IN_PROGRESS,
         ),
         PreconditionFailed: (Code.PRECONDITION_FAILED,),
-        LimitExceeded: (Code.LIMIT_EXCEEDED,),
+        LimitExceeded: (Code.LIMIT_EXCEEDED, Code.TIMEOUT),
+        Cancelled: (Code.CANCELLED,),
         Busy: (Code.BUSY,),
         ConstraintViolated: (Code.CONSTRAINT_VIOLATED,),
         RecoveryRequired: (Code.RECOVERY_REQUIRED, Code.OUTCOME_UNKNOWN),

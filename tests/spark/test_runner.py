@@ -11,7 +11,9 @@ import pytest
 from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held
-from omnigraph.errors import Code, GraphError, Internal, InvalidInput, Unavailable
+from omnigraph.errors import Cancelled, Code, GraphError, Internal, InvalidInput, Unavailable
+from omnigraph.runtime.cancellation import CancelToken, limited
+from omnigraph.runtime.clock import SystemClock
 from tests.spark import kernels
 from tests.spark.kernels import Spec, traces
 
@@ -97,6 +99,27 @@ def test_a_result_that_cannot_travel_is_our_fault(runner: SparkRunner, tmp_path:
 
 def test_an_interrupt_cancels_and_the_session_lives_on(runner: SparkRunner, tmp_path: Path) -> None:
     with interrupted_when(lambda: bool(traces(tmp_path, 0))), pytest.raises(KeyboardInterrupt):
+        list(runner.run("read", kernels.hang_first, specs(tmp_path, 1)))
+    assert jobs_running(runner) == []
+    assert list(runner.run("read", kernels.square, specs(tmp_path, 2))) == [(0, 0), (1, 1)]
+
+
+class Traced(CancelToken):
+    """Is cancelled once the first task of a stage has begun."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    @property
+    def cancelled(self) -> bool:
+        return bool(traces(self.folder, 0))
+
+
+def test_cancelling_cancels_the_job_and_the_session_lives_on(
+    runner: SparkRunner, tmp_path: Path
+) -> None:
+    with pytest.raises(Cancelled), limited(SystemClock(), None, Traced(tmp_path)):
         list(runner.run("read", kernels.hang_first, specs(tmp_path, 1)))
     assert jobs_running(runner) == []
     assert list(runner.run("read", kernels.square, specs(tmp_path, 2))) == [(0, 0), (1, 1)]

@@ -72,6 +72,7 @@ def test_the_tree_is_flat_and_drawn_in_the_module_docstring() -> None:
         "Conflict",
         "PreconditionFailed",
         "LimitExceeded",
+        "Cancelled",
         "Busy",
         "ConstraintViolated",
         "RecoveryRequired",

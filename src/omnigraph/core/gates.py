@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
+from omnigraph.runtime.cancellation import acquired
+
 
 class _Gate:
     """A lock and the number of those who hold it or wait for it."""
@@ -29,12 +31,13 @@ _registry_lock: Final = threading.Lock()
 
 
 @contextmanager
-def _through(*name: str) -> Iterator[None]:
+def _through(*name: str, can_end: bool = False) -> Iterator[None]:
+    """Hold one gate; `can_end` says that waiting for it may end with the operation's time."""
     with _registry_lock:
         gate = _registry.setdefault(name, _Gate())
         gate.users += 1
     try:
-        with gate.lock:
+        with acquired(gate.lock) if can_end else gate.lock:
             yield
     finally:
         with _registry_lock:
@@ -48,7 +51,7 @@ def writing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[None]
     """Hold the gates of a write to these tables of a branch."""
     with ExitStack() as stack:
         for key in sorted(set(table_keys)):
-            stack.enter_context(_through(root, "table", branch, key))
+            stack.enter_context(_through(root, "table", branch, key, can_end=True))
         yield
 
 
@@ -69,7 +72,7 @@ def branching(root: str) -> Iterator[None]:
 @contextmanager
 def again(root: str, branch: str) -> Iterator[None]:
     """Hold the gate of those who start over on a branch. Stands before all others."""
-    with _through(root, "again", branch):
+    with _through(root, "again", branch, can_end=True):
         yield
 
 

@@ -35,7 +35,7 @@ from omnigraph.errors import (
     JsonValue,
     RecoveryRequired,
 )
-from omnigraph.runtime import telemetry
+from omnigraph.runtime import cancellation, telemetry
 from omnigraph.runtime.failpoints import hit
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Staged
@@ -116,6 +116,7 @@ class WritePath:
     def commit(self, prepared: Prepared) -> Published:
         """Take a prepared write through all phases."""
         hit(Fp.STAGED)
+        cancellation.check()
         origin = prepared.base.origin
         self._births.take(prepared.base)
         operation_id = self._ids.new() if origin is None else origin.operation_id
@@ -126,6 +127,9 @@ class WritePath:
                 gates.writing(self._root, prepared.base.branch, keys),
                 self._live.working(operation_id),
             ):
+                if origin is None:
+                    # Waiting for the gates may have taken long. From here on nothing ends early.
+                    cancellation.check()
                 with storage_errors():
                     armed = self._ready(prepared, operation_id)
                 published = armed if isinstance(armed, Published) else self._carry_out(armed)

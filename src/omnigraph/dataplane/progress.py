@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from omnigraph.runtime import cancellation
 from omnigraph.runtime.clock import Clock
 
 
@@ -128,11 +129,13 @@ class Monitor:
         self._stopped.clear()
 
     def check(self) -> None:
-        """Stop here if somebody asked for it.
+        """Stop here if somebody asked for it, or the operation's time is up.
 
         Raises:
-            Cancelled: Somebody did.
+            Cancelled: The operation was interrupted, or another part of it failed.
+            GraphError: Its time is up, or its caller cancelled it.
         """
+        cancellation.check()
         if self._stopped.is_set():
             raise Cancelled
 

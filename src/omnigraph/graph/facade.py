@@ -15,7 +15,7 @@ from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.access import Access
-from omnigraph.graph.arguments import whole_number
+from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.languages import Language
@@ -28,9 +28,10 @@ from omnigraph.graph.values import (
     MutationResult,
     OptimizeResult,
     commit_of,
-    warnings_of,
+    mutation_of,
 )
 from omnigraph.lang.query.params import bind
+from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, IdempotencyKey
 
 
@@ -99,6 +100,8 @@ class Graph:
         branch: str = MAIN,
         at: str | None = None,
         access: str = Access.AUTO,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> Rows:
         """Run a reading query against the newest state of a branch, or an older one.
 
@@ -118,13 +121,18 @@ class Graph:
             branch: Which branch to read.
             at: The id of a commit to read instead.
             access: `auto`, `dense` or `direct`: how to reach the data. The answer is the same.
+            timeout: After how many seconds the query ends with an error; None for never.
+            cancel: Ends the query when another thread calls its `cancel()`. With this or a
+                timeout the whole result is read before the call returns.
 
         Raises:
             InvalidInput: The text, a name or a parameter is wrong; it says where.
             NotFound: There is no such branch or commit.
-            LimitExceeded: The pattern has more matches than fit in memory.
+            LimitExceeded: The query needs more memory than it may use, or its time is up.
+            Cancelled: It was cancelled.
         """
-        return self.snapshot(branch, at=at).query(text, params, name=name, access=access)
+        pinned = self.snapshot(branch, at=at)
+        return pinned.query(text, params, name=name, access=access, timeout=timeout, cancel=cancel)
 
     def explain(
         self, text: str, *, name: str | None = None, branch: str = MAIN, at: str | None = None
@@ -233,7 +241,7 @@ class Graph:
 
     # -- changing ----------------------------------------------------------------------------------
 
-    def mutate(
+    def mutate(  # noqa: PLR0913
         self,
         text: str,
         params: Mapping[str, object] | None = None,
@@ -243,6 +251,8 @@ class Graph:
         actor: str | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> MutationResult:
         """Run a changing query: all of it is one commit, or nothing happens.
 
@@ -263,6 +273,9 @@ class Graph:
             actor: Who does it; the actor of the handle if not given.
             if_commit: Only if this commit is still the newest of the branch.
             idempotency_key: Names the operation, so that repeating it does it once.
+            timeout: After how many seconds the query ends with an error, if it has not begun to
+                commit by then; nothing has changed in that case. A commit is never broken off.
+            cancel: The same, when another thread calls its `cancel()`.
 
         Raises:
             InvalidInput: The text, a name or a parameter is wrong; it says where.
@@ -270,31 +283,27 @@ class Graph:
             Conflict: Somebody else changed what the query updates or deletes. Run it again.
             PreconditionFailed: `if_commit` is not the newest commit.
             Forbidden: The graph is open for reading only.
+            LimitExceeded: It would change more than one query may, or its time is up.
+            Cancelled: It was cancelled.
         """
         who = self._actor if actor is None else Actor(actor)
         known = BranchName(branch)
-
-        pinned = self._engine.snapshot(known)
-        language = self._language(pinned)
-        plan = language.change(text, name)
-        bound = bind(plan.params, params or {})
-        done = self._parts.mutator.mutate(
-            plan,
-            bound,
-            language.catalog,
-            branch=known,
-            actor=who,
-            if_commit=None if if_commit is None else CommitId(if_commit),
-            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
-        )
-        return MutationResult(
-            affected_nodes=done.affected_nodes,
-            affected_edges=done.affected_edges,
-            commit=None if done.commit is None else commit_of(done.commit),
-            replayed=done.replayed,
-            warnings=warnings_of(done.missing),
-            vectors_missing=sum(item.count for item in done.missing),
-        )
+        head = None if if_commit is None else CommitId(if_commit)
+        key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            pinned = self._engine.snapshot(known)
+            language = self._language(pinned)
+            plan = language.change(text, name)
+            done = self._parts.mutator.mutate(
+                plan,
+                bind(plan.params, params or {}),
+                language.catalog,
+                branch=known,
+                actor=who,
+                if_commit=head,
+                idempotency_key=key,
+            )
+        return mutation_of(done)
 
     def ensure_indices(self, *, branch: str = MAIN, actor: str | None = None) -> IndexResult:
         """Build every index that the schema asks for and that is missing; one commit, or none.
@@ -331,6 +340,8 @@ class Graph:
         violations_max: int = 1000,
         violations_file: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> LoadResult:
         """Load data of any size: all of it in one commit, or nothing.
 
@@ -360,6 +371,9 @@ class Graph:
             violations_max: How many violations an error lists; the others are counted.
             violations_file: Takes all violations, one JSON object per line.
             storage_options: How to reach sources on S3; by default the usual `AWS_*` variables.
+            timeout: After how many seconds the load ends with an error, if it has not begun to
+                commit by then; nothing is loaded in that case. A commit is never broken off.
+            cancel: The same, when another thread calls its `cancel()`.
 
         Raises:
             InvalidInput: The source or an option cannot be understood.
@@ -367,6 +381,8 @@ class Graph:
             ConstraintViolated: The data breaks rules; it lists them with their files and lines.
             Conflict: Somebody else changed what an overwrite replaces. Run it again.
             Forbidden: The graph is open for reading only.
+            LimitExceeded: Its time is up.
+            Cancelled: It was cancelled.
         """
         # Bulk work brings readers of many formats along, for which nobody else should wait.
         from omnigraph.graph.bulk import Bulk, LoadTerms, Terms  # noqa: PLC0415
@@ -386,11 +402,12 @@ class Graph:
             violations_max=whole_number(violations_max, "violations_max", 1),
             violations_file=violations_file,
         )
-        missing = parent is not None and not self._engine.has_branch(known)
-        pinned = self._engine.snapshot(parent if missing and parent is not None else known)
-        catalog = self._language(pinned).catalog
         terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._engine).load(source, catalog, asked, terms)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            missing = parent is not None and not self._engine.has_branch(known)
+            pinned = self._engine.snapshot(parent if missing and parent is not None else known)
+            catalog = self._language(pinned).catalog
+            return Bulk(self._engine).load(source, catalog, asked, terms)
 
     def export(  # noqa: PLR0913
         self,
@@ -407,6 +424,8 @@ class Graph:
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> ExportResult:
         """Write the entities of one commit to files that `load` reads back.
 
@@ -430,14 +449,18 @@ class Graph:
             spark: A Spark master or session.
             progress: Is called with a `Progress` while it goes on.
             storage_options: How to reach a target on S3.
+            timeout: After how many seconds the export ends with an error; None for never. What it
+                wrote is removed, unless the target is a stream.
+            cancel: The same, when another thread calls its `cancel()`.
 
         Raises:
             InvalidInput: The target is there already, or an option cannot be understood.
             NotFound: There is no such branch or commit.
+            LimitExceeded: Its time is up.
+            Cancelled: It was cancelled.
         """
         from omnigraph.graph.bulk import Bulk, ExportTerms, Terms  # noqa: PLC0415
 
-        pinned = self._pinned(branch, at)
         asked = ExportTerms(
             target=target,
             format=format,
@@ -448,7 +471,9 @@ class Graph:
             storage_options=storage_options,
         )
         terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._engine).export(pinned, self._language(pinned).catalog, asked, terms)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            pinned = self._pinned(branch, at)
+            return Bulk(self._engine).export(pinned, self._language(pinned).catalog, asked, terms)
 
     def to_spark(
         self,
@@ -507,15 +532,10 @@ class Graph:
         """
         name = IdempotencyKey(f"stream:{stream}:0").rpartition(":")[0]
 
+        terms: dict[str, Any] = {"mode": mode, "branch": branch, "replace": replace}
+
         def write(frame: Any, batch: int) -> None:
-            self.load(
-                {type_name: frame},
-                mode=mode,
-                branch=branch,
-                replace=replace,
-                actor=actor,
-                idempotency_key=f"{name}:{batch}",
-            )
+            self.load({type_name: frame}, actor=actor, idempotency_key=f"{name}:{batch}", **terms)
 
         return write
 

@@ -13,12 +13,14 @@ from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.world import World
 from omnigraph.graph.access import Access
+from omnigraph.graph.arguments import seconds, token
 from omnigraph.graph.languages import Language, Reading
 from omnigraph.graph.parts import Parts
 from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
+from omnigraph.runtime.cancellation import CancelToken, limited
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -77,8 +79,14 @@ class Snapshot:
         *,
         name: str | None = None,
         access: str = Access.AUTO,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> Rows:
         """Run a reading query; see `Graph.query`."""
+        if timeout is not None or cancel is not None:
+            with limited(self._parts.clock, seconds(timeout), token(cancel)):
+                # What is read later would be read without a limit.
+                return self.query(text, params, name=name, access=access).settled()
         reading = self._language.reading(text, name)
         return self._run(reading, bind(reading.plan.params, params or _NOTHING), access, None)
 

@@ -10,6 +10,7 @@ from omnigraph.core.records import Commit as CommitRecord
 from omnigraph.dataplane.load.request import Counts
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.embed.provider import PROVIDER_VARIABLE
+from omnigraph.exec.mutate.mutator import Mutation
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -114,6 +115,18 @@ class MutationResult:
     replayed: bool = False
     warnings: tuple[ResultWarning, ...] = ()
     vectors_missing: int = 0
+
+
+def mutation_of(done: Mutation) -> MutationResult:
+    """What a changing query did, as users see it."""
+    return MutationResult(
+        affected_nodes=done.affected_nodes,
+        affected_edges=done.affected_edges,
+        commit=None if done.commit is None else commit_of(done.commit),
+        replayed=done.replayed,
+        warnings=warnings_of(done.missing),
+        vectors_missing=sum(item.count for item in done.missing),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

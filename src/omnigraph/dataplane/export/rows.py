@@ -10,6 +10,7 @@ import pyarrow as pa
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
+from omnigraph.runtime.cancellation import checked
 from omnigraph.store.blob_columns import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ID, Table
 
@@ -56,7 +57,7 @@ def read_rows(
             batch_bytes=_BATCH_BYTES,
             fragments=fragments,
         )
-        for batch in batches:
+        for batch in checked(batches):
             if not blobs:
                 yield batch
                 continue

@@ -19,6 +19,7 @@ from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.dataplane.progress import Cancelled
 from omnigraph.dataplane.staging import Staging
 from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.runtime import cancellation
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, Table, Tables, open_tables
 
@@ -113,11 +114,13 @@ class Stop:
         self._is_stopped = is_stopped
 
     def check(self) -> None:
-        """Stop here if somebody asked for it.
+        """Stop here if somebody asked for it, or the operation's time is up.
 
         Raises:
-            Cancelled: Somebody did.
+            Cancelled: The operation was interrupted, or another part of it failed.
+            GraphError: Its time is up, or its caller cancelled it.
         """
+        cancellation.check()
         if self._is_stopped is not None and self._is_stopped():
             raise Cancelled
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
+from omnigraph.runtime import cancellation
+
 T = TypeVar("T")
 
 OnProgress = Callable[[int, int], None]
@@ -67,7 +69,8 @@ class Action(Generic[T]):
 
         Raises:
             JobFailed: It failed.
-            BaseException: What interrupted the wait, or `on_progress` raised; the job is then gone.
+            BaseException: What interrupted the wait, ended the operation, or `on_progress`
+                raised; the job is then gone.
         """
         runs = threading.Thread(target=self._run, name=f"{self._tag}-runs", daemon=True)
         watches = threading.Thread(target=self._watch, name=f"{self._tag}-watches", daemon=True)
@@ -86,9 +89,12 @@ class Action(Generic[T]):
         return self._result[0]
 
     def _wait(self) -> None:
+        # Nobody tells this thread that the operation's time is up.
+        pause = _POLL_S if cancellation.is_limited() else None
         while True:
+            cancellation.check()
             with self._news:
-                self._news.wait_for(lambda: self._done or self._progress is not None)
+                self._news.wait_for(lambda: self._done or self._progress is not None, pause)
                 done, progress, self._progress = self._done, self._progress, None
             if progress is not None and self._on_progress is not None:
                 self._on_progress(*progress)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Generic, TypeVar
 
+from omnigraph.runtime.cancellation import acquired
+
 T = TypeVar("T")
 
 
@@ -118,7 +120,7 @@ class Slot(Generic[T]):
         self._value = None
 
     def _fill(self) -> T:
-        with self._lock:
+        with acquired(self._lock):
             value = self._value
             if value is None:
                 value = self._build()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from omnigraph.exec.dense.id_index import IdIndex
 from omnigraph.exec.world import MISSING, Handles
 from omnigraph.lang.ir.ops import Towards
+from omnigraph.runtime.cancellation import checked
 from omnigraph.store.table import Table
 
 END_COLUMNS: Final = ("src", "dst")
@@ -76,7 +77,7 @@ def stored_ends(table: Table, order: Handles | None, source: IdIndex, target: Id
 def _slabs(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     batches: list[pa.RecordBatch] = []
     rows = 0
-    for batch in reader:
+    for batch in checked(reader):
         batches.append(batch)
         rows += batch.num_rows
         if rows >= _SLAB_ROWS:

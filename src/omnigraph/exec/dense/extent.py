@@ -33,6 +33,7 @@ from omnigraph.exec.dense.edge_ids import (
     saved_edge_ids,
 )
 from omnigraph.exec.dense.id_index import IdIndex
+from omnigraph.exec.dense.reading import read_columns
 from omnigraph.exec.dense.roster import (
     ID,
     Order,
@@ -262,9 +263,8 @@ class Extent:
 
     def _stored_roster(self) -> Roster:
         telemetry.count("dense.roster_read")
-        with storage_errors():
-            wanted = [ID] if self.kind == "node" else []
-            found = self.table().read(wanted, row_id=True)
+        wanted = [ID] if self.kind == "node" else []
+        found = read_columns(self.table(), wanted, row_id=True)
         if found.num_rows != self.size:
             text = f"{self.pin.table_key} has {found.num_rows} rows, not {self.size}"
             raise Corrupt(Code.CORRUPT, text, table_key=self.pin.table_key)
@@ -308,8 +308,7 @@ class Extent:
         return None
 
     def _build_order(self) -> Order:
-        with storage_errors():
-            stored = _numbers(self.table().read([], row_id=True).column(ROW_ID))
+        stored = _numbers(read_columns(self.table(), [], row_id=True).column(ROW_ID))
         return storage_order(self.roster.get(), stored)
 
     def _build_edge_ids(self) -> EdgeIds:
@@ -365,11 +364,10 @@ class Extent:
     def _stored_column(self, name: str) -> pa.Array:
         telemetry.count("dense.column_read")
         order = self.order()
-        with storage_errors():
-            table = self.table()
-            if pa.types.is_large_binary(table.schema.field(name).type):
-                raise Internal(Code.INTERNAL, f"{name} holds blobs, which are read one by one")
-            stored = table.read([name]).column(name)
+        table = self.table()
+        if pa.types.is_large_binary(table.schema.field(name).type):
+            raise Internal(Code.INTERNAL, f"{name} holds blobs, which are read one by one")
+        stored = read_columns(table, [name]).column(name)
         column = reordered(stored, order)
         self.save(_column_file(name), lambda: {"values": column})
         return column

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.exec.direct.budget import Budget, TooWide
+from omnigraph.runtime.cancellation import checked
 from omnigraph.store.table import Table, literal, quoted
 
 # Keys in one IN list: planning a filter costs more than linearly in its length.
@@ -71,7 +72,7 @@ class Lookups:
             return pa.Table.from_batches(self._counted(stream), stream.schema)
 
     def _counted(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        for batch in stream:
+        for batch in checked(stream):
             self._budget.read(batch.num_rows)
             yield batch
 

@@ -20,6 +20,7 @@ from omnigraph.exec.prefilter import ITEMS_MAX, NOTHING, among, fixed_ids, prefi
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.expr import Column, ConstValue, Predicate
 from omnigraph.lang.values import Base, ValueType
+from omnigraph.runtime import cancellation
 from omnigraph.store.blob_columns import blob_bytes, read_blobs
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
@@ -141,6 +142,7 @@ class Committed:
         parts: list[pa.Table] = []
         count = size = 0
         for start in range(0, most, ITEMS_MAX):
+            cancellation.check()
             conditions = [
                 among(name, self._type(name), values[start : start + ITEMS_MAX])
                 for name, values in sought.items()
@@ -225,7 +227,7 @@ class Committed:
     ) -> Iterator[pa.RecordBatch]:
         if condition == NOTHING or not self.pin.row_count:
             return iter(())
-        return iter(
+        return cancellation.checked(
             self.table.scan(
                 list(columns),
                 filter=condition,

@@ -34,7 +34,7 @@ from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import DeleteOp, InsertOp, MutationPlan
 from omnigraph.rules.violation import Violations
-from omnigraph.runtime import telemetry
+from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import MAIN, BranchName, CommitId
 
 ATTEMPTS_MAX: Final = 32
@@ -152,6 +152,7 @@ class Mutator:
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, request: Request, branch: BranchName, embeddings: Embeddings) -> Mutation:
+        cancellation.check()
         return self._run(request, self._engine.snapshot(branch), embeddings)
 
     def run(
@@ -234,6 +235,7 @@ class Mutator:
         teardown = Teardown(request.catalog, committed)
         deletes = False
         for op in request.plan.ops:
+            cancellation.check()
             if isinstance(op, DeleteOp):
                 deletes = True
                 teardown.delete(op, context)

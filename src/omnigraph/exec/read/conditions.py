@@ -32,6 +32,7 @@ from omnigraph.lang.ir.expr import (
     Substring,
     TextMatch,
 )
+from omnigraph.runtime.cancellation import checked
 
 _SHARE: Final = 8  # from one in so many entities on, all of them are judged at once
 
@@ -70,7 +71,7 @@ class Condition:
             found = run.matches(each)
             found = found if handles is None else found[handles]
             passed = found if passed is None else passed & found
-        for predicate, name in zip(self.predicates, self.columnar, strict=True):
+        for predicate, name in checked(zip(self.predicates, self.columnar, strict=True)):
             truth = self._by_value(predicate, name, run) if handles is None else None
             if truth is None:
                 truth = self._by_row(predicate, run, handles, rows)

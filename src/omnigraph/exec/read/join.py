@@ -12,6 +12,7 @@ from omnigraph.exec.read.fold import Mode, Tail, packed
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.world import Counts, Handles, Mask
+from omnigraph.runtime import cancellation
 
 _WORTH: Final = 64  # fewer rows than this are not worth the search for equal ones
 
@@ -29,6 +30,7 @@ class Step(Protocol):
 def run_steps(steps: Sequence[Step], frame: Frame, run: Run) -> Frame | None:
     """The frame after some operators; None as soon as there are no rows."""
     for step in steps:
+        cancellation.check()
         frame = step(frame, run)
         if not frame.rows:
             return None

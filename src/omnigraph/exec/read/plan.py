@@ -29,6 +29,7 @@ from omnigraph.lang.ir.expr import (
 )
 from omnigraph.lang.ir.ops import AntiJoin, Op, OptionalJoin, ReadPlan, Scan
 from omnigraph.lang.query.blocks import variables_in
+from omnigraph.runtime import cancellation
 
 _DEFAULT = Limits()
 _BLIND_TO_COUNT = frozenset({AggregateFunction.MIN, AggregateFunction.MAX})
@@ -102,6 +103,7 @@ class Program:
             if frame is None:
                 profile.add(step.label, 0, 0)
                 continue
+            cancellation.check()
             begin = profile.ticks()
             frame = step(frame, run)
             profile.add(step.label, frame.rows, profile.ticks() - begin)

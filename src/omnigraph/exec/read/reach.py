@@ -11,6 +11,7 @@ from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.world import Counts, Fan, Handles, Mask, World
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
+from omnigraph.runtime import cancellation
 
 _SEEN_MAX: Final = 1 << 25  # how many (source, node) pairs are marked at once
 _FAN_MAX: Final = 1 << 22  # how many targets are looked at at once
@@ -56,6 +57,7 @@ class Walk:
         seen[source] = True
         found: list[Handles] = []
         for distance in range(1, self.high + 1):
+            cancellation.check()
             targets = world.neighbours(self.edge, self.towards, frontier).targets
             if distance == 1:
                 fresh = targets
@@ -106,6 +108,7 @@ class Walk:
         for part, near in zip(np.split(frontier, cuts), np.split(nodes, cuts), strict=True):
             if not len(part):
                 continue
+            cancellation.check()
             fan = world.neighbours(self.edge, self.towards, near)
             keys: Counts = np.repeat(part - near, fan.counts)
             keys = keys + fan.targets

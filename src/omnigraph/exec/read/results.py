@@ -29,6 +29,7 @@ from omnigraph.lang.ir.expr import (
 )
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.values import ValueType
+from omnigraph.runtime import cancellation
 
 
 class Results:
@@ -47,6 +48,7 @@ class Results:
     def rows(self, frame: Frame | None, run: Run) -> Rows:
         """The result for the rows of the pattern; None for none."""
         plan = self.plan
+        cancellation.check()
         first, last = bounds(plan, run.context) if self.bounded else (0, None)
         if frame is None:
             return self._empty(run, first, last)
@@ -72,6 +74,7 @@ class Results:
         if plan.ranking is not None:
             # Computed even when there is nothing to order: its mistakes are told all the same.
             rankings.values(plan.ranking)
+        cancellation.check()
         places = self._places(columns, frame, run, rankings, last)
         return self._cut(columns, frame.rows, places, first, last)
 
@@ -132,6 +135,7 @@ class Results:
         kept = iter([item.pick(first) for item in keys])
         columns: list[ResultColumn] = []
         for item in plan.outputs:
+            cancellation.check()
             if isinstance(item.expr, Aggregate):
                 arg = None
                 if not always_there(item.expr):

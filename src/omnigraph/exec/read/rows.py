@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from omnigraph.exec.read.columns import Reader, ResultColumn
 from omnigraph.lang.values import ValueType
+from omnigraph.runtime.cancellation import checked
 
 
 class Rows(Sequence[dict[str, Any]]):
@@ -70,7 +71,8 @@ class Rows(Sequence[dict[str, Any]]):
 
     def settled(self) -> Rows:
         """The same rows, with nothing left to read."""
-        return Rows(self.columns, [item.settled() for item in self._columns], self._count)
+        found = [item.settled() for item in checked(self._columns)]
+        return Rows(self.columns, found, self._count)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dictionaries; the caller may change them."""

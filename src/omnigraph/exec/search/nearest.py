@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from omnigraph.exec.world import Handles, Mask
 from omnigraph.lang.catalog.model import Metric
+from omnigraph.runtime.cancellation import checked
 
 Matrix = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]
@@ -124,7 +125,7 @@ class Query:
         """The exact distance of each entity. Meaningless for those without a value."""
         matrix = self.vectors.matrix
         found = np.empty(len(handles), np.float64)
-        for span in _spans(matrix, len(handles)):
+        for span in checked(_spans(matrix, len(handles))):
             rows = _picked(matrix, handles[span]).astype(np.float64)
             if self.metric is Metric.L2:
                 rows -= self.target
@@ -193,7 +194,7 @@ class Query:
             # Reading all rows in a row is faster than picking so many of them.
             return np.asarray((matrix @ target)[handles])
         found = np.empty(len(handles), np.float32)
-        for span in _spans(matrix, len(handles)):
+        for span in checked(_spans(matrix, len(handles))):
             np.matmul(_picked(matrix, handles[span]), target, out=found[span])
         return found
 

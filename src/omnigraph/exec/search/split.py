@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.exec.search.tokens import words
+from omnigraph.runtime.cancellation import checked
 
 # How much text is cut at once; it bounds the memory that cutting needs.
 CHUNK_BYTES: Final = 16 << 20
@@ -63,7 +64,7 @@ class Splitter:
         """Cut texts into words, some megabytes at a time."""
         pieces = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
         for piece in pieces:
-            for part in _parts(piece):
+            for part in checked(_parts(piece)):
                 yield self._chunk(part)
 
     def _chunk(self, texts: pa.Array) -> Chunk:

@@ -1,0 +1,19 @@
+"""Reading whole columns of a table, batch by batch, so that it can be ended in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.runtime.cancellation import checked
+from omnigraph.store.table import Table
+
+
+def read_columns(table: Table, columns: Sequence[str], *, row_id: bool = False) -> pa.Table:
+    """All rows of a table in storage order: these columns, and the identity of each row."""
+    with storage_errors():
+        stream = table.scan(columns, row_id=row_id)
+        batches = list(checked(stream))
+    return pa.Table.from_batches(batches, stream.schema)

@@ -1,0 +1,138 @@
+"""Ending an operation early: when its time is up, or when another thread cancels it.
+
+An operation that can be ended runs inside of a `limited` block. The places where it can stop
+without harm, between two operators or two batches, call `check`. The limit travels in a context
+variable, so that nobody in between has to hand it on; threads that work for an operation run in a
+copy of its context. Nothing is checked once a write has begun to change what is stored.
+"""
+
+import contextvars
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from omnigraph.errors import Cancelled, Code, LimitExceeded
+from omnigraph.runtime.clock import Clock
+
+__all__ = ["CancelToken", "acquired", "check", "checked", "is_limited", "limited"]
+
+T = TypeVar("T")
+
+_POLL_S: Final = 0.05
+
+
+class CancelToken:
+    """Cancels the calls that it is given to as `cancel=`, from any thread.
+
+    A token that was cancelled stays so: later calls with it are refused at once.
+
+    Example:
+        ```python
+        token = og.CancelToken()
+        timer = threading.Timer(30, token.cancel)
+        timer.start()
+        rows = graph.query("query q() { match { $p: Person } return { $p.name } }", cancel=token)
+        timer.cancel()
+        ```
+    """
+
+    __slots__ = ("_cancelled",)
+
+    def __init__(self) -> None:
+        """Cancel nothing yet."""
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """End the calls that were given this token, soon."""
+        self._cancelled = True
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+
+class _Limit:
+    """What ends the running operation. An operation inside of another one obeys both."""
+
+    __slots__ = ("_clock", "_deadline_ns", "_outer", "_timeout", "_token")
+
+    def __init__(
+        self, clock: Clock, timeout: float | None, token: CancelToken | None, outer: "_Limit | None"
+    ) -> None:
+        self._clock = clock
+        self._timeout = timeout
+        self._token = token
+        self._outer = outer
+        self._deadline_ns = None if timeout is None else clock.ticks_ns() + int(timeout * 1e9)
+
+    def check(self) -> None:
+        if self._outer is not None:
+            self._outer.check()
+        if self._token is not None and self._token.cancelled:
+            raise Cancelled(Code.CANCELLED, "the operation was cancelled")
+        if self._deadline_ns is not None and self._clock.ticks_ns() >= self._deadline_ns:
+            text = f"the operation takes longer than its timeout of {self._timeout:g} seconds"
+            raise LimitExceeded(Code.TIMEOUT, text, limit="timeout", most=self._timeout)
+
+
+_limit: Final[contextvars.ContextVar[_Limit | None]] = contextvars.ContextVar("limit", default=None)
+
+
+@contextmanager
+def limited(clock: Clock, timeout: float | None, token: CancelToken | None) -> Iterator[None]:
+    """Let `check` end what runs in the block.
+
+    Args:
+        clock: Measures the time.
+        timeout: After how many seconds; None for never.
+        token: Whose cancellation ends it, too.
+    """
+    if timeout is None and token is None:
+        yield
+        return
+    before = _limit.set(_Limit(clock, timeout, token, _limit.get()))
+    try:
+        check()
+        yield
+    finally:
+        _limit.reset(before)
+
+
+def is_limited() -> bool:
+    """Whether the running operation can be ended early."""
+    return _limit.get() is not None
+
+
+def check() -> None:
+    """End the running operation here if its time is up or it was cancelled.
+
+    Raises:
+        LimitExceeded: Its time is up.
+        Cancelled: Somebody cancelled it.
+    """
+    limit = _limit.get()
+    if limit is not None:
+        limit.check()
+
+
+def checked(items: Iterable[T]) -> Iterator[T]:
+    """Items as they are, with a place to end before each of them."""
+    for item in items:
+        check()
+        yield item
+
+
+@contextmanager
+def acquired(lock: "threading.Lock | threading.RLock") -> Iterator[None]:
+    """Hold a lock; an operation that can be ended does not wait for it longer than it may."""
+    if not is_limited():
+        lock.acquire()
+    else:
+        while not lock.acquire(timeout=_POLL_S):
+            check()
+    try:
+        yield
+    finally:
+        lock.release()
