@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, Self
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.snapshot import Snapshot as Pinned
 from omnigraph.dataplane.progress import Progress
-from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
@@ -18,8 +17,8 @@ from omnigraph.graph.access import Access
 from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.commits import Commits
-from omnigraph.graph.languages import Language
 from omnigraph.graph.parts import Parts
+from omnigraph.graph.pins import Pins
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import (
     ExportResult,
@@ -58,8 +57,8 @@ class Graph:
         self._parts = parts
         self._engine = parts.engine
         self._actor = None if actor is None else Actor(actor)
-        self._languages: dict[str, Language] = {}
-        self._names: dict[str, BranchName] = {str(MAIN): MAIN}
+        pins = Pins(parts.engine)
+        self._pinned, self._language = pins.pinned, pins.language
         self._last: tuple[Pinned, Snapshot] | None = None
         self.branches = Branches(parts.engine)
         self.commits = Commits(parts.engine)
@@ -576,29 +575,3 @@ class Graph:
         self._engine.close()
         self._last = None
         self._parts.worlds.close()
-
-    # -- inside ------------------------------------------------------------------------------------
-
-    def _pinned(self, branch: str, at: str | None, version: int | None = None) -> Pinned:
-        try:
-            known = self._names[branch]
-        except (KeyError, TypeError):
-            known = BranchName(branch)
-        if at is not None:
-            if version is not None:
-                message = "give either a commit or a version, not both"
-                raise InvalidInput(Code.INPUT_INVALID, message)
-            return self._engine.snapshot_at(CommitId(at), known)
-        if version is not None:
-            number = whole_number(version, "a version", 1)
-            return self._engine.snapshot_at_version(known, number)
-        pinned = self._engine.snapshot(known)
-        self._names[branch] = known
-        return pinned
-
-    def _language(self, pinned: Pinned) -> Language:
-        known = self._languages.get(pinned.schema_digest)
-        if known is None:
-            known = Language(self._engine.schema(pinned))
-            self._languages[pinned.schema_digest] = known
-        return known

@@ -1,0 +1,46 @@
+"""Which state of a graph a call means, and the languages in force there."""
+
+from __future__ import annotations
+
+from omnigraph.core.engine import Engine
+from omnigraph.core.snapshot import Snapshot as Pinned
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.graph.arguments import whole_number
+from omnigraph.graph.languages import Language
+from omnigraph.types import MAIN, BranchName, CommitId
+
+
+class Pins:
+    """Pins states of one graph. Thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Pin states of this graph."""
+        self._engine = engine
+        self._languages: dict[str, Language] = {}
+        self._names: dict[str, BranchName] = {str(MAIN): MAIN}
+
+    def pinned(self, branch: str, at: str | None, version: int | None = None) -> Pinned:
+        """The newest state of a branch, or that of a commit or a version of its manifest."""
+        try:
+            known = self._names[branch]
+        except (KeyError, TypeError):
+            known = BranchName(branch)
+        if at is not None:
+            if version is not None:
+                message = "give either a commit or a version, not both"
+                raise InvalidInput(Code.INPUT_INVALID, message)
+            return self._engine.snapshot_at(CommitId(at), known)
+        if version is not None:
+            number = whole_number(version, "a version", 1)
+            return self._engine.snapshot_at_version(known, number)
+        pinned = self._engine.snapshot(known)
+        self._names[branch] = known
+        return pinned
+
+    def language(self, pinned: Pinned) -> Language:
+        """The languages, with the schema of a state."""
+        known = self._languages.get(pinned.schema_digest)
+        if known is None:
+            known = Language(self._engine.schema(pinned))
+            self._languages[pinned.schema_digest] = known
+        return known
