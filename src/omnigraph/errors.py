@@ -104,6 +104,7 @@ class Code(StrEnum):
     CLOSED = "closed"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
+    FOLDER_NOT_EMPTY = "folder_not_empty"
 
 
 class GraphError(Exception):
@@ -272,6 +273,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.MIGRATION_UNSUPPORTED,
             Code.ENGINE_UNAVAILABLE,
             Code.CLOSED,
+            Code.FOLDER_NOT_EMPTY,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
         Forbidden: (Code.FORBIDDEN, Code.READ_ONLY),

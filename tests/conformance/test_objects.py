@@ -82,6 +82,14 @@ def test_listing_is_recursive_sorted_and_by_whole_segments(objects: ObjectStore)
     assert paths(objects, "nothing") == []
 
 
+def test_children_are_names_of_one_level(objects: ObjectStore) -> None:
+    for path in ("a/b/one", "a/b/two", "a/three", "ab/four", "five"):
+        objects.put(path, b"x")
+    assert objects.children("") == ["a", "ab", "five"]
+    assert objects.children("a") == ["b", "three"]
+    assert objects.children("no/such") == []
+
+
 def test_a_listing_tells_size_and_time(objects: ObjectStore) -> None:
     objects.put_new("r/x", b"four")
     objects.put_new("r/y", b"")

@@ -11,7 +11,15 @@ import pyarrow as pa
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.claims import Claims
 from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.layout import INIT_CLAIM, MANIFEST, table_key, table_path
+from omnigraph.core.layout import (
+    INIT_CLAIM,
+    MANIFEST,
+    is_own_name,
+    is_table_name,
+    table_folders,
+    table_key,
+    table_path,
+)
 from omnigraph.core.records import (
     ARROW_SCHEMA,
     FORMAT_VERSION,
@@ -25,7 +33,7 @@ from omnigraph.core.records import (
     encode,
 )
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
-from omnigraph.errors import Busy, Code, Conflict
+from omnigraph.errors import Busy, Code, Conflict, InvalidInput
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.failpoints import hit
 from omnigraph.runtime.ids import Ids
@@ -36,6 +44,7 @@ from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN, CommitId
 
 _LOOKS_MAX = 3
+_SHOWN_MAX = 5
 
 
 def create_graph(
@@ -47,8 +56,12 @@ def create_graph(
     ids: Ids,
 ) -> None:
     """Make a graph with this schema; refuse if there is one."""
+    if root.is_local and root.local_path.is_file():
+        text = f"{root.uri} is a file; a graph needs a folder of its own"
+        raise InvalidInput(Code.FOLDER_NOT_EMPTY, text, uri=root.uri)
     if tables.exists(MANIFEST):
         raise _exists(root)
+    _refuse_foreign_files(root, claims.objects)
     try:
         with claims.holding(INIT_CLAIM, looks_max=_LOOKS_MAX):
             # Only now is it certain that nobody makes one: between the first look and the claim
@@ -80,6 +93,36 @@ def create_graph(
         raise Conflict(Code.INIT_IN_PROGRESS, text, uri=root.uri) from error
     # The manifest is there, so nobody will ever need the claim again.
     claims.clear(INIT_CLAIM)
+
+
+def _refuse_foreign_files(root: Root, objects: ObjectStore) -> None:
+    """Refuse a place that holds what no graph has; what a maker that died left behind is ours."""
+    folders = table_folders()
+    top = objects.children("")
+    foreign = [name for name in top if name not in folders and not is_own_name(name)]
+    for folder in folders:
+        if folder in top:
+            foreign += _no_tables(folder, objects)
+    if foreign:
+        shown = ", ".join(foreign[:_SHOWN_MAX]) + (", ..." if len(foreign) > _SHOWN_MAX else "")
+        text = f"{root.uri} is not empty: {shown}. Give a graph a folder of its own"
+        raise InvalidInput(
+            Code.FOLDER_NOT_EMPTY,
+            text,
+            uri=root.uri,
+            names=foreign[:_SHOWN_MAX],
+            count=len(foreign),
+        )
+
+
+def _no_tables(folder: str, objects: ObjectStore) -> list[str]:
+    try:
+        names = objects.children(folder)
+    except StorageFailure as failure:
+        if failure.kind is not FailureKind.INVALID:
+            raise
+        return [folder]  # a file
+    return [f"{folder}/{name}" for name in names if not is_table_name(name)]
 
 
 def _make_tables(schema: AcceptedSchema, objects: ObjectStore, tables: Tables) -> list[Record]:

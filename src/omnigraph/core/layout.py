@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from omnigraph.lang.catalog.model import EntityKind
 
@@ -19,6 +20,39 @@ STAGING = "__staging"  # what the tasks of a load exchange; nothing refers to it
 CRADLES = "__born"  # forks of the manifest in which branches get their first commit
 
 _FOLDERS: dict[EntityKind, str] = {"node": "nodes", "edge": "edges"}
+_TYPE_ID = re.compile(r"[0-9a-f]{16}")
+# Every name that a graph has right below its root, but for the folders of its tables.
+_OWN_NAMES = frozenset(
+    path.partition("/")[0]
+    for path in (
+        MANIFEST,
+        INTENTS,
+        AUDIT,
+        SCHEMAS,
+        SCHEMA_TEXT,
+        SCHEMA_IR,
+        SCHEMA_STATE,
+        INIT_CLAIM,
+        STAGING,
+    )
+)
+# Made by systems, not by people: what a new volume has in its root.
+_OF_SYSTEMS = frozenset({"lost+found", "System Volume Information", "Thumbs.db", "desktop.ini"})
+
+
+def is_own_name(name: str) -> bool:
+    """May this be what a graph has right below its root, or what nobody minds there?"""
+    return name in _OWN_NAMES or name in _OF_SYSTEMS or name.startswith(".")
+
+
+def table_folders() -> tuple[str, ...]:
+    """The folders that hold tables, and nothing else."""
+    return tuple(_FOLDERS.values())
+
+
+def is_table_name(name: str) -> bool:
+    """May this be a table, in one of the folders of tables?"""
+    return _TYPE_ID.fullmatch(name) is not None or name.startswith(".")
 
 
 def table_path(kind: EntityKind, type_id: str) -> str:

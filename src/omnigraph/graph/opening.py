@@ -46,7 +46,7 @@ def init(
         ```
 
     Args:
-        uri: A directory that is not a graph yet, or `s3://bucket/prefix`.
+        uri: A directory that is empty or not there yet, or `s3://bucket/prefix`.
         schema: The schema, as text or as the path of a `.pg` file.
         actor: Who works through this handle, for the history.
         storage_options: How to reach S3; by default the usual `AWS_*` variables.
@@ -54,7 +54,7 @@ def init(
         settings: Bounds.
 
     Raises:
-        InvalidInput: The schema has mistakes; it lists all of them.
+        InvalidInput: The schema has mistakes; it lists all of them. Or the place holds other files.
         Conflict: There is a graph already.
     """
     text, origin = _schema_text(schema)

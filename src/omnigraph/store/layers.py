@@ -4,6 +4,7 @@ What must cover tables too goes through ``storage_call`` instead: arm a failpoin
 ``StorageCall``, or count inside ``telemetry.counting()``.
 """
 
+import builtins
 import os
 import threading
 from collections import Counter
@@ -42,6 +43,10 @@ class _Layer:
     def list(self, prefix: str) -> list[ObjectInfo]:
         """List the objects below a prefix."""
         return self._around(StorageCall.OBJECT_LIST, prefix, lambda: self._inner.list(prefix))
+
+    def children(self, prefix: str) -> builtins.list[str]:
+        """List the names right below a prefix."""
+        return self._around(StorageCall.OBJECT_LIST, prefix, lambda: self._inner.children(prefix))
 
     def delete(self, path: str) -> None:
         """Remove an object."""

@@ -5,6 +5,7 @@ power cut. The content is synced under a temporary name first and then gets its 
 refuses to replace, or a rename that replaces.
 """
 
+import builtins
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -60,6 +61,14 @@ class LocalBackend:
                         relative = path.relative_to(self._root).as_posix()
                         found.append(ObjectInfo(relative, stat.st_size, stat.st_mtime_ns // 1_000))
         return found
+
+    def children(self, prefix: str) -> builtins.list[str]:
+        """List the names right below a prefix."""
+        try:
+            names = os.listdir(self._root / prefix)
+        except FileNotFoundError:
+            return []
+        return [name for name in names if not name.startswith(_TEMPORARY)]
 
     def exists(self, path: str) -> bool:
         """Look for a file."""

@@ -1,10 +1,11 @@
 """Small objects next to the tables: intents, the accepted schema, state records.
 
-Six verbs, the same on every backend, with create-only as the single compare-and-swap, because that
-is what all of them have. Paths are relative to the root and made of plain segments. Whole objects
-only: what is kept here fits in memory.
+Seven verbs, the same on every backend, with create-only as the single compare-and-swap, because
+that is what all of them have. Paths are relative to the root and made of plain segments. Whole
+objects only: what is kept here fits in memory.
 """
 
+import builtins
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,10 @@ class ObjectStore(Protocol):
         """List everything below a prefix (a whole path, not a part of a name), by path."""
         ...
 
+    def children(self, prefix: str) -> builtins.list[str]:
+        """List the names right below a prefix, of objects and folders alike, sorted."""
+        ...
+
     def delete(self, path: str) -> None:
         """Remove an object; a missing one is fine."""
         ...
@@ -86,6 +91,10 @@ class Backend(Protocol):
 
     def list(self, prefix: str) -> "list[ObjectInfo]":
         """List below a prefix, in any order."""
+        ...
+
+    def children(self, prefix: str) -> builtins.list[str]:
+        """List the names right below a prefix, in any order."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -131,7 +140,7 @@ def checked_path(verb: str, path: str, *, empty: bool = False) -> str:
 
 
 class _Objects:
-    """The six verbs over a backend: paths checked, calls instrumented, lost replies settled."""
+    """The verbs over a backend: paths checked, calls instrumented, lost replies settled."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -154,6 +163,13 @@ class _Objects:
         place = checked_path(StorageCall.OBJECT_LIST.value, prefix.rstrip("/"), empty=True)
         found = storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place))
         return sorted(found, key=lambda info: info.path)
+
+    # Named in full: inside this class, `list` is the verb.
+    def children(self, prefix: str) -> builtins.list[str]:
+        place = checked_path(StorageCall.OBJECT_LIST.value, prefix.rstrip("/"), empty=True)
+        return sorted(
+            storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.children(place))
+        )
 
     def delete(self, path: str) -> None:
         try:
@@ -202,6 +218,13 @@ class _ObstoreBackend:
             for chunk in self._store.list(prefix or None)
             for meta in chunk
         ]
+
+    def children(self, prefix: str) -> builtins.list[str]:
+        found = self._store.list_with_delimiter(prefix or None)
+        places = [*found["common_prefixes"], *(meta["path"] for meta in found["objects"])]
+        # Some tools put an empty object in the place of a folder; it has no name of its own.
+        names = {place.rstrip("/").rpartition("/")[2] for place in places if place != prefix}
+        return [name for name in names if name]
 
     def exists(self, path: str) -> bool:
         try:

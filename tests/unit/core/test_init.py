@@ -13,8 +13,8 @@ from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import INIT_CLAIM, SCHEMA_IR, SCHEMA_STATE, SCHEMA_TEXT
 from omnigraph.core.recovery.live import PROCESS
-from omnigraph.errors import Code, Conflict, GraphError, NotFound, Unavailable
-from omnigraph.runtime import failpoints
+from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
+from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, LostReply, Plan, Refuse
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.root import Root
@@ -28,6 +28,7 @@ from tests.graphs import (
     fresh_parts,
     ids,
     make,
+    many_types,
     people,
     reopen,
     write,
@@ -75,6 +76,63 @@ def test_an_existing_graph_is_refused_and_untouched(root: Root) -> None:
         assert caught.value.code is Code.GRAPH_EXISTS
     assert ids(engine, PERSON) == {"a"}
     assert (root.local_path / SCHEMA_TEXT).read_text() == SCHEMA
+
+
+# -- where it may be made --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["notes.txt"], ["src/main.py"], ["nodes/people.csv"], ["edges"], ["other.omni/__manifest/x"]],
+    ids=lambda names: names[0],
+)
+def test_a_folder_with_other_files_is_refused_and_untouched(root: Root, names: list[str]) -> None:
+    for name in names:
+        path = root.local_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    before = sorted(root.local_path.rglob("*"))
+    with pytest.raises(InvalidInput) as caught:
+        make(root)
+    assert caught.value.code is Code.FOLDER_NOT_EMPTY
+    first = names[0] if names[0].startswith("nodes/") else names[0].partition("/")[0]
+    assert caught.value.details["names"] == [first]
+    assert first in str(caught.value)
+    assert sorted(root.local_path.rglob("*")) == before
+
+
+def test_a_file_is_no_place_for_a_graph(root: Root) -> None:
+    root.local_path.write_text("mine")
+    with pytest.raises(InvalidInput, match="is a file") as caught:
+        make(root)
+    assert caught.value.code is Code.FOLDER_NOT_EMPTY
+
+
+def test_only_a_few_of_many_files_are_named(root: Root) -> None:
+    root.local_path.mkdir()
+    for number in range(100):
+        (root.local_path / f"{number:03}").touch()
+    with pytest.raises(InvalidInput, match=r"000, 001, 002, 003, 004, \.\.\.") as caught:
+        make(root)
+    assert caught.value.details["count"] == 100
+
+
+def test_an_empty_folder_and_hidden_files_are_fine(root: Root) -> None:
+    for name in (".DS_Store", ".git/config", "lost+found/x", "nodes/.DS_Store"):
+        path = root.local_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    audit(make(root))
+
+
+def test_looking_for_foreign_files_does_not_walk_through_them(root: Root) -> None:
+    with telemetry.counting() as counts:
+        make(root)
+    lists = counts.snapshot()["object.list"]
+    other = Root.parse(str(root.local_path.with_name("other")))
+    with telemetry.counting() as counts:
+        make(other, many_types(40))
+    assert counts.snapshot()["object.list"] == lists
 
 
 # -- races -----------------------------------------------------------------------------------------
