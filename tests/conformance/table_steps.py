@@ -33,6 +33,13 @@ def addresses(table: Table, *keys: str) -> pa.Table:
     return table.locate(list(keys)).select(["_rowaddr"])
 
 
+def compacted(tables: Tables, path: str, branch: str | None = None) -> int:
+    """Let another program compact a table by Lance's own means; return the new head."""
+    handle = tables._gateway.open(path, None, branch)
+    handle.optimize.compact_files(target_rows_per_fragment=1_000)
+    return int(handle.version)
+
+
 def kind_of(failing: Any) -> FailureKind:
     kind: FailureKind = failing.value.kind
     return kind

@@ -2,10 +2,20 @@
 
 import pytest
 
+from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.merge import FANOUT
 from omnigraph.store.tables import Btree, Pin, Tables
-from tests.conformance.racing import PEOPLE, outcome, people
-from tests.conformance.table_steps import addresses, ids, insert, kind_of, made, rewritten
+from tests.conformance.racing import PEOPLE, people
+from tests.conformance.table_steps import (
+    addresses,
+    compacted,
+    ids,
+    insert,
+    kind_of,
+    made,
+    rewritten,
+)
 
 # ---------------------------------------------------------------- merging by key
 
@@ -27,11 +37,75 @@ def test_a_stale_merge_of_the_same_key_conflicts(tables: Tables, key: str) -> No
     assert tables.head("m") == 2
 
 
-def test_a_stale_merge_of_another_key_lands(tables: Tables) -> None:
+def test_a_stale_merge_of_another_key_conflicts_too(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
     tables.merge_rows("m", None, Pin("m", 1), "id", people("b"))
-    assert tables.merge_rows("m", None, Pin("m", 1), "id", people("c")) == 3
-    assert sorted(ids(tables, Pin("m", 3))) == ["a", "b", "c"]
+    with pytest.raises(StorageFailure) as caught:
+        tables.merge_rows("m", None, Pin("m", 1), "id", people("c"))
+    assert kind_of(caught) is FailureKind.CONFLICT
+    assert sorted(ids(tables, Pin("m", tables.head("m")))) == ["a", "b"]
+
+
+def test_a_merge_looks_for_the_keys_that_may_be_there_alone(tables: Tables) -> None:
+    many = [f"k{number:03}" for number in range(100)]
+    tables.create("m", PEOPLE, primary_key="id", rows=people(*many))
+    base = Pin("m", tables.merge_rows("m", None, Pin("m", 1), "id", people("a", "b"), lookup=[]))
+    with telemetry.counting() as counts:
+        rows = people("a", "c", v=7)
+        base = Pin("m", tables.merge_rows("m", None, base, "id", rows, lookup=["a"]))
+    assert counts.snapshot()["table.scan"] == 1, "the small fragment is read, the large one is not"
+    found = tables.open(base).read().to_pylist()
+    assert {row["id"]: row["v"] for row in found} == dict.fromkeys([*many, "b"], 0) | {
+        "a": 7,
+        "c": 7,
+    }
+    assert len(found) == len(many) + 3
+
+
+def test_merging_row_by_row_leaves_few_fragments_and_keeps_identities(tables: Tables) -> None:
+    tables.create("m", PEOPLE, primary_key="id", rows=people("head"))
+    base, seen = Pin("m", 1), []
+    born: dict[str, tuple[int, int]] = {}
+    for number in range(300):
+        rows = people("head", f"k{number}", v=number)
+        base = Pin("m", tables.merge_rows("m", None, base, "id", rows, lookup=["head"]))
+        table = tables.open(base)
+        seen.append(len(table.fragment_ids()))
+        if number % 60 == 59:
+            found = table.read(row_id=True, versions=True).to_pylist()
+            now = {
+                row["id"]: (row["_rowid"], row["_row_created_at_version"])
+                for row in found
+                if row["id"] != "head"
+            }
+            assert len(now) + 1 == len(found) == number + 2
+            assert {key: now[key] for key in born} == born
+            born = now
+    assert max(seen) <= 2 * FANOUT
+    assert all(version == int(key[1:]) + 2 for key, (_, version) in born.items())
+
+
+def test_a_foreign_merge_and_ours_do_not_both_land(tables: Tables) -> None:
+    """Lance's own row-level check refuses theirs after ours; we refuse ours after theirs."""
+    tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
+    theirs = tables._gateway.open("m", 1)
+
+    def foreign(key: str) -> None:
+        builder = theirs.merge_insert("id").when_matched_update_all()
+        builder = builder.when_not_matched_insert_all().use_index(False)
+        builder.conflict_retries(0).execute(people(key, v=1))
+
+    tables.merge_rows("m", None, Pin("m", 1), "id", people("a", "new", v=2))
+    for key in ("a", "new", "other"):
+        with pytest.raises(OSError, match="concurrent writers"):
+            foreign(key)
+    theirs = tables._gateway.open("m", 2)
+    foreign("new")
+    with pytest.raises(StorageFailure) as caught:
+        tables.merge_rows("m", None, Pin("m", 2), "id", people("new", v=3))
+    assert kind_of(caught) is FailureKind.CONFLICT
+    found = tables.open(Pin("m", tables.head("m"))).read().to_pylist()
+    assert {row["id"]: row["v"] for row in found} == {"a": 2, "new": 1}
 
 
 def test_an_index_on_the_key_does_not_weaken_the_merge(tables: Tables) -> None:
@@ -44,15 +118,16 @@ def test_an_index_on_the_key_does_not_weaken_the_merge(tables: Tables) -> None:
     assert ids(tables, Pin("m", 3)) == ["a", "new"]
 
 
-def test_a_merge_survives_compaction_of_its_base(tables: Tables) -> None:
-    """Or is refused; either way no row is lost or doubled."""
-    tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
+def test_a_merge_whose_base_was_compacted_is_refused(tables: Tables) -> None:
+    tables.create("m", PEOPLE, primary_key="id", rows=people(*(f"k{n:02}" for n in range(40))))
     base = Pin("m", tables.merge_rows("m", None, Pin("m", 1), "id", people("b")))
-    assert tables.compact("m", target_rows=1_000) is not None
-    answer = outcome(lambda: tables.merge_rows("m", None, base, "id", people("c")))
-    assert answer in {"5", "conflict"}
-    expected = ["a", "b"] if answer == "conflict" else ["a", "b", "c"]
-    assert sorted(ids(tables, Pin("m", tables.head("m")))) == expected
+    head = compacted(tables, "m")
+    assert head == 4
+    with pytest.raises(StorageFailure) as caught:
+        tables.merge_rows("m", None, base, "id", people("c"))
+    assert kind_of(caught) is FailureKind.CONFLICT
+    assert tables.merge_rows("m", None, Pin("m", head), "id", people("b", "c", v=1)) == 5
+    assert tables.open(Pin("m", 5)).row_count == 42
 
 
 def test_merging_no_rows_is_refused(tables: Tables) -> None:

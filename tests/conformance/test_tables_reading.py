@@ -8,7 +8,7 @@ import pytest
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Btree, Fts, Metric, Pin, Tables, Vector
 from tests.conformance.racing import PEOPLE, people
-from tests.conformance.table_steps import addresses, insert, kind_of, made, rewritten
+from tests.conformance.table_steps import addresses, compacted, insert, kind_of, made, rewritten
 
 DOCS = pa.schema(
     [
@@ -131,9 +131,7 @@ def test_an_index_stays_right_through_changes_and_compaction(tables: Tables) -> 
         assert table.locate(["a", "b", "c", "d"]).num_rows == 3
         assert table.read(filter="id = 'a'")["v"].to_pylist() == [1]
         if version == 3:
-            done = tables.compact("t", target_rows=1_000, expected=3)
-            assert done is not None
-            assert done.version == 5
+            assert compacted(tables, "t") == 5
     assert tables.transaction_uuid(Pin("t", 5)) is not None
 
 
@@ -141,21 +139,9 @@ def test_compaction_keeps_identities_and_row_versions(tables: Tables) -> None:
     tables.create("t", PEOPLE, rows=people("a"))
     pin = insert(tables, insert(tables, Pin("t", 1), "b"), "c")
     before = tables.open(pin).read(row_id=True, versions=True)
-    done = tables.compact("t", target_rows=1_000)
-    assert done is not None
-    after = tables.open(Pin("t", done.version)).read(row_id=True, versions=True)
+    after = tables.open(Pin("t", compacted(tables, "t"))).read(row_id=True, versions=True)
     assert after.equals(before)
-    assert tables.compact("t", target_rows=1_000) is None
     late = made(tables.stage(tables.open(pin), inserts=people("late"), uuid="late"))
     with pytest.raises(StorageFailure) as caught:
         tables.land(late)
     assert kind_of(caught) is FailureKind.CONFLICT
-
-
-def test_compaction_of_an_unexpected_head_is_refused(tables: Tables) -> None:
-    tables.create("t", PEOPLE, rows=people("a"))
-    insert(tables, Pin("t", 1), "b")
-    with pytest.raises(StorageFailure) as caught:
-        tables.compact("t", target_rows=1_000, expected=1)
-    assert kind_of(caught) is FailureKind.CONFLICT
-    assert tables.head("t") == 2

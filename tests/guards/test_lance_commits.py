@@ -64,7 +64,7 @@ def test_the_loser_of_a_merge_hears_of_too_many_writers(uri: Path) -> None:
 
 
 def test_a_btree_on_the_key_switches_the_check_off(uri: Path) -> None:
-    """The trap for which every merge of ours says use_index(False)."""
+    """A trap for whoever merges by Lance's own means."""
     create(uri, "a").create_scalar_index("id", "BTREE")
     handles = [lance.dataset(str(uri), version=2) for _ in range(2)]
     for handle in handles:
@@ -82,7 +82,7 @@ def test_without_use_of_the_index_the_check_holds(uri: Path) -> None:
 
 
 def test_staged_merges_carry_no_key_filter(uri: Path) -> None:
-    """So a publish cannot be staged: two of one new key both land."""
+    """So ours land by exact version: without that, two of one new key both land."""
     create(uri, "a")
     for number in range(2):
         handle = lance.dataset(str(uri), version=1)

@@ -22,7 +22,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from omnigraph.core import publish
 from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
 from omnigraph.errors import (
@@ -36,6 +35,7 @@ from omnigraph.errors import (
 )
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Fault, InjectedFault, LostReply, Refuse
+from omnigraph.store import merge
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
@@ -396,13 +396,13 @@ class CoreMachine(RuleBasedStateMachine):
 
 @contextmanager
 def small_manifests() -> Iterator[None]:
-    """Compact early, so that short sequences meet compaction, too."""
-    before = publish.FRAGMENTS_MAX
-    publish.FRAGMENTS_MAX = 4
+    """Small fragments, so that short sequences meet the rewriting of large ones, too."""
+    before = merge.SMALL_ROWS, merge.FANOUT
+    merge.SMALL_ROWS, merge.FANOUT = 6, 2
     try:
         yield
     finally:
-        publish.FRAGMENTS_MAX = before
+        merge.SMALL_ROWS, merge.FANOUT = before
 
 
 def test_core_machine() -> None:

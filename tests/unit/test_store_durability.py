@@ -200,18 +200,6 @@ def test_a_merge_syncs_all_that_it_created(
             base = Pin("m", tables.merge_rows("m", None, base, "id", rows(key)))
 
 
-def test_compaction_syncs_all_that_it_created(
-    root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables.create("t", SCHEMA, rows=rows("a", "b"))
-    indexing(tables)
-    table = tables.open(Pin("t", 2))
-    landed(tables, tables.stage(table, inserts=rows("c"), uuid="more"))
-    landed(tables, tables.stage(tables.open(Pin("t", 3)), inserts=rows("d"), uuid="most"))
-    with everything_synced(root.local_path, monkeypatch):
-        assert tables.compact("t", target_rows=1_000) is not None
-
-
 def test_an_object_is_synced(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = open_objects(root, durable=True)
     for path in ("__recovery/deep/a.json", "__recovery/deep/b.json"):

@@ -12,7 +12,7 @@ its tables are forked and changed like those of any branch, and dropped if nothi
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -205,8 +205,12 @@ class Births:
             return None
         return known
 
-    def bear(self, name: BranchName, origin: Origin, rows: pa.Table) -> int:
+    def bear(
+        self, name: BranchName, origin: Origin, rows: pa.Table, lookup: Collection[str]
+    ) -> int:
         """Make a branch with its first commit; return the manifest version.
+
+        `lookup` are the keys of those rows that the manifest may hold already.
 
         Only for who is alone, like everything that concerns cradles: Lance removes the folders
         above a fork together with the last fork below them.
@@ -214,19 +218,23 @@ class Births:
         # Somebody may have settled it while we waited to be alone.
         if self._intents.get(origin.operation_id) is None:
             raise _not_made(name)
-        at = self._first_commit(cradle_name(origin.operation_id, origin.branch), origin, rows)
+        at = self._first_commit(
+            cradle_name(origin.operation_id, origin.branch), origin, rows, lookup
+        )
         if self._tables.clear_fork(MANIFEST, name):
             telemetry.count("branch.leftovers_removed")
         guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, str(name), at))
         return at.version
 
-    def _first_commit(self, cradle: str, origin: Origin, rows: pa.Table) -> Pin:
+    def _first_commit(
+        self, cradle: str, origin: Origin, rows: pa.Table, lookup: Collection[str]
+    ) -> Pin:
         """The commit in its cradle; an attempt that stopped half-way is continued."""
         self._make_cradle(cradle, origin)
         base = Pin(path=MANIFEST, version=origin.version, branch=cradle)
 
         def merge() -> int:
-            return self._tables.merge_rows(MANIFEST, cradle, base, KEY, rows)
+            return self._tables.merge_rows(MANIFEST, cradle, base, KEY, rows, lookup=lookup)
 
         version = self._tables.head(MANIFEST, cradle)
         if version == origin.version:

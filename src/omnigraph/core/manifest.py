@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +28,8 @@ from omnigraph.core.records import (
     OUTLINE_COLUMNS,
     READ_COLUMNS,
     Commit,
+    Record,
+    object_id,
 )
 from omnigraph.core.snapshot import ManifestIndex, Snapshot, sort_out
 from omnigraph.errors import Code, Conflict, Gone, InvalidInput, NotFound
@@ -131,9 +133,20 @@ class Manifest:
         """The commit that carried an idempotency key, if any, as of the last refresh."""
         return self._reader(branch).index.commits.find_key(key)
 
-    def fragments(self, branch: BranchName) -> int:
-        """In how many pieces the manifest lies, as of the last refresh."""
-        return self._reader(branch).fragments
+    def perhaps_held(
+        self, branch: BranchName, version: int, records: Iterable[Record]
+    ) -> list[str]:
+        """The keys of those records that the manifest may hold at a version.
+
+        Who has folded a later version knows more keys, never fewer.
+        """
+        reader = self._reader(branch)
+        known = reader.has_folded(version)
+        return [
+            object_id(record)
+            for record in records
+            if not known or reader.index.perhaps_holds(record)
+        ]
 
     def _stands(self, info: BranchInfo) -> bool:
         """Is the branch still the one that was read? If not, forget what was read."""
@@ -254,10 +267,10 @@ class _BranchReader:
                 self._snapshot = self.load(version)
             return self._snapshot
 
-    @property
-    def fragments(self) -> int:
-        """How many fragments have been folded."""
-        return len(self._fragments)
+    def has_folded(self, version: int) -> bool:
+        """Whether everything is known that was published up to a version."""
+        last = self._snapshot
+        return last is not None and last.manifest_version >= version
 
     def load(self, version: int) -> Snapshot:
         """Fold the fragments of a version that are not folded yet."""

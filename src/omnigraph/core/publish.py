@@ -1,8 +1,8 @@
 """The publisher: the one write that makes a change visible.
 
-All rows of a change go into the manifest by one merge on `object_id`. The row of the branch's head
-is among them, so two publishes of one branch never both succeed from the same base: the loser
-looks again, checks again, and tries again, a bounded number of times.
+All rows of a change go into the manifest by one merge on `object_id`, as the version after the one
+that the publisher read. So of two publishes of one branch from the same base only one succeeds: the
+loser looks again, checks again, and tries again, a bounded number of times.
 
 The first commit of a branch that is made with it has no rival for the head, only for the name.
 """
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import pyarrow as pa
 
 from omnigraph.core import gates
 from omnigraph.core.births import Births, branch_exists
@@ -35,9 +33,6 @@ from omnigraph.store.tables import Pin, Tables
 from omnigraph.types import BranchName, CommitId
 
 ATTEMPTS_MAX = 5
-# Measured: each fragment slows opening down, and compacting this often does not show in commits.
-FRAGMENTS_MAX = 16
-COMPACTED_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +99,6 @@ class Publisher:
                 check(change, snapshot)
                 commit, version = self._attempt(change, snapshot)
                 if version is not None:
-                    self._tidy(change.branch, version)
                     return Published(commit=commit, manifest_version=version)
                 telemetry.count("publish.lost_race")
         text = f"branch '{change.branch}' is written to by too many at once"
@@ -120,9 +114,10 @@ class Publisher:
         self._births.check_free(change.branch)
         base = self._births.base(change.branch, origin)
         check(change, base)
-        commit, rows = _rows(change, base)
+        commit, records = _records(change, base)
         try:
-            version = self._births.bear(change.branch, origin, rows)
+            lookup = self._manifest.perhaps_held(origin.branch, origin.version, records)
+            version = self._births.bear(change.branch, origin, encode(records), lookup)
         except StorageFailure as failure:
             version = self._look(change, failure)
         return Published(commit=commit, manifest_version=version)
@@ -143,12 +138,14 @@ class Publisher:
 
     def _attempt(self, change: Change, snapshot: Snapshot) -> tuple[Commit, int | None]:
         """One try. The version is None when another publish came first."""
-        commit, rows = _rows(change, snapshot)
+        commit, records = _records(change, snapshot)
         branch = native(change.branch)
         base = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=branch)
+        lookup = self._manifest.perhaps_held(change.branch, base.version, records)
 
         def merge() -> int:
-            return self._tables.merge_rows(MANIFEST, branch, base, KEY, rows)
+            rows = encode(records)
+            return self._tables.merge_rows(MANIFEST, branch, base, KEY, rows, lookup=lookup)
 
         try:
             return commit, guarded(Fp.PUBLISH, merge)
@@ -175,22 +172,8 @@ class Publisher:
         """Sync a manifest that shows a commit whose own sync nobody has seen to succeed."""
         self._tables.sync(MANIFEST, native(branch))
 
-    def _tidy(self, branch: BranchName, version: int) -> None:
-        """Keep the manifest in few fragments; whoever loses this race loses nothing."""
-        # A publish adds one, so there is usually no need to look.
-        if self._manifest.fragments(branch) + 1 <= FRAGMENTS_MAX:
-            return
-        try:
-            table = self._tables.open(Pin(path=MANIFEST, version=version, branch=native(branch)))
-            # A long history fills fragments to the brim; those are not merged any further.
-            full = table.row_count // COMPACTED_ROWS
-            if len(table.fragment_ids()) > FRAGMENTS_MAX + full:
-                self._tables.compact(MANIFEST, native(branch), target_rows=COMPACTED_ROWS)
-        except StorageFailure:
-            telemetry.count("publish.compaction_failed")
 
-
-def _rows(change: Change, snapshot: Snapshot) -> tuple[Commit, pa.Table]:
+def _records(change: Change, snapshot: Snapshot) -> tuple[Commit, tuple[Record, ...]]:
     """The commit that follows a snapshot, and everything that publishing it writes."""
     commit = Commit(
         id=change.commit_id,
@@ -205,7 +188,7 @@ def _rows(change: Change, snapshot: Snapshot) -> tuple[Commit, pa.Table]:
     )
     digest = change.schema_digest or snapshot.schema_digest
     head = HeadRecord(branch=change.branch, commit=commit.id, schema_digest=digest)
-    return commit, encode((*change.records, commit, head))
+    return commit, (*change.records, commit, head)
 
 
 def check(change: Change, snapshot: Snapshot) -> None:

@@ -108,19 +108,33 @@ def encode(records: Iterable[Record]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
 
 
+def object_id(record: Record) -> str:
+    """The key of a record."""
+    match record:
+        case TableRecord():
+            return f"table:{record.location}"
+        case VersionRecord():
+            return f"version:{record.location}@{record.table_branch or 'main'}@{record.version}"
+        case TombstoneRecord():
+            return f"tombstone:{record.location}@{record.version}"
+        case Commit():
+            return f"{COMMIT_PREFIX}{record.id}"
+        case HeadRecord():
+            return f"{HEAD_PREFIX}{record.branch}"
+
+
 def _row(record: Record) -> dict[str, object]:
     match record:
         case TableRecord(table_key=key, location=location):
             return {
-                "object_id": f"table:{location}",
+                "object_id": object_id(record),
                 "object_type": "table",
                 "table_key": key,
                 "location": location,
             }
         case VersionRecord():
-            branch = record.table_branch or "main"
             return {
-                "object_id": f"version:{record.location}@{branch}@{record.version}",
+                "object_id": object_id(record),
                 "object_type": VERSION_KIND,
                 "table_key": record.table_key,
                 "location": record.location,
@@ -130,7 +144,7 @@ def _row(record: Record) -> dict[str, object]:
             }
         case TombstoneRecord():
             return {
-                "object_id": f"tombstone:{record.location}@{record.version}",
+                "object_id": object_id(record),
                 "object_type": "table_tombstone",
                 "table_key": record.table_key,
                 "location": record.location,
@@ -138,7 +152,7 @@ def _row(record: Record) -> dict[str, object]:
             }
         case Commit():
             return {
-                "object_id": f"{COMMIT_PREFIX}{record.id}",
+                "object_id": object_id(record),
                 "object_type": COMMIT_KIND,
                 "metadata": _json(_commit_metadata(record)),
                 "base_objects": [
@@ -150,7 +164,7 @@ def _row(record: Record) -> dict[str, object]:
         case HeadRecord():
             metadata = {"graph_commit_id": record.commit, "schema_digest": record.schema_digest}
             return {
-                "object_id": f"{HEAD_PREFIX}{record.branch}",
+                "object_id": object_id(record),
                 "object_type": "graph_head",
                 "metadata": _json(metadata),
             }

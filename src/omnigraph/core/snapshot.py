@@ -145,6 +145,22 @@ class ManifestIndex:
         self._written[name] = written
         return True
 
+    def perhaps_holds(self, record: Record) -> bool:
+        """Whether there may be a row with the key of a record; if not, there is none."""
+        match record:
+            case TableRecord():
+                return record.location in self.tables
+            case VersionRecord():
+                # Only the latest is known; whatever is later than that one is new.
+                known = self.versions.get(record.location)
+                return known is not None and record.version <= known.version
+            case TombstoneRecord():
+                return record.version <= self.tombstones.get(record.location, -1)
+            case HeadRecord():
+                return record.branch in self.heads
+            case Commit():
+                return record.id in self.commits
+
     def head(self, ancestry: Iterable[BranchName]) -> HeadRecord:
         """The head of the first branch of the ancestry that has one.
 

@@ -44,8 +44,6 @@ class StorageCall(StrEnum):
     TABLE_CREATE = "table.create"
     TABLE_COMMIT = "table.commit"
     TABLE_PLACE = "table.place"
-    TABLE_MERGE = "table.merge"
-    TABLE_STAMP = "table.stamp"
     TABLE_FORK = "table.fork"
     TABLE_DROP_FORK = "table.drop_fork"
 

@@ -139,14 +139,19 @@ class Gateway:
 
 
 def transaction(
-    *, expected: int, operation: Any, uuid: str, properties: Mapping[str, str] | None = None
+    *,
+    expected: int,
+    operation: Any,
+    uuid: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Transaction:
-    """Name an operation, so that it can be found again in the history."""
+    """Name an operation, so that it can be found again in the history; by default at random."""
+    name = {} if uuid is None else {"uuid": uuid}
     return lance.Transaction(
         read_version=expected,
         operation=operation,
-        uuid=uuid,
         transaction_properties=dict(properties or {}),
+        **name,
     )
 
 

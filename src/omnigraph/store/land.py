@@ -8,7 +8,6 @@ is not: that one is never refused and may cover commits of others.
 from collections.abc import Callable
 from typing import Final
 
-import pyarrow as pa
 from lance import LanceOperation
 
 from omnigraph.store.calls import StorageCall, storage_call
@@ -16,7 +15,6 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import (
     Dataset,
-    Fragment,
     Gateway,
     Transaction,
     read_commit,
@@ -68,30 +66,15 @@ class Lander:
         base = self._base(Pin(path, expected_head, branch))
         return self._commit(base, back, path=path, branch=branch, expected=expected_head)
 
-    def merge_rows(self, base: Pin, key: str, rows: pa.Table) -> int:
-        """Insert or replace rows by key, unless another writer landed one of the keys since."""
-        place = tree_path(base.path, base.branch)
-        # Merging moves the handle, so it gets one of its own.
-        handle = self._open(base.path, base.version, base.branch)
-        before = _fragments(handle)
-
-        def merge() -> None:
-            # An index on the key would silently switch the check for concurrent keys off.
-            builder = handle.merge_insert(key).when_matched_update_all()
-            builder = builder.when_not_matched_insert_all().use_index(False)
-            builder.conflict_retries(0).execute(rows)
-
-        storage_call(StorageCall.TABLE_MERGE, place, merge)
-        self._sync_merge(place, handle, before)
-        return int(handle.version)
-
     def stamp(self, path: str, branch: str | None, values: dict[str, str]) -> int:
-        """Add to the schema metadata; a commit of its own."""
-        place = tree_path(path, branch)
-        handle = self._open(path, None, branch)
-        storage_call(StorageCall.TABLE_STAMP, place, lambda: handle.update_schema_metadata(values))
-        self.sync_head(place, handle)
-        return int(handle.version)
+        """Add to the schema metadata of the head; a commit of its own, as strict as the others."""
+        base = self._open(path, None, branch)
+        expected = int(base.version)
+        more = LanceOperation.UpdateMap(updates=dict(values))
+        change = transaction(
+            expected=expected, operation=LanceOperation.UpdateConfig(schema_metadata_updates=more)
+        )
+        return self._commit(base, change, path=path, branch=branch, expected=expected)
 
     def sync_head(self, place: str, handle: Dataset) -> None:
         """Make the commit durable that made the version of this handle."""
@@ -106,7 +89,17 @@ class Lander:
 
     def sync_whole(self, path: str, branch: str | None) -> None:
         """Make everything durable that the head of a table consists of."""
-        self._sync_merge(tree_path(path, branch), self._open(path, None, branch), {})
+        place = tree_path(path, branch)
+        handle = self._open(path, None, branch)
+        fragments = [fragment.metadata for fragment in handle.get_fragments()]
+        self._files.sync(
+            place,
+            [
+                *self._files.of_fragments(place, fragments),
+                *self._files.of_deletions(place, fragments),
+            ],
+        )
+        self.sync_head(place, handle)
 
     def _commit(
         self, base: Dataset, change: Transaction, *, path: str, branch: str | None, expected: int
@@ -129,7 +122,8 @@ class Lander:
             if found != change.uuid:
                 text = f"version {target} belongs to commit {found}"
                 raise _conflict(place, text) from failure
-            # Placed, but perhaps cut off before it was durable.
+        if not exact.placed:
+            # It is there, but perhaps it was cut off before it was durable.
             self._files.sync(place, created)
         return target
 
@@ -161,35 +155,6 @@ class Lander:
     def _sync_commit(self, place: str, *, version: int, read_version: int, uuid: str) -> None:
         files = self._files.of_commit(place, version=version, read_version=read_version, uuid=uuid)
         self._files.sync(place, files)
-
-    def _sync_merge(self, place: str, handle: Dataset, before: dict[int, Fragment]) -> None:
-        commit = read_commit(handle, place)
-        after = _fragments(handle).values()
-        # What others landed meanwhile is among them; to sync it again does no harm.
-        files = [
-            *self._files.of_fragments(place, [f for f in after if f.id not in before]),
-            *self._files.of_deletions(place, [f for f in after if _erased(f, before.get(f.id))]),
-        ]
-        if commit is not None:
-            files.extend(
-                self._files.of_commit(
-                    place,
-                    version=int(handle.version),
-                    read_version=commit.read_version,
-                    uuid=commit.uuid,
-                )
-            )
-        self._files.sync(place, files)
-
-
-def _fragments(handle: Dataset) -> dict[int, Fragment]:
-    return {fragment.fragment_id: fragment.metadata for fragment in handle.get_fragments()}
-
-
-def _erased(fragment: Fragment, before: Fragment | None) -> bool:
-    """Whether a fragment has a deletion file that it did not have before."""
-    now, then = fragment.deletion_file, None if before is None else before.deletion_file
-    return now is not None and (then is None or now.asdict() != then.asdict())
 
 
 def _conflict(place: str, text: str) -> StorageFailure:

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "Btree",
-    "Compaction",
     "ForkInfo",
     "FragmentReceipt",
     "Fts",
@@ -48,15 +47,6 @@ class ForkInfo:
     parent_branch: str | None
     parent_version: int
     identifier: str
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """What a compaction did. ``version`` is the head that it made."""
-
-    version: int
-    fragments_removed: int
-    fragments_added: int
 
 
 class StagedKind(StrEnum):

@@ -28,7 +28,7 @@ from omnigraph.store.gateway import Gateway, transaction, transaction_uuid, tree
 from omnigraph.store.model import FragmentReceipt, Staged, StagedKind
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
-__all__ = ["Stager"]
+__all__ = ["Stager", "change_operation", "fragment_of"]
 
 _UUID: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _FRAGMENT_BITS: Final = 32
@@ -46,7 +46,10 @@ class Stager:
     def write(
         self, table: Table, rows: Any, row_ids: Sequence[int] | None = None
     ) -> tuple[FragmentReceipt, ...]:
-        """Write rows into new fragments, durable on return. What a worker does."""
+        """Write rows into new fragments, durable on return. What a worker does.
+
+        ``row_ids`` are the identities of the first rows; further rows get new ones when they land.
+        """
         place = _place(table)
         wrote = storage_call(
             StorageCall.TABLE_WRITE, place, lambda: self._gateway.write_rows(table.dataset, rows)
@@ -56,7 +59,7 @@ class Stager:
         for fragment in wrote:
             size = fragment.physical_rows
             files = self._files.of_fragments(place, [fragment])
-            if row_ids is not None:
+            if row_ids is not None and start < len(row_ids):
                 ids = RowIdSequence(list(row_ids[start : start + size]))
                 fragment = dataclasses.replace(fragment, row_id_meta=ids.to_inline_metadata())  # noqa: PLW2901
             text = json.dumps(fragment.to_json())
@@ -112,14 +115,14 @@ class Stager:
         if not inserts and not updates and not len(addresses):
             return None
         place = _place(table)
-        new = [*map(_fragment, inserts), *map(_fragment, updates)]
+        new = [*map(fragment_of, inserts), *map(fragment_of, updates)]
         current = sorted(
             (fragment.metadata for fragment in table.dataset.get_fragments()), key=lambda f: f.id
         )
         folded, receipts = self._fold(table, current, addresses)
-        new.extend(map(_fragment, receipts))
+        new.extend(map(fragment_of, receipts))
         elsewhere = addresses[~np.isin(addresses >> _FRAGMENT_BITS, folded)]
-        changed, removed = self._erase(table, elsewhere)
+        changed, removed = self.erase(table, elsewhere)
         removed.extend(folded)
         inserted = sum(receipt.rows for receipt in inserts)
         updated = sum(receipt.rows for receipt in updates)
@@ -140,10 +143,16 @@ class Stager:
             rows_updated=updated,
             rows_deleted=gone - updated,
             files=(*written, *deletions),
-            base_uuid=self._base_uuid(table),
+            base_uuid=self.base_uuid(table),
             transaction=transaction(
                 expected=table.pin.version,
-                operation=_operation(table, current, changed, removed, new),
+                operation=change_operation(
+                    table,
+                    current=current,
+                    changed=_fenced(current, changed, removed),
+                    removed=removed,
+                    new=new,
+                ),
                 uuid=uuid,
                 properties=properties,
             ),
@@ -173,7 +182,7 @@ class Stager:
     ) -> Staged:
         """Compose a change that replaces everything by fragments that were written before."""
         checked_uuid(uuid, table.pin.path)
-        new = [_fragment(receipt) for receipt in fragments]
+        new = [fragment_of(receipt) for receipt in fragments]
         operation = LanceOperation.Overwrite(table.dataset.lance_schema, new)
         count = sum(receipt.rows for receipt in fragments)
         files = tuple(file for receipt in fragments for file in receipt.files)
@@ -192,7 +201,7 @@ class Stager:
             rows_inserted=count,
             rows_deleted=table.row_count,
             files=files,
-            base_uuid=self._base_uuid(table),
+            base_uuid=self.base_uuid(table),
             transaction=transaction(expected=table.pin.version, operation=operation, uuid=uuid),
         )
 
@@ -209,7 +218,7 @@ class Stager:
         content = rows.drop_columns([ROW_ID, ROW_ADDRESS])
         return chosen, self.write(table, content, rows.column(ROW_ID).to_pylist())
 
-    def _erase(self, table: Table, addresses: Any) -> tuple[list[Any], list[int]]:
+    def erase(self, table: Table, addresses: Any) -> tuple[list[Any], list[int]]:
         """Write deletion files; return the changed fragments and those with no row left."""
         changed: list[Any] = []
         removed: list[int] = []
@@ -227,23 +236,32 @@ class Stager:
                 changed.append(left)
         return changed, removed
 
-    def _base_uuid(self, table: Table) -> str | None:
+    def base_uuid(self, table: Table) -> str | None:
+        """Return what tells a fork from a later one of its name; None for the trunk."""
         # Only forks can be dropped and made again under one name, see `Lander`.
         if table.pin.branch is None:
             return None
         return transaction_uuid(table.dataset, _place(table))
 
 
-def _operation(
-    table: Table, current: list[Any], changed: list[Any], removed: list[int], new: list[Any]
+def change_operation(
+    table: Table, *, current: list[Any], changed: list[Any], removed: list[int], new: list[Any]
 ) -> Any:
+    """Compose what Lance commits, from the fragments of the base and what becomes of them."""
     if not current:
         return LanceOperation.Overwrite(table.dataset.lance_schema, new)
-    fence = current[0]
-    if fence.id not in removed and all(fragment.id != fence.id for fragment in changed):
-        changed = [fence, *changed]
     fields = _field_ids(table.dataset.lance_schema.fields())
     return LanceOperation.Update(removed, changed, new, [], fields, "rewrite_rows")
+
+
+def _fenced(current: list[Any], changed: list[Any], removed: list[int]) -> list[Any]:
+    """Add the lowest fragment to those that change, unless it is among them or goes."""
+    if not current:
+        return changed
+    fence = current[0]
+    if fence.id in removed or any(fragment.id == fence.id for fragment in changed):
+        return changed
+    return [fence, *changed]
 
 
 def _field_ids(fields: Iterable[Any]) -> list[int]:
@@ -261,7 +279,8 @@ def _gone(current: list[Any], changed: list[Any], removed: list[int]) -> int:
     )
 
 
-def _fragment(receipt: FragmentReceipt) -> Any:
+def fragment_of(receipt: FragmentReceipt) -> Any:
+    """Return what a receipt describes, as Lance has it."""
     return FragmentMetadata.from_json(receipt.fragment)
 
 

@@ -74,7 +74,9 @@ class _ObjectPlacer:
 class ExactVersion:
     """What Lance calls to place the manifest of one commit.
 
-    ``before`` names files that must be durable before the version can be seen.
+    ``before`` names files that must be durable before the version can be seen. ``placed`` tells
+    whether the manifest is in its place and durable; Lance takes one for committed that is there,
+    even if placing it has failed half-way.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class ExactVersion:
         self._place = place
         self._version = version
         self._prefix = ""
+        self.placed = False
         # Lance calls from threads of its own, which know nothing of the running operation.
         self._carried = telemetry.carried(self._create)
 
@@ -107,6 +110,7 @@ class ExactVersion:
             self._place,
             lambda: self._placer.place(self._folder, staging, final, self._before),
         )
+        self.placed = True
         return self._answer(int(request["version"]), request.get("manifest_size"))
 
     def describe_table_version(self, request: Mapping[str, Any]) -> dict[str, Any]:

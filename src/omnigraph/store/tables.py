@@ -2,13 +2,13 @@
 
 ``Tables`` is the whole gateway in one object; the modules beside it do the work. Readers pin
 explicit versions. Staging writes files that nothing refers to; only ``create``, ``land``,
-``restore``, ``merge_rows``, ``compact`` and ``update_schema_metadata`` move a head, and all of
-them are durable on return.
+``restore``, ``merge_rows`` and ``update_schema_metadata`` move a head, and all of them are durable
+on return.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,15 +16,14 @@ import pyarrow as pa
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.calls import StorageCall, storage_call
-from omnigraph.store.compact import compact
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
+from omnigraph.store.merge import Merger
 from omnigraph.store.model import (
     Btree,
-    Compaction,
     ForkInfo,
     FragmentReceipt,
     Fts,
@@ -49,7 +48,6 @@ from omnigraph.store.upkeep import Upkeep
 
 __all__ = [
     "Btree",
-    "Compaction",
     "ForkInfo",
     "FragmentReceipt",
     "Fts",
@@ -106,6 +104,7 @@ class Tables:
         self._backend = backend
         self._references = References(backend)
         self._stager = Stager(gateway, files)
+        self._merger = Merger(self._stager, files)
         self._lander = Lander(gateway, files, placer, self.open)
         self.upkeep = Upkeep(gateway, files, backend)
         self._lock = threading.Lock()
@@ -405,42 +404,42 @@ class Tables:
             path, branch, to_version=to_version, expected_head=expected_head, uuid=uuid
         )
 
-    def merge_rows(self, path: str, branch: str | None, base: Pin, key: str, rows: pa.Table) -> int:
-        """Insert or replace rows by primary key, judged at ``base``; the row-level CAS.
+    def merge_rows(
+        self,
+        path: str,
+        branch: str | None,
+        base: Pin,
+        key: str,
+        rows: pa.Table,
+        *,
+        lookup: Collection[str] | None = None,
+    ) -> int:
+        """Insert or replace rows by key, as version ``base.version + 1``, or raise CONFLICT.
 
-        CONFLICT when another writer landed one of the keys since, or Lance cannot tell. Commits
-        that touch other keys do not matter, so the new version may be later than the next.
+        Args:
+            path: The table.
+            branch: The fork, or None.
+            base: The version that the rows were made for.
+            key: The column that tells rows apart.
+            rows: The rows, with each key once.
+            lookup: The keys that the base may have, if the others are known to be new; None for
+                all of them. Looking for one that is not there reads the keys of the whole table.
         """
         if (path, branch) != (base.path, base.branch):
-            text = f"the base is of {base.path!r}"
-            raise _failure(FailureKind.INVALID, StorageCall.TABLE_MERGE, path, text)
+            raise _failure(
+                FailureKind.INVALID, StorageCall.TABLE_COMMIT, path, f"the base is of {base.path!r}"
+            )
         if not rows.num_rows:
-            raise _failure(FailureKind.INVALID, StorageCall.TABLE_MERGE, path, "no rows")
-        return self._lander.merge_rows(base, key, rows)
+            raise _failure(FailureKind.INVALID, StorageCall.TABLE_COMMIT, path, "no rows")
+        keys = rows.column(key).to_pylist()
+        wanted = keys if lookup is None else lookup
+        return self._lander.land(self._merger.stage(self.open(base), key, rows, wanted))
 
     def sync(self, path: str, branch: str | None = None) -> None:
         """Make a whole table durable as its head has it, whoever wrote it. For small tables."""
         self._lander.sync_whole(path, branch)
         if branch is not None:
             self._files.sync(path, self._files.of_fork(path, branch))
-
-    def compact(
-        self,
-        path: str,
-        branch: str | None = None,
-        *,
-        target_rows: int,
-        expected: int | None = None,
-    ) -> Compaction | None:
-        """Merge small fragments of the head; None when there is nothing to do."""
-        return compact(
-            self._gateway,
-            self._files,
-            path=path,
-            branch=branch,
-            target_rows=target_rows,
-            expected=expected,
-        )
 
     def read_schema_metadata(self, pin: Pin) -> dict[str, str]:
         """Return what is kept with the schema."""

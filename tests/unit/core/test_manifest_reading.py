@@ -26,7 +26,9 @@ from omnigraph.core.records import (
 )
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
+from omnigraph.store import merge as merging
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.merge import SMALL_ROWS
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -92,9 +94,9 @@ def test_looking_reads_only_what_is_new(graph: Engine, root: Root) -> None:
         for number in range(size):
             write(other, {PERSON: people(f"{size}-{number}")})
         read = counted(graph)
-        # One row each for the table's version and the commit, and one for the head.
-        assert read["manifest.fragments_read"] == size
-        assert read["manifest.rows_read"] == 2 * size + 1
+        # The fragment that the last publish wrote, with the rows that it took along.
+        assert read["manifest.fragments_read"] == 1
+        assert read["manifest.rows_read"] <= SMALL_ROWS + 3
         assert read["table.scan"] == 1
     assert counted(graph) == {"table.head": 1}
 
@@ -103,7 +105,7 @@ def test_opening_a_long_history_reads_the_present_alone(graph: Engine, few_rows:
     seen = []
     for number in range(1, 33):
         write(graph, {PERSON: people(f"p{number}")}, idempotency_key=f"k{number}")
-        if number in (16, 32):  # the same distance from the last compaction
+        if number in (16, 32):  # with as many fragments
             with telemetry.counting() as counts:
                 opened = reopen(graph.root, OpenMode.READ_ONLY)
             seen.append(counts.snapshot())
@@ -175,10 +177,14 @@ def test_a_row_that_cannot_be_read_is_reported_when_the_graph_is_opened(
     assert caught.value.details["object_id"] == good["object_id"]
 
 
-def test_the_manifest_stays_in_few_fragments(
-    graph: Engine, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(publish, "FRAGMENTS_MAX", 5)
+@pytest.fixture
+def small_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short history meets every size of fragment, too."""
+    monkeypatch.setattr(merging, "SMALL_ROWS", 6)
+    monkeypatch.setattr(merging, "FANOUT", 2)
+
+
+def test_the_manifest_stays_in_few_fragments(graph: Engine, root: Root, small_tiers: None) -> None:
     reader = reopen(root)
     seen = []
     for number in range(25):
@@ -193,23 +199,7 @@ def test_the_manifest_stays_in_few_fragments(
     audit(graph)
 
 
-def test_full_fragments_do_not_count_as_clutter(
-    graph: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long the history is, compaction is not tried at every publish."""
-    monkeypatch.setattr(publish, "FRAGMENTS_MAX", 4)
-    monkeypatch.setattr(publish, "COMPACTED_ROWS", 8)
-    tried = 0
-    for number in range(40):
-        with telemetry.counting() as counts:
-            write(graph, {COMPANY: companies(f"c{number}")})
-        tried += "table.compact" in counts.snapshot()
-    assert 0 < tried <= 16
-    audit(graph)
-
-
-def test_time_travel_survives_compaction(graph: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish, "FRAGMENTS_MAX", 3)
+def test_time_travel_survives_rewriting(graph: Engine, small_tiers: None) -> None:
     done = [write(graph, {PERSON: people(f"p{number}")}) for number in range(12)]
     for number, published in enumerate(done):
         snapshot = graph.snapshot_at(published.commit.id)
@@ -345,9 +335,9 @@ def test_many_threads_look_while_others_publish(graph: Engine) -> None:
 def test_a_publish_is_tried_five_times(graph: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = []
 
-    def lose(*_: object) -> int:
+    def lose(*_: object, **__: object) -> int:
         tries.append(1)
-        raise StorageFailure(FailureKind.CONFLICT, "table.merge", MANIFEST, "lost")
+        raise StorageFailure(FailureKind.CONFLICT, "table.commit", MANIFEST, "lost")
 
     monkeypatch.setattr(graph.tables, "merge_rows", lose)
     with pytest.raises(Conflict) as caught:
@@ -368,10 +358,10 @@ def test_each_try_checks_everything_again(
     merge = graph.tables.merge_rows
     rivals = iter([{PERSON: people("rival"), COMPANY: companies("rival")}[rival]])
 
-    def late(*args: Any) -> int:
+    def late(*args: Any, **options: Any) -> int:
         for delta in rivals:
             write(other, {rival: delta})
-        return merge(*args)
+        return merge(*args, **options)
 
     judged = {PERSON: graph.snapshot().pin(PERSON).version}
     before = graph.snapshot()

@@ -70,7 +70,8 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     def counted_stream(self: Table, *args: Any, **options: Any) -> Any:
         found = stream(self, *args, **options).read_all()
-        seen.append(found.num_rows)
+        if "__manifest" not in self.pin.path:
+            seen.append(found.num_rows)
         return found.to_reader()
 
     def counted_take(self: Table, *args: Any, **options: Any) -> Any:
