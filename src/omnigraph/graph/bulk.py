@@ -25,8 +25,15 @@ from omnigraph.dataplane.run.runner import EngineName, Runner
 from omnigraph.dataplane.source.model import FrameInput
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.spark.config import SparkConfig, configured, unavailable
+from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.graph.values import ExportResult, LoadResult, OptimizeResult, commit_of
+from omnigraph.graph.values import (
+    ExportResult,
+    LoadResult,
+    OptimizeResult,
+    commit_of,
+    warnings_of,
+)
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.environment import storage_options as from_variables
@@ -78,9 +85,10 @@ class ExportTerms:
 class Bulk:
     """The bulk work of one graph."""
 
-    def __init__(self, engine: Engine) -> None:
-        """Work on this graph."""
+    def __init__(self, engine: Engine, embeddings: Embeddings | None = None) -> None:
+        """Work on this graph; texts that are loaded are embedded by `embeddings`."""
         self._engine = engine
+        self._embeddings = embeddings or Embeddings(lambda: None)
 
     def load(self, source: object, catalog: Catalog, asked: LoadTerms, terms: Terms) -> LoadResult:
         """Load what a caller gave."""
@@ -110,7 +118,7 @@ class Bulk:
                 violations_file=_path(asked.violations_file),
             )
             with self._running("load", terms, size, has_frames=bool(frames)) as (runner, monitor):
-                done = Loader(self._engine).load(request, runner, monitor)
+                done = Loader(self._engine, self._embeddings).load(request, runner, monitor)
         now = monitor.now
         return LoadResult(
             commit=commit_of(done.commit),
@@ -123,6 +131,8 @@ class Bulk:
             bytes=done.bytes,
             seconds=now.seconds,
             replayed=done.replayed,
+            warnings=warnings_of(done.missing),
+            vectors_missing=sum(item.count for item in done.missing),
         )
 
     def export(

@@ -406,7 +406,7 @@ class Graph:
             missing = parent is not None and not self._engine.has_branch(known)
             pinned = self._engine.snapshot(parent if missing and parent is not None else known)
             catalog = self._language(pinned).catalog
-            return Bulk(self._engine).load(source, catalog, asked, terms)
+            return Bulk(self._engine, self._parts.embeddings).load(source, catalog, asked, terms)
 
     def export(  # noqa: PLR0913
         self,
@@ -501,7 +501,9 @@ class Graph:
 
         pinned = self._pinned(branch, at)
         wanted = None if columns is None else tuple(columns)
-        return Bulk(self._engine).to_spark(type_name, pinned, wanted, where, spark)
+        return Bulk(self._engine).to_spark(
+            type_name, pinned, wanted, where, spark
+        )
 
     def stream_sink(
         self,

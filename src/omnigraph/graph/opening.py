@@ -128,6 +128,7 @@ def _graph(
         clock=engine.clock,
         worlds=Worlds(engine, bytes_max=bounds.cache_bytes_max, folder=cache_folder(os.environ)),
         search=Search(embeddings),
+        embeddings=embeddings,
         mutator=Mutator(engine, embeddings),
         limits=Limits(frame_rows_max=bounds.frame_rows_max),
         rent=Rent(),

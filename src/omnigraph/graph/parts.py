@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.core.engine import Engine
+from omnigraph.embed.source import Embeddings
 from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
@@ -21,6 +22,7 @@ class Parts:
     clock: Clock
     worlds: Worlds
     search: Search
+    embeddings: Embeddings
     mutator: Mutator
     limits: Limits
     rent: Rent

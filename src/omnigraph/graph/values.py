@@ -160,6 +160,9 @@ class LoadResult:
         seconds: How long it took.
         replayed: An earlier call with the same idempotency key had done it already; this is what
             it did.
+        warnings: What the caller should know.
+        vectors_missing: How many vectors were left null because no embedding provider is
+            configured.
     """
 
     commit: Commit
@@ -172,6 +175,8 @@ class LoadResult:
     bytes: int
     seconds: float
     replayed: bool = False
+    warnings: tuple[ResultWarning, ...] = ()
+    vectors_missing: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,11 @@ def shape_of(plan: LoadPlan) -> Shape:
     absences: dict[str, frozenset[str]] = {}
     for entity in (*plan.catalog.nodes, *plan.catalog.edges):
         partial = plan.mode is LoadMode.MERGE and not plan.replace
-        wanted = {p.name for p in entity.properties if partial or p.default is not None}
+        wanted = {
+            p.name
+            for p in entity.properties
+            if partial or p.default is not None or p.embed is not None
+        }
         if wanted:
             absences[key_of(entity)] = frozenset(wanted)
     return Shape(catalog=plan.catalog, absences=absences)

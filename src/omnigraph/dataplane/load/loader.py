@@ -27,6 +27,8 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import ReaderInput
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging
+from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, summed
+from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput, JsonValue
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import Pin, Table
@@ -48,9 +50,16 @@ def _wait(seconds: float) -> None:
 class Loader:
     """Loads data into one graph. Thread-safe."""
 
-    def __init__(self, engine: Engine, *, wait: Callable[[float], None] = _wait) -> None:
-        """Load into this graph."""
+    def __init__(
+        self,
+        engine: Engine,
+        embeddings: Embeddings | None = None,
+        *,
+        wait: Callable[[float], None] = _wait,
+    ) -> None:
+        """Load into this graph; without embeddings, nobody computes vectors."""
         self._engine = engine
+        self._embeddings = embeddings or Embeddings(lambda: None)
         self._wait = wait
 
     def load(self, request: LoadRequest, runner: Runner, monitor: Monitor) -> Loaded:
@@ -146,6 +155,7 @@ class Loader:
             partitions=partitions_for(request, is_far=is_remote and not engine.root.is_local),
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,
+            embeddings=self._embeddings,
             stop=Stop(None if monitor is None else lambda: monitor.is_stopped),
         )
 
@@ -213,7 +223,7 @@ class Loader:
             monitor.stage("commit")
             monitor.check()
             writes, counts = self._stage(plan, base, verdict, replaced)
-        return self._publish(work, base, writes, counts)
+        return self._publish(work, base, writes, counts, summed(verdict.missing))
 
     def _stage(
         self, plan: LoadPlan, base: Snapshot, verdict: Verdict, replaced: frozenset[str]
@@ -263,6 +273,7 @@ class Loader:
         base: Snapshot,
         writes: tuple[TableWrite, ...],
         counts: Mapping[str, Counts],
+        missing: tuple[MissingVectors, ...],
     ) -> Loaded:
         request = work.request
         rows = sum(receipt.rows for receipt in work.receipts)
@@ -273,6 +284,8 @@ class Loader:
             _ROWS: rows,
             _BYTES: size,
         }
+        if missing:
+            details[DETAIL] = as_json(missing)
         if base.origin is not None:
             details[_CREATED] = True
         if request.idempotency_key is not None:
@@ -297,6 +310,7 @@ class Loader:
             branch_created=base.origin is not None,
             rows=rows,
             bytes=size,
+            missing=missing,
         )
 
     # -- conditions --------------------------------------------------------------------------------
@@ -405,6 +419,7 @@ def _recorded(commit: Commit, request: LoadRequest) -> Loaded:
         branch_created=commit.details.get(_CREATED) is True,
         rows=_number(commit.details.get(_ROWS)),
         bytes=_number(commit.details.get(_BYTES)),
+        missing=from_json(commit.details.get(DETAIL)),
     )
 
 

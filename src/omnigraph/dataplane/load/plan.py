@@ -18,6 +18,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.dataplane.progress import Cancelled
 from omnigraph.dataplane.staging import Staging
+from omnigraph.embed.source import Embeddings
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation
 from omnigraph.store.root import Root
@@ -149,6 +150,7 @@ class LoadPlan:
         violations_max: How many violations are told.
         tells_all: All of them go to a file, too.
         fragment_bytes: About how much is written at once.
+        embeddings: What computes vectors from texts.
         stop: Whether to stop.
     """
 
@@ -165,6 +167,7 @@ class LoadPlan:
     violations_max: int
     tells_all: bool = False
     fragment_bytes: int = FRAGMENT_BYTES
+    embeddings: Embeddings
     stop: Stop
 
     def target(self, key: str) -> Table:

@@ -24,6 +24,12 @@ from omnigraph.dataplane.load.exchange import KEY, LINE, Emitter, claims_channel
 from omnigraph.dataplane.load.found import Found, collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.load.vectors import (
+    VectorsOfTask,
+    for_judging,
+    pending_of_new,
+    pieces,
+)
 from omnigraph.dataplane.load.writing import Writer
 from omnigraph.dataplane.source.model import FileSplit, Split
 from omnigraph.dataplane.staging import Parcel
@@ -120,6 +126,7 @@ class _Reading:
         self._present: dict[str, int] = {}
         self._spill = _Spill()
         self._spilled: list[Parcel] = []
+        self._vectors = VectorsOfTask(plan)
 
     def take(self, decoded: Decoded) -> None:
         """Take the rows of one block and one type."""
@@ -164,14 +171,15 @@ class _Reading:
             parcels=parcels,
             partitions=self._emitter.partitions,
             violations=self._out.settled(),
+            missing=self._vectors.missing,
         )
 
     def _insert(self, entities: Entities) -> None:
         """Judge and write entities that are new."""
         if not entities.rows.num_rows:
             return
-        entities = with_defaults(entities)
-        insert(entities, self._out, self._emitter, self._writer)
+        for piece in pieces(self._plan, entities):
+            insert(with_defaults(piece), self._out, self._emitter, self._writer, self._vectors)
 
     def _wait(self, entities: Entities) -> None:
         """Put rows aside until it is known which of them are there already."""
@@ -196,17 +204,23 @@ class _Reading:
             self._spilled.append(self._plan.staging.put(content))
 
 
-def insert(entities: Entities, out: Violations, emitter: Emitter, writer: Writer) -> None:
+def insert(
+    entities: Entities, out: Violations, emitter: Emitter, writer: Writer, vectors: VectorsOfTask
+) -> None:
     """Judge new entities one by one, say what others have to know of them, and write them."""
-    lines = entities.lines
+    lines, rows = entities.lines, entities.rows
+    pending = pending_of_new(entities)
 
     def origin(row: int) -> tuple[str, int]:
         return "", int(lines[row])
 
-    judge_rows(entities.entity, entities.rows, out, origin, ids=entities.names)
+    judged = for_judging(rows, pending)
+    judge_rows(entities.entity, judged, out, origin, ids=entities.names)
     emit_ends(entities, emitter)
     emit_values(entities, emitter)
     if out:
         writer.give_up()
-    else:
-        writer.add(key_of(entities.entity), entities.rows)
+    elif not writer.is_off:
+        # Computing vectors costs the most, so it is done for what will be written only.
+        rows = vectors.computed(entities.entity, rows, pending)
+        writer.add(key_of(entities.entity), rows)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.dataplane.load.exchange import Placed, split_label
 from omnigraph.dataplane.staging import Parcel
+from omnigraph.embed.missing import MissingVectors
 from omnigraph.rules.violation import Violations
 from omnigraph.store.tables import FragmentReceipt
 
@@ -29,6 +30,7 @@ class ReadReceipt:
         parcels: What the exchange has to know, and in which partition.
         partitions: Into how many partitions that was divided.
         violations: What breaks a rule, with the line within the split.
+        missing: Vectors that were left null because nobody can compute them.
     """
 
     split: int
@@ -42,6 +44,7 @@ class ReadReceipt:
     parcels: tuple[Placed, ...]
     partitions: int
     violations: Violations
+    missing: tuple[MissingVectors, ...] = ()
 
     @property
     def label(self) -> str:
@@ -78,12 +81,14 @@ class WriteReceipt:
         replaced: Per table key, the addresses of the old copies, eight bytes each.
         parcels: What the exchange has to know of the final images.
         violations: What breaks a rule.
+        missing: Vectors that were left null because nobody can compute them.
     """
 
     fragments: Fragments
     replaced: Mapping[str, bytes] = field(default_factory=dict)
     parcels: tuple[Placed, ...] = ()
     violations: Violations
+    missing: tuple[MissingVectors, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

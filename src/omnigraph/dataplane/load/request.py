@@ -10,6 +10,7 @@ from hashlib import blake2b
 from omnigraph.core.layout import table_key
 from omnigraph.core.records import Commit
 from omnigraph.dataplane.source.model import Input
+from omnigraph.embed.missing import MissingVectors
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.rules.violation import KEPT_MAX
 from omnigraph.types import MAIN, BranchName
@@ -102,6 +103,7 @@ class Loaded:
         branch_created: The commit made the branch.
         rows: How many entities were read.
         bytes: How many bytes were read.
+        missing: Vectors that were left null because nobody can compute them.
     """
 
     commit: Commit
@@ -110,3 +112,4 @@ class Loaded:
     branch_created: bool = False
     rows: int = 0
     bytes: int = 0
+    missing: tuple[MissingVectors, ...] = ()

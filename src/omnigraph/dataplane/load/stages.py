@@ -38,6 +38,7 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.staging import Parcel
+from omnigraph.embed.missing import MissingVectors
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.unique import uniques
 from omnigraph.rules.violation import Violations
@@ -63,11 +64,13 @@ class Verdict:
         violations: Everything that breaks a rule; files are splits still.
         fragments: What was written, by table key.
         deletes: The addresses of committed rows that go or are replaced, by table key.
+        missing: Vectors that were left null because nobody can compute them.
     """
 
     violations: Found
     fragments: dict[str, list[FragmentReceipt]] = field(default_factory=dict)
     deletes: dict[str, list[bytes]] = field(default_factory=dict)
+    missing: list[MissingVectors] = field(default_factory=list)
 
     def dead(self, key: str) -> pa.Table | None:
         """The rows of a type that go, as tables are told."""
@@ -121,6 +124,7 @@ class Stages:
         for receipt in self._receipts:
             verdict.violations.merge(receipt.violations)
             verdict.add_fragments(receipt.fragments)
+            verdict.missing += receipt.missing
         if self._plan.mode is LoadMode.MERGE:
             self._match_and_write(verdict)
         if self._plan.mode is LoadMode.OVERWRITE:
@@ -165,6 +169,7 @@ class Stages:
             verdict.violations.merge(written.violations)
             verdict.add_fragments(written.fragments)
             verdict.add_deletes(written.replaced)
+            verdict.missing += written.missing
             self._send(receipt.split, written.parcels)
 
     def _find_orphans(self, verdict: Verdict, cascade: bool) -> None:

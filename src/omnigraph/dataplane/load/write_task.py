@@ -35,6 +35,13 @@ from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.read_task import ABSENT, insert
 from omnigraph.dataplane.load.receipt import WriteReceipt
+from omnigraph.dataplane.load.vectors import (
+    VectorsOfTask,
+    for_judging,
+    pending_of_known,
+    pieces,
+    rows_at_once,
+)
 from omnigraph.dataplane.load.writing import Writer
 from omnigraph.dataplane.staging import Parcel
 from omnigraph.lang.catalog.identity import ENDS
@@ -100,6 +107,7 @@ class _Finishing:
         }
         self._matches = _Matches.of(task)
         self._replaced: dict[str, list[bytes]] = {}
+        self._vectors = VectorsOfTask(task.plan)
 
     def take(self, key: str, rows: pa.Table) -> None:
         """Finish some rows of one type."""
@@ -107,8 +115,8 @@ class _Finishing:
         row_ids, addresses, is_told = self._matches.find(key, entities.lines)
         known = row_ids.is_valid()
         new = entities.filter(pc.invert(is_told)) if is_told.true_count else entities
-        if new.rows.num_rows:
-            insert(with_defaults(new), self._out, self._emitter, self._writer)
+        for piece in pieces(self._plan, new) if new.rows.num_rows else ():
+            insert(with_defaults(piece), self._out, self._emitter, self._writer, self._vectors)
         if known.true_count:
             old = _Known(entities.filter(known), row_ids.drop_null(), addresses.drop_null())
             table = self._plan.workplace.tables.open(self._base.tables[key].pin)
@@ -125,18 +133,21 @@ class _Finishing:
             replaced={key: b"".join(parts) for key, parts in self._replaced.items()},
             parcels=self._emitter.close(),
             violations=self._out.settled(),
+            missing=self._vectors.missing,
         )
 
     def _pieces(self, table: Table, known: _Known) -> Iterator[tuple[int, int]]:
         """How many known entities are finished at a time: fewer if large values come along."""
         entities, count = known.entities, len(known.row_ids)
+        most = rows_at_once(self._plan, entities.entity, _ROWS)
         kept = [] if self._plan.replace else sorted(_blobs(entities.entity) & set(entities.absent))
         if not kept:
-            yield from ((at, min(at + _ROWS, count)) for at in range(0, count, _ROWS))
+            yield from ((at, min(at + most, count)) for at in range(0, count, most))
             return
         start = size = 0
         for row, bytes_ in enumerate(blob_sizes(table, kept, known.row_ids.to_pylist())):
-            if row > start and size + bytes_ > self._plan.fragment_bytes:
+            full = size + bytes_ > self._plan.fragment_bytes or row - start >= most
+            if row > start and full:
                 yield start, row
                 start = row
                 size = 0
@@ -149,13 +160,16 @@ class _Finishing:
         if self._plan.replace:
             entities = with_defaults(entities)
         old = _OldRows(table, known.row_ids)
-        rows = _final(entities, old, is_whole=self._plan.replace)
+        is_whole = self._plan.replace
+        rows = _final(entities, old, is_whole=is_whole)
+        rows, pending = pending_of_known(entities, rows, old.column, is_whole=is_whole)
+        judged = for_judging(rows, pending)
         lines = entities.lines
 
         def origin(row: int) -> tuple[str, int]:
             return "", int(lines[row])
 
-        judge_rows(entities.entity, rows, self._out, origin)
+        judge_rows(entities.entity, judged, self._out, origin)
         final = Entities(
             entity=entities.entity, rows=rows, names=entities.names, lines=lines, absent={}
         )
@@ -163,7 +177,9 @@ class _Finishing:
         self._tell_ends(final, old)
         if self._out:
             self._writer.give_up()
+        if self._writer.is_off:
             return
+        rows = self._vectors.computed(entities.entity, rows, pending)
         self._writer.add(key, rows.append_column(ROW_ID, known.row_ids))
         self._replaced.setdefault(key, []).append(known.addresses.to_numpy().tobytes())
 

@@ -70,6 +70,11 @@ class Writer:
             full = max(self._piles, key=lambda name: self._piles[name].bytes)
             self._write_behind(full, self._taken(full))
 
+    @property
+    def is_off(self) -> bool:
+        """Is the load going to be refused?"""
+        return self._is_off
+
     def give_up(self) -> None:
         """Write nothing any more: the load is going to be refused."""
         self._is_off = True

@@ -6,6 +6,7 @@ write fragments, and the commit is made by a third. What one of them needs trave
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.source.model import FrameInput
 from omnigraph.dataplane.spark.opened import Opened, flag
+from omnigraph.embed.config import configured_embedder
+from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.root import Root
 from omnigraph.types import Actor, IdempotencyKey
@@ -62,7 +65,11 @@ class TypeWriter(DataSourceArrowWriter):
             actor=_said(options, "actor", Actor),
             idempotency_key=_said(options, "idempotency_key", IdempotencyKey),
         )
-        plan = Loader(opened.engine).plan(request, opened.snapshot, None, is_remote=True)
+        # The process that plans is told by its own environment who computes vectors; the others
+        # are told by the plan.
+        embeddings = Embeddings(lambda: configured_embedder(os.environ))
+        loader = Loader(opened.engine, embeddings)
+        plan = loader.plan(request, opened.snapshot, None, is_remote=True)
         task = FrameTask(plan=plan, type=opened.type, name=name, columns=columns)
         return cls(opened.root, request, plan, task)
 
