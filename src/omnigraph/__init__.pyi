@@ -12,6 +12,7 @@ from omnigraph.graph.opening import open as open
 from omnigraph.graph.snapshot import Snapshot as Snapshot
 from omnigraph.graph.values import Branch as Branch
 from omnigraph.graph.values import Commit as Commit
+from omnigraph.graph.values import EmbedResult as EmbedResult
 from omnigraph.graph.values import ExportResult as ExportResult
 from omnigraph.graph.values import IndexResult as IndexResult
 from omnigraph.graph.values import LoadResult as LoadResult
@@ -26,6 +27,7 @@ __all__ = [
     "CancelToken",
     "Commit",
     "Counts",
+    "EmbedResult",
     "Embedder",
     "ExportResult",
     "Graph",

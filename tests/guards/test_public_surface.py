@@ -17,6 +17,7 @@ SURFACE = {
     "CancelToken",
     "Commit",
     "Counts",
+    "EmbedResult",
     "Embedder",
     "ExportResult",
     "Graph",

@@ -234,3 +234,39 @@ def optimize(
                 as_json=as_json,
             )
         )
+
+
+def embed(
+    store: Store,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", "-t", metavar="NAME", help="Only this type; may be repeated."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Compute every vector anew, not only those missing.")
+    ] = False,
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", metavar="N", min=1, help="How many entities one commit changes."),
+    ] = None,
+    branch: Branch = "main",
+    engine: Engine = EngineName.AUTO,
+    spark: Spark = None,
+    actor: Actor = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Compute vectors that are missing from their texts; an interrupted call can be repeated."""
+    with reporting(as_json=as_json):
+        from omnigraph.cli.commands.embed import Options, perform
+
+        options = Options(
+            types=None if types is None else tuple(types),
+            missing=not everything,
+            branch=branch,
+            batch=batch,
+            engine=engine.value,
+            spark=spark,
+            actor=actor,
+        )
+        raise typer.Exit(perform(store, options, quiet=quiet, as_json=as_json))

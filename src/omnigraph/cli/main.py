@@ -103,6 +103,13 @@ _COMMANDS = (
         ),
     ),
     (data.optimize, ("omnigraph optimize --store people.omni",)),
+    (
+        data.embed,
+        (
+            "omnigraph embed --store people.omni",
+            "omnigraph embed --store people.omni --type Person --batch 1000",
+        ),
+    ),
 )
 
 

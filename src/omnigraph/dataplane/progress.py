@@ -17,10 +17,10 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A moment of a load, an export or an optimisation.
+    """A moment of a load, an export, an optimisation or an embedding.
 
     Attributes:
-        operation: `load`, `export` or `optimize`.
+        operation: `load`, `export`, `optimize` or `embed`.
         engine: `inprocess` or `spark`.
         reason: Why this engine.
         stage: What is going on: `read`, `match`, `write`, `judge`, `commit` and so on.

@@ -14,6 +14,7 @@ from omnigraph.core.engine import Engine
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.dataplane.export.exporter import Exporter
 from omnigraph.dataplane.export.model import ExportRequest
+from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.reading import bytes_of
 from omnigraph.dataplane.load.request import LoadMode, LoadRequest
@@ -28,6 +29,7 @@ from omnigraph.dataplane.spark.config import SparkConfig, configured, unavailabl
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.values import (
+    EmbedResult,
     ExportResult,
     LoadResult,
     OptimizeResult,
@@ -178,6 +180,23 @@ class Bulk:
             fragments=done.fragments,
             indexes=done.indexes,
             pending=tuple((item.table_key, item.column, item.reason) for item in done.pending),
+            engine=now.engine,
+            reason=now.reason,
+            seconds=now.seconds,
+        )
+
+    def embed(self, request: FillRequest, terms: Terms) -> EmbedResult:
+        """Compute vectors of a branch."""
+        self._engine.require_writable()
+        filler = VectorFiller(self._engine, self._embeddings)
+        with self._running("embed", terms, filler.bytes(request)) as (runner, monitor):
+            done = filler.fill(request, runner, monitor)
+        now = monitor.now
+        return EmbedResult(
+            commit=None if done.commit is None else commit_of(done.commit),
+            commits=done.commits,
+            vectors=done.vectors,
+            skipped=done.skipped,
             engine=now.engine,
             reason=now.reason,
             seconds=now.seconds,

@@ -21,6 +21,7 @@ from omnigraph.graph.parts import Parts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import (
+    EmbedResult,
     ExportResult,
     IndexResult,
     LoadResult,
@@ -563,6 +564,60 @@ class Graph:
         known = BranchName(branch)
         terms = Terms(engine=engine, spark=spark, progress=progress)
         return Bulk(self._engine).optimize(known, who, terms)
+
+    def embed(
+        self,
+        *,
+        missing: bool = True,
+        types: Sequence[str] | None = None,
+        branch: str = MAIN,
+        batch: int | None = None,
+        actor: str | None = None,
+        engine: str = "auto",
+        spark: object = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> EmbedResult:
+        """Compute the vectors of `@embed` properties that are null though their text is there.
+
+        Every batch is one commit. A call that is interrupted goes on where it was when it is
+        repeated: what is committed is not missing any more.
+
+        Example:
+            ```python
+            done = graph.embed()
+            assert done.vectors == {}
+            ```
+
+        Args:
+            missing: Only vectors that are null; False computes all of them anew, for instance
+                after a change of the model.
+            types: Only of these types.
+            branch: Which branch to change.
+            batch: How many entities one commit changes; by default 4,096, on Spark so many per
+                task.
+            actor: Who does it; the actor of the handle if not given.
+            engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the tables.
+            spark: A Spark master or session.
+            progress: Is called with a `Progress` while it goes on.
+
+        Raises:
+            InvalidInput: No embedding provider is configured, or there is no such type.
+            Unavailable: The provider does not answer; what was committed stays.
+            Forbidden: The graph is open for reading only.
+        """
+        from omnigraph.dataplane.load.fill import FillRequest  # noqa: PLC0415
+        from omnigraph.dataplane.load.request import Fill  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Terms  # noqa: PLC0415
+
+        request = FillRequest(
+            branch=BranchName(branch),
+            fill=Fill.MISSING if missing else Fill.ALL,
+            types=types,
+            batch=None if batch is None else whole_number(batch, "batch", 1),
+            actor=self._actor if actor is None else Actor(actor),
+        )
+        terms = Terms(engine=engine, spark=spark, progress=progress)
+        return Bulk(self._engine, self._parts.embeddings).embed(request, terms)
 
     def refresh(self) -> None:
         """Finish what dead writers left half-done, as far as that can be completed."""

@@ -86,7 +86,7 @@ def warnings_of(missing: Sequence[MissingVectors]) -> tuple[ResultWarning, ...]:
             message=(
                 f"{item.table_key.partition(':')[2]}.{item.property} is null in {item.count:,} "
                 f"entities that have its text: no embedding provider is configured; set "
-                f"{PROVIDER_VARIABLE}"
+                f"{PROVIDER_VARIABLE}, then `graph.embed()` or `omnigraph embed` computes them"
             ),
             count=item.count,
         )
@@ -177,6 +177,29 @@ class LoadResult:
     replayed: bool = False
     warnings: tuple[ResultWarning, ...] = ()
     vectors_missing: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedResult:
+    """What `embed` did.
+
+    Attributes:
+        commit: The last commit that it made; None when there was nothing to compute.
+        commits: How many it made, one per batch.
+        vectors: How many vectors were computed, by `node:Doc.vector`.
+        skipped: How many entities others changed or removed meanwhile; they are left as they are.
+        engine: What it ran on: `inprocess` or `spark`.
+        reason: Why.
+        seconds: How long it took.
+    """
+
+    commit: Commit | None
+    commits: int
+    vectors: Mapping[str, int]
+    skipped: int
+    engine: str
+    reason: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

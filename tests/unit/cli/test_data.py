@@ -123,3 +123,45 @@ def test_words_that_do_not_fit_are_refused(here: Path) -> None:
     assert (status, "replace" in err) == (1, True)
     status, _, err = load("-d", "missing.jsonl", "-m", "append")
     assert (status, "missing.jsonl" in err) == (1, True)
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    schema = "node Doc { slug: String @key  text: String  vec: Vector(4)? @embed(text) }"
+    (tmp_path / "docs.pg").write_text(schema)
+    (tmp_path / "Doc.csv").write_text("slug,text\na,one\nb,two\n")
+    assert invoke("init", "--schema", "docs.pg", "people.omni").exit_code == 0
+    return tmp_path
+
+
+def test_load_warns_of_vectors_that_nobody_computes(docs: Path) -> None:
+    status, out, err = load("-d", "Doc=Doc.csv", "-m", "append")
+    assert status == 0
+    assert "warning" not in out
+    assert err.startswith("warning: Doc.vec is null in 2 entities")
+    assert "omnigraph embed" in err
+    status, out, err = load("-d", "Doc=Doc.csv", "-m", "overwrite", "--json")
+    told = json.loads(out)
+    assert (status, err, told["vectors_missing"]) == (0, "", 2)
+    assert [(each["code"], each["count"]) for each in told["warnings"]] == [
+        ("embedding_provider_missing", 2)
+    ]
+
+
+def test_embed_computes_what_is_missing(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load("-d", "Doc=Doc.csv", "-m", "append")
+    refused = invoke("embed", "--store", "people.omni")
+    assert refused.exit_code == 1
+    assert "OMNIGRAPH_EMBED_PROVIDER" in refused.stderr
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
+    first = invoke("embed", "--store", "people.omni", "--type", "Doc", "--batch", "1")
+    assert first.exit_code == 0
+    assert first.stdout.startswith("node:Doc.vec: 2 vectors\ncommit ")
+    assert first.stdout.endswith(" on main, the last of 2\n")
+    assert invoke("embed", "--store", "people.omni").stdout == "no vector is missing\n"
+    told = json.loads(invoke("embed", "--store", "people.omni", "--all", "--json").stdout)
+    assert (told["vectors"], told["commits"], told["skipped"]) == ({"node:Doc.vec": 2}, 1, 0)

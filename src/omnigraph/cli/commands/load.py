@@ -1,5 +1,6 @@
 """`omnigraph load`: data into a graph, and what was wrong with it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ from omnigraph.cli.watching import watching
 from omnigraph.dataplane.run.memory import take_small_pages
 from omnigraph.errors import ConstraintViolated, JsonValue
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.graph.values import LoadResult
+from omnigraph.graph.values import LoadResult, ResultWarning
 
 _SHOWN_MAX: Final = 20
 
@@ -114,6 +115,8 @@ def as_document(done: LoadResult) -> JsonValue:
         "engine": done.engine,
         "reason": done.reason,
         "replayed": done.replayed,
+        "warnings": warnings_document(done.warnings),
+        "vectors_missing": done.vectors_missing,
     }
 
 
@@ -129,6 +132,18 @@ def _print(screen: Screen, done: LoadResult) -> None:
     again = ", done by an earlier call" if done.replayed else ""
     screen.line(f"commit {done.commit.id} on {done.commit.branch}{made}{again}")
     screen.line(f"{done.engine}: {done.reason}; {done.rows:,} rows in {done.seconds:.2f} s")
+    print_warnings(done.warnings)
+
+
+def warnings_document(warnings: Sequence[ResultWarning]) -> list[JsonValue]:
+    """Warnings in plain values."""
+    return [{"code": item.code, "message": item.message, "count": item.count} for item in warnings]
+
+
+def print_warnings(warnings: Sequence[ResultWarning]) -> None:
+    """Tell warnings beside the result, on standard error."""
+    for item in warnings:
+        render.err().line(("warning: ", "bold"), item.message)
 
 
 def _print_violations(screen: Screen, error: ConstraintViolated, file: Path | None) -> None:

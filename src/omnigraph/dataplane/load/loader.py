@@ -151,7 +151,11 @@ class Loader:
             catalog=catalog,
             mode=request.mode,
             replace=request.replace,
-            fresh=frozenset(key for key in keyed if not base.pin(key).row_count),
+            # Vectors are for known entities, even if there is none any more.
+            fresh=frozenset(
+                key for key in keyed if request.fill is None and not base.pin(key).row_count
+            ),
+            fill=request.fill,
             partitions=partitions_for(request, is_far=is_remote and not engine.root.is_local),
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,

@@ -15,7 +15,7 @@ from typing import Final
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.load.request import LoadMode
+from omnigraph.dataplane.load.request import Fill, LoadMode
 from omnigraph.dataplane.progress import Cancelled
 from omnigraph.dataplane.staging import Staging
 from omnigraph.embed.source import Embeddings
@@ -146,6 +146,7 @@ class LoadPlan:
         mode: What becomes of known entities.
         replace: In a merge, known entities lose what the input does not name.
         fresh: In a merge, the keyed types that have no entity yet: their rows are all new.
+        fill: The rows are vectors of known entities; see `LoadRequest`.
         partitions: Into how many parts keys are divided.
         violations_max: How many violations are told.
         tells_all: All of them go to a file, too.
@@ -163,6 +164,7 @@ class LoadPlan:
     mode: LoadMode
     replace: bool
     fresh: frozenset[str]
+    fill: Fill | None
     partitions: int
     violations_max: int
     tells_all: bool = False

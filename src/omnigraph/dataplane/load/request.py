@@ -26,6 +26,13 @@ class LoadMode(StrEnum):
     OVERWRITE = "overwrite"  # types that the input has are replaced as a whole
 
 
+class Fill(StrEnum):
+    """Whose vectors are computed where only they are."""
+
+    MISSING = "missing"  # of entities that have the text and no vector
+    ALL = "all"  # of entities that have the text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
     """A load, and the terms on which it runs.
@@ -45,6 +52,8 @@ class LoadRequest:
         violations_file: A local file that takes all of them, one JSON object per line.
         split_bytes: How much of a file one task reads.
         partitions: Into how many parts keys are divided; None: as many as the size asks for.
+        fill: The rows of a merge are vectors of entities whose text they name: only where the
+            text is still that, and of these only some, they count.
     """
 
     inputs: tuple[Input, ...]
@@ -60,6 +69,7 @@ class LoadRequest:
     violations_file: str | None = None
     split_bytes: int = SPLIT_BYTES
     partitions: int | None = None
+    fill: Fill | None = None
 
     @property
     def digest(self) -> str:

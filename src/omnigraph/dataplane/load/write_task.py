@@ -35,8 +35,10 @@ from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.read_task import ABSENT, insert
 from omnigraph.dataplane.load.receipt import WriteReceipt
+from omnigraph.dataplane.load.request import Fill
 from omnigraph.dataplane.load.vectors import (
     VectorsOfTask,
+    embedded,
     for_judging,
     pending_of_known,
     pieces,
@@ -115,7 +117,8 @@ class _Finishing:
         row_ids, addresses, is_told = self._matches.find(key, entities.lines)
         known = row_ids.is_valid()
         new = entities.filter(pc.invert(is_told)) if is_told.true_count else entities
-        for piece in pieces(self._plan, new) if new.rows.num_rows else ():
+        adds = new.rows.num_rows and self._plan.fill is None
+        for piece in pieces(self._plan, new) if adds else ():
             insert(with_defaults(piece), self._out, self._emitter, self._writer, self._vectors)
         if known.true_count:
             old = _Known(entities.filter(known), row_ids.drop_null(), addresses.drop_null())
@@ -155,6 +158,10 @@ class _Finishing:
         yield start, count
 
     def _update(self, table: Table, known: _Known) -> None:
+        if self._plan.fill is not None:
+            known = _still_open(known, table, self._plan.fill)
+        if not len(known.row_ids):
+            return
         entities = known.entities
         key = key_of(entities.entity)
         if self._plan.replace:
@@ -258,6 +265,23 @@ class _Known:
             self.row_ids.slice(start, count),
             self.addresses.slice(start, count),
         )
+
+
+def _still_open(known: _Known, table: Table, fill: Fill) -> _Known:
+    """The entities that have the text still that the input names, and want its vector."""
+    entities = known.entities
+    old = _OldRows(table, known.row_ids)
+    keep = pa.repeat(True, len(known.row_ids))
+    for target, embed in embedded(entities.entity):
+        if target.name in entities.absent:
+            continue
+        same = pc.equal(joined(entities.rows.column(embed.source)), old.column(embed.source))
+        keep = pc.and_(keep, same.fill_null(False))
+        if fill is Fill.MISSING:
+            keep = pc.and_(keep, old.column(target.name).is_null())
+    if keep.true_count == len(keep):
+        return known
+    return _Known(entities.filter(keep), known.row_ids.filter(keep), known.addresses.filter(keep))
 
 
 # -- images ----------------------------------------------------------------------------------------
