@@ -35,6 +35,7 @@ SHOWN = {
     "Graph.snapshot",
     "Graph.mutate",
     "Graph.read_blob",
+    "Graph.embed",
     "Graph.ensure_indices",
     "Graph.export",
     "Graph.load",
@@ -53,7 +54,7 @@ def documented() -> dict[str, str]:
     found = {name: inspect.getdoc(getattr(og, name)) or "" for name in ("init", "open")}
     for kind in (og.Graph, og.Rows, og.Snapshot, Branches, Commits):
         found[kind.__name__] = inspect.getdoc(kind) or ""
-        for name, member in vars(kind).items():
+        for name, member in inspect.getmembers(kind):
             if inspect.isfunction(member) and not name.startswith("_"):
                 found[f"{kind.__name__}.{name}"] = inspect.getdoc(member) or ""
     return found

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Self
 
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.snapshot import Snapshot as Pinned
-from omnigraph.dataplane.progress import Progress
 from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.access import Access
-from omnigraph.graph.arguments import seconds, token, whole_number
+from omnigraph.graph.arguments import seconds, token
 from omnigraph.graph.branches import Branches
+from omnigraph.graph.bulk_calls import BulkCalls
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.parts import Parts
-from omnigraph.graph.pins import Pins
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import (
-    EmbedResult,
-    ExportResult,
     IndexResult,
-    LoadResult,
     MutationResult,
-    OptimizeResult,
     commit_of,
     mutation_of,
 )
@@ -35,7 +29,7 @@ from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, IdempotencyKey
 
 
-class Graph:
+class Graph(BulkCalls):
     """An open graph. Safe to share between threads; a context manager that closes itself.
 
     Made by `omnigraph.init` and `omnigraph.open`.
@@ -55,11 +49,7 @@ class Graph:
 
     def __init__(self, parts: Parts, *, actor: str | None = None) -> None:
         """Put the faces on an engine; use `omnigraph.open` instead."""
-        self._parts = parts
-        self._engine = parts.engine
-        self._actor = None if actor is None else Actor(actor)
-        pins = Pins(parts.engine)
-        self._pinned, self._language = pins.pinned, pins.language
+        super().__init__(parts, actor)
         self._last: tuple[Pinned, Snapshot] | None = None
         self.branches = Branches(parts.engine)
         self.commits = Commits(parts.engine)
@@ -319,305 +309,6 @@ class Graph:
         commit = None if report.published is None else commit_of(report.published.commit)
         pending = tuple((item.table_key, item.column, item.reason) for item in report.pending)
         return IndexResult(commit=commit, built=report.built, pending=pending)
-
-    # -- in bulk -----------------------------------------------------------------------------------
-
-    def load(  # noqa: PLR0913
-        self,
-        source: object,
-        *,
-        mode: str = "append",
-        branch: str = MAIN,
-        create_from: str | None = None,
-        replace: bool = False,
-        cascade: bool = False,
-        format: str | None = None,
-        engine: str = "auto",
-        spark: object = None,
-        actor: str | None = None,
-        idempotency_key: str | None = None,
-        progress: Callable[[Progress], None] | None = None,
-        violations_max: int = 1000,
-        violations_file: str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        cancel: CancelToken | None = None,
-    ) -> LoadResult:
-        """Load data of any size: all of it in one commit, or nothing.
-
-        Example:
-            ```python
-            done = graph.load({"Person": [{"name": "Cy", "age": 7}, {"name": "Di"}]})
-            assert done.counts["node:Person"].inserted == 2
-            ```
-
-        Args:
-            source: A file, folder, pattern or `s3://` address, several of them, `-` for standard
-                input, or a mapping from types to files, Arrow tables and readers, data frames of
-                pandas, polars or Spark, or lists of dictionaries.
-            mode: `append` refuses entities that exist, `merge` changes the fields that the input
-                names, `overwrite` replaces the types in the input as a whole.
-            branch: Which branch to change.
-            create_from: Make the branch from this one if it is missing, in the same commit.
-            replace: With `merge`: replace whole entities, not only the fields that are named.
-            cascade: With `overwrite`: drop edges of other types whose nodes are gone. Otherwise
-                such an edge is a violation.
-            format: `ndjson`, `csv`, `parquet` or `arrow`, where a file's suffix does not tell.
-            engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the input.
-            spark: A Spark master or session; by default `OMNIGRAPH_SPARK_MASTER`, or this machine.
-            actor: Who does it; the actor of the handle if not given.
-            idempotency_key: Names the operation, so that repeating it does it once.
-            progress: Is called with a `Progress` while it goes on.
-            violations_max: How many violations an error lists; the others are counted.
-            violations_file: Takes all violations, one JSON object per line.
-            storage_options: How to reach sources on S3; by default the usual `AWS_*` variables.
-            timeout: After how many seconds the load ends with an error, if it has not begun to
-                commit by then; nothing is loaded in that case. A commit is never broken off.
-            cancel: The same, when another thread calls its `cancel()`.
-
-        Raises:
-            InvalidInput: The source or an option cannot be understood.
-            NotFound: A file or branch is missing.
-            ConstraintViolated: The data breaks rules; it lists them with their files and lines.
-            Conflict: Somebody else changed what an overwrite replaces. Run it again.
-            Forbidden: The graph is open for reading only.
-            LimitExceeded: Its time is up.
-            Cancelled: It was cancelled.
-        """
-        # Bulk work brings readers of many formats along, for which nobody else should wait.
-        from omnigraph.graph.bulk import Bulk, LoadTerms, Terms  # noqa: PLC0415
-
-        known = BranchName(branch)
-        parent = None if create_from is None else BranchName(create_from)
-        asked = LoadTerms(
-            mode=mode,
-            branch=known,
-            create_from=parent,
-            replace=bool(replace),
-            cascade=bool(cascade),
-            actor=self._actor if actor is None else Actor(actor),
-            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
-            format=format,
-            storage_options=storage_options,
-            violations_max=whole_number(violations_max, "violations_max", 1),
-            violations_file=violations_file,
-        )
-        terms = Terms(engine=engine, spark=spark, progress=progress)
-        with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            missing = parent is not None and not self._engine.has_branch(known)
-            pinned = self._engine.snapshot(parent if missing and parent is not None else known)
-            catalog = self._language(pinned).catalog
-            return Bulk(self._engine, self._parts.embeddings).load(source, catalog, asked, terms)
-
-    def export(  # noqa: PLR0913
-        self,
-        target: str | os.PathLike[str] | BinaryIO,
-        *,
-        format: str | None = None,
-        branch: str = MAIN,
-        at: str | None = None,
-        types: Sequence[str] | None = None,
-        parts: bool = False,
-        compression: str | None = None,
-        overwrite: bool = False,
-        engine: str = "auto",
-        spark: object = None,
-        progress: Callable[[Progress], None] | None = None,
-        storage_options: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        cancel: CancelToken | None = None,
-    ) -> ExportResult:
-        """Write the entities of one commit to files that `load` reads back.
-
-        Example:
-            ```python
-            done = graph.export("people.jsonl", types=["Person"])
-            assert done.rows == {"node:Person": 2}
-            ```
-
-        Args:
-            target: A file; a folder, or a path that ends with a slash, for parallel parts and a
-                small `_export.json`; `-` for standard output; or a binary file object.
-            format: `ndjson`, `arrow` or `parquet`; by default what the suffix says, or NDJSON.
-            branch: Its newest state.
-            at: The state that this commit made, instead.
-            types: Only these types.
-            parts: Take the target for a folder, whatever its name.
-            compression: `none`, `gzip` or `zstd`; by default what the suffix says.
-            overwrite: Replace what is there.
-            engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the graph.
-            spark: A Spark master or session.
-            progress: Is called with a `Progress` while it goes on.
-            storage_options: How to reach a target on S3.
-            timeout: After how many seconds the export ends with an error; None for never. What it
-                wrote is removed, unless the target is a stream.
-            cancel: The same, when another thread calls its `cancel()`.
-
-        Raises:
-            InvalidInput: The target is there already, or an option cannot be understood.
-            NotFound: There is no such branch or commit.
-            LimitExceeded: Its time is up.
-            Cancelled: It was cancelled.
-        """
-        from omnigraph.graph.bulk import Bulk, ExportTerms, Terms  # noqa: PLC0415
-
-        asked = ExportTerms(
-            target=target,
-            format=format,
-            types=None if types is None else tuple(types),
-            parts=bool(parts),
-            compression=compression,
-            overwrite=bool(overwrite),
-            storage_options=storage_options,
-        )
-        terms = Terms(engine=engine, spark=spark, progress=progress)
-        with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            pinned = self._pinned(branch, at)
-            return Bulk(self._engine).export(pinned, self._language(pinned).catalog, asked, terms)
-
-    def to_spark(
-        self,
-        type_name: str,
-        *,
-        branch: str = MAIN,
-        at: str | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        spark: object = None,
-    ) -> Any:
-        """One type as a Spark DataFrame, pinned to a commit; Spark reads the tables itself.
-
-        The same as `spark.read.format("omnigraph")` with `path` and `type` as options.
-
-        Args:
-            type_name: The type, `Person`; `node:Person` where an edge type has the same name.
-            branch: Its newest state.
-            at: The state that this commit made, instead.
-            columns: Only these columns; Spark cannot leave columns out by itself.
-            where: Only the rows for which this condition on the columns, in SQL, is true. The scan
-                applies it; what Spark filters later, it filters after reading.
-            spark: A Spark master or session.
-        """
-        from omnigraph.graph.bulk import Bulk  # noqa: PLC0415
-
-        pinned = self._pinned(branch, at)
-        wanted = None if columns is None else tuple(columns)
-        return Bulk(self._engine).to_spark(
-            type_name, pinned, wanted, where, spark
-        )
-
-    def stream_sink(
-        self,
-        type_name: str,
-        *,
-        stream: str,
-        mode: str = "merge",
-        branch: str = MAIN,
-        replace: bool = False,
-        actor: str | None = None,
-    ) -> Callable[[Any, int], None]:
-        """A function for `foreachBatch` that takes each batch of a stream into the graph once.
-
-        Every batch is one commit. Its number is part of an idempotency key, so a batch that Spark
-        repeats after a failure, or after its checkpoint was lost, changes nothing.
-
-            frame.writeStream.foreachBatch(graph.stream_sink("Person", stream="people")).start()
-
-        Args:
-            type_name: The type of the rows.
-            stream: Names the stream. Two streams that share a name take each other's batches for
-                their own; a stream that starts over with other data needs another name.
-            mode: `merge`, or `append`, which refuses what exists.
-            branch: Which branch to change.
-            replace: With `merge`: replace whole entities, not only the fields that are named.
-            actor: Who does it; the actor of the handle if not given.
-        """
-        name = IdempotencyKey(f"stream:{stream}:0").rpartition(":")[0]
-
-        terms: dict[str, Any] = {"mode": mode, "branch": branch, "replace": replace}
-
-        def write(frame: Any, batch: int) -> None:
-            self.load({type_name: frame}, actor=actor, idempotency_key=f"{name}:{batch}", **terms)
-
-        return write
-
-    def optimize(
-        self,
-        *,
-        branch: str = MAIN,
-        actor: str | None = None,
-        engine: str = "auto",
-        spark: object = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> OptimizeResult:
-        """Compact tables and bring indexes up to date; one commit that changes no answer, or none.
-
-        Example:
-            ```python
-            assert graph.optimize().commit is not None
-            assert graph.optimize().commit is None
-            ```
-        """
-        from omnigraph.graph.bulk import Bulk, Terms  # noqa: PLC0415
-
-        who = self._actor if actor is None else Actor(actor)
-        known = BranchName(branch)
-        terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._engine).optimize(known, who, terms)
-
-    def embed(
-        self,
-        *,
-        missing: bool = True,
-        types: Sequence[str] | None = None,
-        branch: str = MAIN,
-        batch: int | None = None,
-        actor: str | None = None,
-        engine: str = "auto",
-        spark: object = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> EmbedResult:
-        """Compute the vectors of `@embed` properties that are null though their text is there.
-
-        Every batch is one commit. A call that is interrupted goes on where it was when it is
-        repeated: what is committed is not missing any more.
-
-        Example:
-            ```python
-            done = graph.embed()
-            assert done.vectors == {}
-            ```
-
-        Args:
-            missing: Only vectors that are null; False computes all of them anew, for instance
-                after a change of the model.
-            types: Only of these types.
-            branch: Which branch to change.
-            batch: How many entities one commit changes; by default 4,096, on Spark so many per
-                task.
-            actor: Who does it; the actor of the handle if not given.
-            engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the tables.
-            spark: A Spark master or session.
-            progress: Is called with a `Progress` while it goes on.
-
-        Raises:
-            InvalidInput: No embedding provider is configured, or there is no such type.
-            Unavailable: The provider does not answer; what was committed stays.
-            Forbidden: The graph is open for reading only.
-        """
-        from omnigraph.dataplane.load.fill import FillRequest  # noqa: PLC0415
-        from omnigraph.dataplane.load.request import Fill  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Terms  # noqa: PLC0415
-
-        request = FillRequest(
-            branch=BranchName(branch),
-            fill=Fill.MISSING if missing else Fill.ALL,
-            types=types,
-            batch=None if batch is None else whole_number(batch, "batch", 1),
-            actor=self._actor if actor is None else Actor(actor),
-        )
-        terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._engine, self._parts.embeddings).embed(request, terms)
 
     def refresh(self) -> None:
         """Finish what dead writers left half-done, as far as that can be completed."""

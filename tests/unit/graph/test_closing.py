@@ -45,6 +45,7 @@ CALLS: dict[str, Callable[[og.Graph], object]] = {
     "to_spark": lambda graph: graph.to_spark("Person"),
     "stream_sink": lambda graph: graph.stream_sink("Person", stream="s")([{"name": "Bo"}], 1),
     "optimize": lambda graph: graph.optimize(),
+    "embed": lambda graph: graph.embed(),
     "refresh": lambda graph: graph.refresh(),
     "create": lambda graph: graph.branches.create("dev"),
     "list": lambda graph: graph.branches.list(),
@@ -68,7 +69,7 @@ def test_a_closed_graph_refuses(graph: og.Graph, call: str, mode: str) -> None:
 
 def test_every_method_is_refused(graph: og.Graph) -> None:
     """What is added to the facade is added to the list above."""
-    public = {name for name in vars(og.Graph) if not name.startswith("_")}
+    public = {name for name in dir(og.Graph) if not name.startswith("_")}
     quiet = {"close", "uri", "mode"}
     assert public - quiet <= set(CALLS)
 
