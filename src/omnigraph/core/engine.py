@@ -25,6 +25,7 @@ from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import IntentLog, WriterKind
 from omnigraph.core.recovery.live import PROCESS
 from omnigraph.core.recovery.sweep import Authority, Outcome, Recovery
+from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import public, storage_errors
@@ -35,7 +36,7 @@ from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectStore, open_objects
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Pin, Table, Tables, open_tables
+from omnigraph.store.tables import Pin, SetAside, Table, Tables, open_tables
 from omnigraph.types import MAIN, BranchName, CommitId
 
 
@@ -79,9 +80,10 @@ class Engine:
         self.objects = parts.objects
         self.clock = parts.clock
         self.ids = parts.ids
-        self.manifest = Manifest(parts.tables)
         self.schemas = SchemaFiles(parts.objects)
         self.intents = IntentLog(parts.objects)
+        self.torn = TornFiles(parts.tables, self.intents, lambda: mode is OpenMode.READ_WRITE)
+        self.manifest = Manifest(parts.tables, self.torn.settle)
         self.births = Births(root.uri, parts.tables, self.manifest, _claims(parts), self.intents)
         shared = Parts(
             root=root.uri,
@@ -122,7 +124,7 @@ class Engine:
             with storage_errors():
                 raise
         if mode is OpenMode.READ_WRITE:
-            engine.recovery.sweep()
+            engine.recover()
         return engine
 
     def close(self) -> None:
@@ -328,7 +330,14 @@ class Engine:
     def recover(self) -> tuple[Outcome, ...]:
         """Settle now whatever dead writers left behind, rolling back where that is called for."""
         self.require_writable()
+        with storage_errors():
+            self.torn.settle_records()
         return self.recovery.sweep()
+
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """The files that power cuts left unfinished and that were set aside, oldest first."""
+        with storage_errors():
+            return self.torn.records()
 
     def require_writable(self) -> None:
         """Refuse to go on with a handle that may not write."""

@@ -6,6 +6,7 @@ import hashlib
 import re
 
 from omnigraph.lang.catalog.model import EntityKind
+from omnigraph.store.quarantine import SET_ASIDE
 
 MANIFEST = "__manifest"
 INTENTS = "__recovery"
@@ -34,6 +35,7 @@ _OWN_NAMES = frozenset(
         SCHEMA_STATE,
         INIT_CLAIM,
         STAGING,
+        SET_ASIDE,
     )
 )
 # Made by systems, not by people: what a new volume has in its root.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -63,9 +63,12 @@ _MAIN_INFO = BranchInfo(name=MAIN, parent=None, parent_version=0, incarnation="m
 class Manifest:
     """The manifests of one graph, one per branch. Thread-safe."""
 
-    def __init__(self, tables: Tables) -> None:
-        """Read through these tables."""
+    def __init__(
+        self, tables: Tables, settle_torn: Callable[[Snapshot], None] | None = None
+    ) -> None:
+        """Read through these tables; what power cuts left in them is judged by `settle_torn`."""
         self._tables = tables
+        self._settle_torn = settle_torn
         self._lock = threading.Lock()
         self._readers: dict[BranchName, _BranchReader] = {}
         self._past: OrderedDict[tuple[str, int], Snapshot] = OrderedDict()
@@ -121,6 +124,8 @@ class Manifest:
                 self.forget(branch)
                 continue
             if self._stands(reader.info):
+                if self._settle_torn and self._tables.torn_versions(MANIFEST, native(branch)):
+                    self._settle_torn(snapshot)
                 return snapshot
         text = f"branch '{branch}' is deleted and made again while it is read"
         raise Conflict(Code.BRANCH_REPLACED, text, branch=branch)

@@ -13,7 +13,7 @@ from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.root import Root
 from omnigraph.store.sync import Disk
 
-__all__ = ["Files", "manifest_name"]
+__all__ = ["Files", "manifest_name", "version_of"]
 
 _LAST_VERSION: Final = (1 << 64) - 1
 
@@ -21,6 +21,11 @@ _LAST_VERSION: Final = (1 << 64) - 1
 def manifest_name(version: int) -> str:
     """Return the file name of a version: counted down, so that a listing begins with the newest."""
     return f"{_LAST_VERSION - version:020d}.manifest"
+
+
+def version_of(name: str) -> int:
+    """Return the version whose file has this name."""
+    return _LAST_VERSION - int(name.removesuffix(".manifest"))
 
 
 class Files:

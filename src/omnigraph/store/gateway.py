@@ -11,12 +11,14 @@ from typing import Any, Final, TypeAlias
 
 import lance
 import pyarrow as pa
+from lance import LanceOperation
 from lance import debug as lance_debug
 from lance.fragment import write_fragments
 from lance.lance import _Session
 
 from omnigraph.store.blobs import marked, stored
 from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.model import Pin
 from omnigraph.store.newest import noted_head
 from omnigraph.store.recorded import RecordedPaths
 from omnigraph.store.root import Root
@@ -111,11 +113,30 @@ class Gateway:
             data_storage_version=STORAGE_VERSION,
         )
 
-    def create(self, path: str, transaction: Transaction) -> Dataset:
+    def create(self, path: str, transaction: Transaction, exact: ExactVersion) -> Dataset:
         """Commit the first version; with retries a stale create would overwrite the winner."""
-        return lance.LanceDataset.commit(
+        commit: Any = lance.LanceDataset.commit
+        return commit(
             self._root.join(path),
             transaction,
+            max_retries=0,
+            enable_stable_row_ids=True,
+            storage_options=self._options,
+            **_placed_by(exact),
+        )
+
+    def clone(self, place: str, at: Pin, *, branch: str, uuid: str) -> None:
+        """Write the first version of a fork into a folder: what ``create_branch`` does first."""
+        operation = LanceOperation.Clone(
+            is_shallow=True,
+            ref_name=at.branch,
+            ref_version=at.version,
+            ref_path=self._root.join(tree_path(at.path, at.branch)),
+            branch_name=branch,
+        )
+        lance.LanceDataset.commit(
+            self._root.join(place),
+            transaction(expected=at.version, operation=operation, uuid=uuid),
             max_retries=0,
             enable_stable_row_ids=True,
             storage_options=self._options,
@@ -124,18 +145,20 @@ class Gateway:
     def commit(self, base: Dataset, transaction: Transaction, exact: ExactVersion) -> Dataset:
         """Commit on top of a handle, as exactly the version that was announced."""
         commit: Any = lance.LanceDataset.commit
-        return commit(
-            base,
-            transaction,
-            max_retries=0,
-            namespace_client=exact,
-            table_id=["table"],
-            namespace_client_managed_versioning=True,
-        )
+        return commit(base, transaction, max_retries=0, **_placed_by(exact))
 
     def draft(self, base: Dataset, transaction: Transaction) -> Dataset:
         """Commit beside the history: a version that is nobody's head and has a random number."""
         return lance.LanceDataset.commit(base, transaction, detached=True, max_retries=_NUMBERS)
+
+
+def _placed_by(exact: ExactVersion) -> dict[str, Any]:
+    """Return the arguments by which Lance leaves it to us to place a version."""
+    return {
+        "namespace_client": exact,
+        "table_id": ["table"],
+        "namespace_client_managed_versioning": True,
+    }
 
 
 def transaction(

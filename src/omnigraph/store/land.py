@@ -36,9 +36,15 @@ class Lander:
     """Moves heads."""
 
     def __init__(
-        self, gateway: Gateway, files: Files, placer: Placer, reader: Callable[[Pin], Table]
+        self,
+        gateway: Gateway,
+        files: Files,
+        placer: Placer,
+        reader: Callable[[Pin], Table],
+        clear_way: Callable[[str, int], bool],
     ) -> None:
         self._gateway = gateway
+        self._clear_way = clear_way
         self._reader = reader
         self._files = files
         self._placer = placer
@@ -111,10 +117,20 @@ class Lander:
             place, version=target, read_version=expected, uuid=change.uuid
         )
         exact = ExactVersion(self._placer, place, target, before=created[:1])
-        try:
+
+        def commit() -> None:
             storage_call(
                 StorageCall.TABLE_COMMIT, place, lambda: self._gateway.commit(base, change, exact)
             )
+
+        try:
+            try:
+                commit()
+            except StorageFailure:
+                # What a power cut left of somebody's commit is nobody's, and only in the way.
+                if not self._clear_way(place, target):
+                    raise
+                commit()
         except StorageFailure as failure:
             found = self._uuid_at(path, branch, target)
             if found is None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.objects import ObjectInfo
-from omnigraph.store.sync import Disk
+from omnigraph.store.sync import Disk, link, replace, unlink
 
 __all__ = ["LocalBackend"]
 
@@ -35,14 +35,14 @@ class LocalBackend:
         """Create, or fail if it is there."""
         target = self._root / path
         with self._written(target, data) as temporary:
-            os.link(temporary, target)
+            link(temporary, target)
         self._settle(target)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace."""
         target = self._root / path
         with self._written(target, data) as temporary:
-            os.replace(temporary, target)
+            replace(temporary, target)
         self._settle(target)
 
     def get(self, path: str) -> bytes:
@@ -81,7 +81,7 @@ class LocalBackend:
     def delete(self, path: str) -> None:
         """Remove, or fail if it is missing."""
         target = self._root / path
-        target.unlink()
+        unlink(target)
         if self._disk:
             self._disk.sync_directories([target.parent])
 
@@ -98,7 +98,8 @@ class LocalBackend:
                 self._disk.sync_contents([temporary])
             yield temporary
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                unlink(temporary)
 
     def _settle(self, target: Path) -> None:
         if self._disk:

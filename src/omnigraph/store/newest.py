@@ -18,11 +18,11 @@ from typing import Final
 
 from omnigraph.store.files import manifest_name
 
-__all__ = ["near_head", "noted_head"]
+__all__ = ["NOTE", "near_head", "noted_head"]
 
 # How far from a known version the newest is looked for before all of them are listed.
 _NEAR: Final = 6
-_NOTE: Final = "latest_version_hint.json"
+NOTE: Final = "latest_version_hint.json"
 # The folder changes once more when the note gets its name. Some file systems count in 2 s.
 _SAME_MOMENT_NS: Final = 2_000_000_000
 
@@ -55,7 +55,7 @@ def noted_head(folder: Path) -> int | None:
 def _note(folder: Path) -> int | None:
     """Return the noted version, if the note is there and the last thing that changed."""
     try:
-        with open(folder / _NOTE, "rb") as file:
+        with open(folder / NOTE, "rb") as file:
             noted_at = os.fstat(file.fileno()).st_mtime_ns
             plain = json.loads(file.read())
         changed_at = os.stat(folder).st_mtime_ns

@@ -9,7 +9,6 @@ disk, one conditional put on S3. Readers need nothing of this; names and content
 The object that Lance calls is duck-typed: its base class would cost a second of imports.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.files import Files, manifest_name
 from omnigraph.store.objects import Backend, open_backend
 from omnigraph.store.root import Root
+from omnigraph.store.sync import link, unlink
 
 __all__ = ["ExactVersion", "Placer", "open_placer"]
 
@@ -51,10 +51,10 @@ class _LocalPlacer:
         source, target = self._root / folder / staging, self._root / folder / final
         others = [Path(file) for file in before]
         self._files.sync_contents([*others, source])
-        os.link(source, target)
+        link(source, target)
         self._files.sync_names([*others, target])
         with suppress(OSError):
-            source.unlink()
+            unlink(source)
 
 
 class _ObjectPlacer:
@@ -112,6 +112,10 @@ class ExactVersion:
         )
         self.placed = True
         return self._answer(int(request["version"]), request.get("manifest_size"))
+
+    def list_table_versions(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        """Tell Lance that a table which is to be created has no version; placing has the say."""
+        return {"versions": []}
 
     def describe_table_version(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Tell Lance, after a refusal, that another commit holds the version.

@@ -4,16 +4,74 @@ Lance writes atomically but never syncs. A file is durable when its content is s
 is in a synced directory; a new directory likewise needs its own name in a synced parent. This
 module keeps the directories whose names are known to be durable, so that a warm write syncs only
 its files and the directories they are in. Every sync is counted: ``disk.files``, ``disk.dirs``.
+
+Every step that matters to a power cut passes through here, and a test may watch them: from the
+steps of one commit it rebuilds each state that a disk may have kept.
 """
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from omnigraph.runtime import telemetry
 
-__all__ = ["Disk"]
+__all__ = ["Disk", "DiskStep", "link", "replace", "unlink", "watching"]
+
+
+class DiskStep(StrEnum):
+    """What is done to a file or a directory."""
+
+    LINK = "link"
+    REPLACE = "replace"
+    UNLINK = "unlink"
+    SYNC_FILE = "sync_file"
+    SYNC_DIRECTORY = "sync_directory"
+
+
+# Called before each step, with the paths that it is about.
+Watcher: TypeAlias = Callable[[DiskStep, tuple[Path, ...]], None]
+_lock: Final = threading.Lock()
+_watchers: tuple[Watcher, ...] = ()  # replaced, never changed: readers take no lock
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Call a function before every step of the process, on whichever thread it is made."""
+    global _watchers  # noqa: PLW0603 - one process, one set of watchers
+    with _lock:
+        _watchers = (*_watchers, watcher)
+    try:
+        yield
+    finally:
+        with _lock:
+            _watchers = tuple(each for each in _watchers if each is not watcher)
+
+
+def link(source: Path, target: Path) -> None:
+    """Give a file a second name; fail if the name is taken."""
+    _tell(DiskStep.LINK, source, target)
+    os.link(source, target)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Move a file to a name, whether or not it is taken."""
+    _tell(DiskStep.REPLACE, source, target)
+    os.replace(source, target)
+
+
+def unlink(path: Path) -> None:
+    """Remove a name."""
+    _tell(DiskStep.UNLINK, path)
+    path.unlink()
+
+
+def _tell(step: DiskStep, *paths: Path) -> None:
+    for watcher in _watchers:
+        watcher(step, paths)
 
 
 class Disk:
@@ -75,6 +133,7 @@ def _sync_file(path: Path) -> bool:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
+    _tell(DiskStep.SYNC_FILE, path)
     try:
         os.fsync(descriptor)
     finally:
@@ -88,6 +147,7 @@ def _sync_directory(path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return
+    _tell(DiskStep.SYNC_DIRECTORY, path)
     try:
         os.fsync(descriptor)
     finally:

@@ -18,6 +18,7 @@ from omnigraph.store.blobs import blob_field
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.files import Files
+from omnigraph.store.forks import Forks
 from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
@@ -39,11 +40,12 @@ from omnigraph.store.model import (
 )
 from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
-from omnigraph.store.refs import References, fork_info
+from omnigraph.store.quarantine import Quarantine, SetAside
 from omnigraph.store.root import Root
 from omnigraph.store.stage import Stager
-from omnigraph.store.strict import Placer, open_placer
+from omnigraph.store.strict import ExactVersion, Placer, open_placer
 from omnigraph.store.table import Table
+from omnigraph.store.torn_versions import TornVersions
 from omnigraph.store.upkeep import Upkeep
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "IndexWish",
     "Metric",
     "Pin",
+    "SetAside",
     "Staged",
     "StagedKind",
     "Table",
@@ -92,20 +95,26 @@ def open_tables(
         root, index_cache_bytes=index_cache_bytes, metadata_cache_bytes=metadata_cache_bytes
     )
     files = Files(root, durable=durable)
-    return Tables(gateway, files, open_placer(root, files), open_backend(root, durable=durable))
+    backend = open_backend(root, durable=durable)
+    return Tables(root, gateway, files, open_placer(root, files), backend)
 
 
 class Tables:
     """The tables of one root. Thread-safe."""
 
-    def __init__(self, gateway: Gateway, files: Files, placer: Placer, backend: Backend) -> None:
+    def __init__(
+        self, root: Root, gateway: Gateway, files: Files, placer: Placer, backend: Backend
+    ) -> None:
         self._gateway = gateway
         self._files = files
         self._backend = backend
-        self._references = References(backend)
+        self._placer = placer
+        self.quarantine = Quarantine(backend)
+        self._torn = TornVersions(backend, self.quarantine)
         self._stager = Stager(gateway, files)
         self._merger = Merger(self._stager, files)
-        self._lander = Lander(gateway, files, placer, self.open)
+        self._lander = Lander(gateway, files, placer, self.open, self._torn.clear_way)
+        self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.upkeep = Upkeep(gateway, files, backend)
         self._lock = threading.Lock()
         self._handles: OrderedDict[Pin, Table] = OrderedDict()
@@ -145,19 +154,25 @@ class Tables:
         content = full.empty_table() if rows is None else rows.select(full.names).cast(full)
         if self.exists(place):
             raise _failure(FailureKind.EXISTS, StorageCall.TABLE_CREATE, place, "it is there")
+        # What a power cut left of an earlier attempt is only in the way.
+        self._torn.set_aside(place, None)
         first = storage_call(
             StorageCall.TABLE_WRITE, place, lambda: self._gateway.write_new(place, content)
         )
         data = self._files.of_fragments(place, first.operation.fragments)
         self._files.sync(place, data)
+        uuid = str(first.uuid)
+        commit = self._files.of_commit(place, version=1, read_version=0, uuid=uuid)
+        exact = ExactVersion(self._placer, place, 1, before=commit[:1])
         try:
             storage_call(
-                StorageCall.TABLE_CREATE, place, lambda: self._gateway.create(place, first)
+                StorageCall.TABLE_CREATE, place, lambda: self._gateway.create(place, first, exact)
             )
         except StorageFailure as failure:
-            self._settle_create(failure, place, str(first.uuid))
-        commit = self._files.of_commit(place, version=1, read_version=0, uuid=str(first.uuid))
-        self._files.sync(place, commit)
+            self._settle_create(failure, place, uuid)
+        if not exact.placed:
+            # It is there, but perhaps it was cut off before it was durable.
+            self._files.sync(place, commit)
         return 1
 
     def exists(self, path: str) -> bool:
@@ -192,11 +207,15 @@ class Tables:
         Finding it may take a listing of all versions. Whoever knows one that is or was the newest
         says so, and then only the few that follow are looked for.
         """
-        if known is not None:
-            near = self._near_head(path, branch, known)
+        try:
+            near = None if known is None else self._near_head(path, branch, known)
             if near is not None:
+                if near != known:
+                    self.open(Pin(path, near, branch))
                 return near
-        latest = self._latest(path, branch)
+            latest = self._latest(path, branch)
+        except StorageFailure as failure:
+            return self._torn.step_over(path, branch, failure)
         version = int(latest.version)
         pin = Pin(path, version, branch)
         # Replaces what was kept: a fork made anew under its old name has the same versions.
@@ -222,54 +241,29 @@ class Tables:
 
     def fork(self, path: str, branch: str, at: Pin) -> None:
         """Create a fork of a table from a pinned version; EXISTS."""
-        if self.fork_info(path, branch) is not None:
-            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_FORK, path, branch)
+        checked_path(StorageCall.TABLE_FORK.value, path)
         self._forget(path, branch)
-        base = self._private(at).dataset
-        try:
-            made = storage_call(
-                StorageCall.TABLE_FORK,
-                path,
-                lambda: base.create_branch(branch, (at.branch, at.version)),
-            )
-        except StorageFailure as failure:
-            # What Lance says about a name that is taken depends on who took it when.
-            if self.fork_info(path, branch) is None:
-                raise
-            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_FORK, path, branch) from failure
-        self._lander.sync_head(tree_path(path, branch), made)
-        self._files.sync(path, self._files.of_fork(path, branch))
+        self._forks.create(path, branch, at)
 
     def drop_fork(self, path: str, branch: str) -> None:
         """Remove a fork with everything that was written on it; a missing one is fine."""
-        latest = self._latest(path, None)
+        checked_path(StorageCall.TABLE_DROP_FORK.value, path)
         try:
-            storage_call(StorageCall.TABLE_DROP_FORK, path, lambda: latest.branches.delete(branch))
-        except StorageFailure as failure:
-            if failure.kind is not FailureKind.NOT_FOUND:
-                raise
+            self._forks.drop(path, branch)
         finally:
             self._forget(path, branch)
-        self._files.sync_removed(f"{path}/_refs/branches")
 
     def forks(self, path: str) -> dict[str, ForkInfo]:
         """List the forks of a table, by name."""
-        latest = self._latest(path, None)
-        found = storage_call(StorageCall.TABLE_FORKS, path, latest.branches.list)
-        return {
-            name: fork_info(
-                info["parent_branch"], info["parent_version"], info["branch_identifier"]
-            )
-            for name, info in sorted(found.items())
-        }
+        return self._forks.all(checked_path(StorageCall.TABLE_FORKS.value, path))
 
     def fork_info(self, path: str, branch: str) -> ForkInfo | None:
         """Look one fork up; None when there is none. One read, however many forks there are."""
-        return self._references.find(checked_path(StorageCall.TABLE_FORKS.value, path), branch)
+        return self._forks.find(checked_path(StorageCall.TABLE_FORKS.value, path), branch)
 
     def fork_names(self, path: str) -> tuple[str, ...]:
-        """List the names of all forks, sorted, without reading what is known of them."""
-        return self._references.names(checked_path(StorageCall.TABLE_FORKS.value, path))
+        """List the names of all forks, sorted."""
+        return self._forks.records.names(checked_path(StorageCall.TABLE_FORKS.value, path))
 
     def forget_all(self) -> None:
         """Let go of every reader that is kept; those in use stay as they are."""
@@ -296,6 +290,23 @@ class Tables:
         if left:
             self._forget(path, branch)
         return len(left)
+
+    # ------------------------------------------------------------ what power cuts leave
+
+    def torn_versions(self, path: str, branch: str | None = None) -> tuple[int, ...]:
+        """Return the torn versions that finding the head stepped over. Looks at nothing."""
+        return self._torn.known(path, branch)
+
+    def set_aside_torn_versions(self, path: str, branch: str | None = None) -> tuple[SetAside, ...]:
+        """Set aside the torn versions that finding the head stepped over."""
+        return self._torn.set_aside(path, branch)
+
+    def set_aside_torn_records(self, path: str) -> tuple[SetAside, ...]:
+        """Set aside the torn records of a table's forks."""
+        reason = "the record of a fork that a power cut left unfinished"
+        found = self._forks.records.torn(checked_path(StorageCall.TABLE_FORKS.value, path))
+        taken = [self.quarantine.take(place, reason) for place in found]
+        return tuple(each for each in taken if each is not None)
 
     # ------------------------------------------------------------ staging
 
@@ -487,9 +498,14 @@ class Tables:
 
     def _latest(self, path: str, branch: str | None) -> Any:
         checked_path(StorageCall.TABLE_HEAD.value, path)
-        return storage_call(
+        found = storage_call(
             StorageCall.TABLE_HEAD, path, lambda: self._gateway.open(path, None, branch)
         )
+        if not int(found.version):
+            # Zeros are a message without fields to Lance, and versions count from 1.
+            text = "the newest version is blank"
+            raise _failure(FailureKind.UNKNOWN, StorageCall.TABLE_HEAD, path, text)
+        return found
 
     def _forget(self, path: str, branch: str) -> None:
         """Drop the readers of a fork whose name is about to mean something else."""

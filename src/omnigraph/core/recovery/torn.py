@@ -1,0 +1,99 @@
+"""What power cuts leave of other programs' and older releases' commits, at the level of a graph.
+
+We give a file its name when its content is on disk, so none of ours is ever torn. If the newest
+version of a manifest is, its writer died before it could acknowledge anything, and the version
+before it is the newest. Two things would contradict that, and then nothing is set aside: tables
+have moved beyond what the older version shows, and no intent says that a write is going on. For
+then the commit was acknowledged, and its manifest was damaged later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from omnigraph.core.branches import is_fork_of
+from omnigraph.core.layout import MANIFEST
+from omnigraph.core.manifest import native
+from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.errors import Code, Corrupt
+from omnigraph.runtime import telemetry
+from omnigraph.store.tables import SetAside, Tables
+from omnigraph.types import MAIN
+
+
+class TornFiles:
+    """Judges the torn files of one graph, and sets them aside where writing is allowed."""
+
+    __slots__ = ("_intents", "_may_write", "_tables")
+
+    def __init__(self, tables: Tables, intents: IntentLog, may_write: Callable[[], bool]) -> None:
+        """Work on these tables; `may_write` tells whether the handle may."""
+        self._tables = tables
+        self._intents = intents
+        self._may_write = may_write
+
+    def settle(self, snapshot: Snapshot) -> None:
+        """Judge the torn versions that reading a branch's newest snapshot stepped over."""
+        branch = native(snapshot.branch)
+        torn = self._tables.torn_versions(MANIFEST, branch)
+        if not torn:
+            return
+        moved = self._moved(snapshot)
+        if moved:
+            raise _acknowledged(snapshot, torn, moved)
+        if self._may_write():
+            self._tables.set_aside_torn_versions(MANIFEST, branch)
+            return
+        telemetry.logger.warning(
+            "version %s of the manifest of branch '%s' was left unfinished by a power cut, "
+            "reading version %s",
+            torn[0],
+            snapshot.branch,
+            snapshot.manifest_version,
+        )
+
+    def settle_records(self) -> None:
+        """Set aside what is left of branches that were being made."""
+        self._tables.set_aside_torn_records(MANIFEST)
+
+    def records(self) -> tuple[SetAside, ...]:
+        """What was set aside so far, oldest first."""
+        return self._tables.quarantine.records()
+
+    def _moved(self, snapshot: Snapshot) -> list[str]:
+        """The tables whose newest version no snapshot and no intent knows of."""
+        planned = {
+            (item.path, item.table_branch)
+            for intent in self._intents.pending()
+            for item in intent.tables
+        }
+        return sorted(
+            key
+            for key, pin in snapshot.tables.items()
+            if _is_own(snapshot, pin)
+            and (pin.path, pin.table_branch) not in planned
+            and self._tables.head(pin.path, pin.table_branch, known=pin.version) > pin.version
+        )
+
+
+def _is_own(snapshot: Snapshot, pin: TablePin) -> bool:
+    """Is it a table that only this branch writes to?"""
+    if snapshot.branch == MAIN:
+        return pin.table_branch is None
+    return is_fork_of(pin, snapshot.incarnation)
+
+
+def _acknowledged(snapshot: Snapshot, torn: tuple[int, ...], moved: list[str]) -> Corrupt:
+    text = (
+        f"version {torn[0]} of the manifest of branch '{snapshot.branch}' cannot be read, and it "
+        f"was acknowledged: {', '.join(moved)} moved with it. Restore the file from a copy; to go "
+        f"back to version {snapshot.manifest_version} for good, remove it"
+    )
+    return Corrupt(
+        Code.CORRUPT,
+        text,
+        branch=snapshot.branch,
+        versions=list(torn),
+        tables=moved,
+    )

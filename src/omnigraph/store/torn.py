@@ -1,0 +1,62 @@
+"""Telling a file that a power cut left unfinished from one that is damaged.
+
+Whoever gives a file its name before its content is on disk may find it empty, cut short or full of
+zeros after a power cut. We never do; other programs that use Lance, and older releases, do. Such a
+file is *torn*: its writer never came to the point of acknowledging it. A file that is as long as it
+should be and cannot be read is not torn but damaged, and may well have been acknowledged.
+"""
+
+import json
+import struct
+from enum import StrEnum
+from typing import Any, Final
+
+__all__ = ["Condition", "condition_of_manifest", "condition_of_record"]
+
+# The end of every version file: where the manifest begins, two numbers of the format, the magic.
+_FOOTER: Final = struct.Struct("<QHH4s")
+_LENGTH: Final = struct.Struct("<I")
+_MAGIC: Final = b"LANC"
+
+
+class Condition(StrEnum):
+    """What can be told about a file from its bytes."""
+
+    WHOLE = "whole"
+    TORN = "torn"
+    DAMAGED = "damaged"
+
+
+def condition_of_manifest(data: bytes) -> Condition:
+    """Judge a version file by its footer: it is written last and says how long the rest is."""
+    if not data.rstrip(b"\0"):
+        return Condition.TORN
+    if len(data) < _FOOTER.size + _LENGTH.size:
+        return Condition.TORN
+    start, _, _, magic = _FOOTER.unpack(data[-_FOOTER.size :])
+    fits = _fits(data, start)
+    if magic == _MAGIC:
+        return Condition.WHOLE if fits else Condition.DAMAGED
+    # With the rest of the footer in place, only the magic itself can have changed.
+    return Condition.DAMAGED if fits else Condition.TORN
+
+
+def _fits(data: bytes, start: int) -> bool:
+    end = len(data) - _FOOTER.size
+    if start + _LENGTH.size > end:
+        return False
+    (length,) = _LENGTH.unpack_from(data, start)
+    return bool(start + _LENGTH.size + length == end)
+
+
+def condition_of_record(data: bytes) -> Condition:
+    """Judge the record of a fork: a JSON object, of which a cut leaves at most the beginning."""
+    text = data.rstrip(b"\0").rstrip()
+    if not text.endswith(b"}") or len(text) < len(data.rstrip()):
+        return Condition.TORN
+    try:
+        plain: Any = json.loads(text)
+    except ValueError:
+        # It may be cut short just behind an inner brace.
+        return Condition.TORN if text.count(b"{") > text.count(b"}") else Condition.DAMAGED
+    return Condition.WHOLE if isinstance(plain, dict) else Condition.DAMAGED

@@ -1,0 +1,200 @@
+"""What a power cut leaves of a writer that names files too early: the graph opens at the last good
+state, says what it set aside, and never takes a damaged commit for an unfinished one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.engine import OpenMode
+from omnigraph.core.failpoints import Fp
+from omnigraph.core.layout import MANIFEST
+from omnigraph.errors import Code, Corrupt, NotFound
+from omnigraph.runtime.failpoints import Crash, Plan
+from omnigraph.store.files import manifest_name
+from omnigraph.store.refs import reference_path
+from omnigraph.testing import worlds
+from omnigraph.testing.worlds import COMPANY, DEV, PERSON
+from omnigraph.types import BranchName
+from tests.faults.harness import Ending, crash_child
+
+OTHER = BranchName("other")
+Tear = Callable[[Path], None]
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def shorten(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def blank(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+every_tear = pytest.mark.parametrize("tear", [empty, shorten, blank], ids=lambda t: t.__name__)
+
+
+def version_file(world: Path, version: int, branch: str | None = None) -> Path:
+    place = MANIFEST if branch is None else f"{MANIFEST}/tree/{branch}"
+    return world / place / "_versions" / manifest_name(version)
+
+
+def tear_next(world: Path, tear: Tear, branch: BranchName | None = None) -> Path:
+    """What is left of a publish that was cut off, after the newest version of a manifest."""
+    engine = worlds.open_world(world, OpenMode.READ_ONLY)
+    newest = (
+        engine.snapshot(branch).manifest_version if branch else engine.snapshot().manifest_version
+    )
+    file = version_file(world, newest + 1, branch)
+    file.write_bytes(version_file(world, newest, branch).read_bytes())
+    tear(file)
+    return file
+
+
+@every_tear
+def test_a_graph_opens_at_the_last_good_version(
+    world: Path, tear: Tear, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = worlds.state(worlds.open_world(world))
+    file = tear_next(world, tear)
+    trace = worlds.trace(world)
+    with caplog.at_level(logging.WARNING, logger="omnigraph"):
+        assert worlds.state(worlds.open_world(world, OpenMode.READ_ONLY)) == before
+        assert "power cut" in caplog.text
+        assert worlds.trace(world) == trace
+        engine = worlds.open_world(world)
+    assert worlds.state(engine) == before
+    (taken,) = engine.set_aside()
+    assert world / taken.path == file
+    assert (world / taken.kept_as).exists()
+    assert not file.exists()
+    assert taken.path in caplog.text
+    worlds.add(engine, {PERSON: ("next",)})
+    worlds.assert_in_order(worlds.open_world(world))
+    assert "next" in worlds.rows_of(worlds.open_world(world, OpenMode.READ_ONLY), PERSON)
+
+
+@every_tear
+def test_a_handle_that_is_open_steps_over_it_too(world: Path, tear: Tear) -> None:
+    writer = worlds.open_world(world)
+    reader = worlds.open_world(world, OpenMode.READ_ONLY)
+    before = worlds.state(writer)
+    assert worlds.state(reader) == before
+    tear_next(world, tear)
+    assert worlds.state(reader) == before
+    worlds.add(writer, {PERSON: ("next",)})
+    assert "next" in worlds.rows_of(reader, PERSON)
+    assert len(writer.set_aside()) == 1
+
+
+@every_tear
+def test_what_had_landed_is_finished(world: Path, tear: Tear) -> None:
+    """Its intent says that the write was going on, so it was not acknowledged."""
+    plan = Plan(faults=((Fp.LANDED, Crash()),))
+    assert crash_child(world, "mutation", plan).ending is Ending.CRASHED
+    tear_next(world, tear)
+    assert "new" not in worlds.rows_of(worlds.open_world(world, OpenMode.READ_ONLY), PERSON)
+    engine = worlds.open_world(world)
+    assert "new" in worlds.rows_of(engine, PERSON)
+    worlds.assert_in_order(engine)
+    assert len(engine.set_aside()) == 1
+
+
+@every_tear
+@pytest.mark.parametrize("branch", [None, DEV])
+def test_an_acknowledged_commit_is_never_taken_for_an_unfinished_one(
+    world: Path, tear: Tear, branch: BranchName | None
+) -> None:
+    engine = worlds.open_world(world)
+    engine.create_branch(DEV)
+    on = branch or BranchName("main")
+    for name in ("one", "two"):
+        worlds.add(engine, {COMPANY: (name,)}, branch=on)
+    newest = engine.snapshot(on).manifest_version
+    file = version_file(world, newest, branch)
+    tear(file)
+    left = file.read_bytes()
+    for mode in OpenMode:
+        with pytest.raises(Corrupt) as caught:
+            worlds.open_world(world, mode).snapshot(on)
+        assert caught.value.code is Code.CORRUPT
+        assert caught.value.details["tables"] == [COMPANY]
+        assert file.read_bytes() == left
+
+
+@every_tear
+def test_a_torn_branch_is_absent_and_harms_no_other(world: Path, tear: Tear) -> None:
+    engine = worlds.open_world(world)
+    for name in (DEV, OTHER):
+        engine.create_branch(name)
+    worlds.add(engine, {PERSON: ("o",)}, branch=OTHER)
+    record = world / reference_path(MANIFEST, DEV)
+    tear(record)
+    trace = worlds.trace(world)
+    reader = worlds.open_world(world, OpenMode.READ_ONLY)
+    assert reader.branches.list() == ("main", OTHER)
+    assert "o" in worlds.rows_of(reader, PERSON, OTHER)
+    with pytest.raises(NotFound):
+        reader.snapshot(DEV)
+    assert worlds.trace(world) == trace
+    engine = worlds.open_world(world)
+    assert not record.exists()
+    assert [world / taken.path for taken in engine.set_aside()] == [record]
+    engine.create_branch(DEV)
+    worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
+    engine.delete_branch(OTHER)
+    assert engine.branches.list() == (DEV, "main")
+    worlds.assert_in_order(engine)
+    worlds.assert_nothing_left(engine)
+
+
+@every_tear
+def test_a_branch_whose_only_version_is_torn_is_absent(world: Path, tear: Tear) -> None:
+    engine = worlds.open_world(world)
+    engine.create_branch(DEV)
+    tear(version_file(world, engine.snapshot(DEV).manifest_version, DEV))
+    reader = worlds.open_world(world, OpenMode.READ_ONLY)
+    assert reader.branches.list() == ("main",)
+    with pytest.raises(NotFound):
+        reader.snapshot(DEV)
+    engine = worlds.open_world(world)
+    assert engine.branches.list() == ("main",)
+    engine.create_branch(DEV)
+    worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
+    worlds.assert_in_order(engine)
+
+
+@every_tear
+def test_the_torn_fork_of_a_table_is_in_nobodys_way(world: Path, tear: Tear) -> None:
+    """A branch's first write to a table forks it."""
+    engine = worlds.open_world(world)
+    engine.create_branch(DEV)
+    engine.writable_table(engine.snapshot(DEV), PERSON)
+    path = engine.snapshot(DEV).pin(PERSON).path
+    (fork,) = engine.tables.fork_names(path)
+    tear(world / reference_path(path, fork))
+    engine = worlds.open_world(world)
+    worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
+    engine.create_branch(OTHER)
+    worlds.add(engine, {PERSON: ("o",)}, branch=OTHER)
+    engine.delete_branch(DEV)
+    assert "o" in worlds.rows_of(worlds.open_world(world), PERSON, OTHER)
+
+
+@every_tear
+def test_a_graph_that_was_never_finished_can_be_made(tmp_path: Path, tear: Tear) -> None:
+    path = tmp_path / "graph"
+    worlds.begin(path)
+    tear(version_file(path, 1))
+    with pytest.raises(NotFound):
+        worlds.open_world(path)
+    engine = worlds.begin(path)
+    worlds.add(engine, {PERSON: ("p",)})
+    worlds.assert_in_order(worlds.open_world(path))
