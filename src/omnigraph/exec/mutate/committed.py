@@ -33,6 +33,8 @@ _SCAN_SHARE: Final = 50
 _TAKE_ROWS: Final = 8_192
 _BATCH_ROWS: Final = 8_192
 _PASS_ROWS: Final = 1 << 17
+# So many rows are cut out of a table sooner than they are copied.
+_SLICES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,11 @@ class Committed:
         self.pin = base.pin(self.key)
         self.limits = limits
         self._engine = engine
+        # What statements will ask for by name is read once, with the first of them.
+        self._expected: dict[str, None] = {}
+        self._expected_columns: set[str] | None = set()  # None for all but blobs
+        self._ahead: pa.Table | None = None
+        self._ahead_at: dict[str, int] = {}
 
     @cached_property
     def table(self) -> Table:
@@ -87,7 +94,9 @@ class Committed:
         ids = fixed_ids(where, self.entity, context)
         if ids is not None:
             wanted = list(dict.fromkeys([*columns, *tested]))
-            rows = self.having({"id": ids}, wanted)
+            rows = self._named(ids, wanted)
+            if not rows.num_rows:
+                return self._projected(columns).empty_table()
             return rows.filter(_truth(where, rows, context)).select([*columns, *PLACES])
         condition = prefilter(where, context)
         first = list(dict.fromkeys(["id", *tested]))
@@ -128,6 +137,41 @@ class Committed:
         return pa.Table.from_batches(passed, self._projected(names))
 
     # -- by keys -----------------------------------------------------------------------------------
+
+    def expect(self, ids: Iterable[str], columns: Sequence[str] | None) -> None:
+        """Announce that `matching` will be asked for these columns of these entities.
+
+        Args:
+            ids: Which entities.
+            columns: Which columns; None for all but blobs.
+        """
+        assert self._ahead is None, "it is announced before anything is asked for"
+        self._expected.update(dict.fromkeys(ids))
+        if columns is None or self._expected_columns is None:
+            self._expected_columns = None
+        else:
+            self._expected_columns.update(columns)
+
+    def _named(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table:
+        """The rows of some entities, those that were announced all at once."""
+        if len(self._expected) <= len(ids) or not self._is_expected(ids, columns):
+            return self.having({"id": ids}, columns)
+        if self._ahead is None:
+            names = [name for name in self.table.schema.names if self._is_wanted(name)]
+            self._ahead = self.having({"id": tuple(self._expected)}, names).combine_chunks()
+            found = self._ahead.column("id").to_pylist()
+            self._ahead_at = {name: row for row, name in enumerate(found)}
+        rows = sorted(self._ahead_at[name] for name in ids if name in self._ahead_at)
+        return take_few(self._ahead, rows).select([*columns, *PLACES])
+
+    def _is_wanted(self, name: str) -> bool:
+        if self._expected_columns is None:
+            return name not in self.blobs
+        return name == "id" or name in self._expected_columns
+
+    def _is_expected(self, ids: Sequence[str], columns: Sequence[str]) -> bool:
+        known = all(map(self._is_wanted, columns))
+        return known and all(name in self._expected for name in ids)
 
     def having(
         self, wanted: Mapping[str, Sequence[ConstValue]], columns: Sequence[str]
@@ -244,6 +288,13 @@ class Committed:
     def _type(self, name: str) -> ValueType:
         item = self.entity.property_by_name.get(name)
         return _TEXT if item is None else item.type
+
+
+def take_few(rows: pa.Table, places: Sequence[int]) -> pa.Table:
+    """Some rows of a table, without copying them if they are few."""
+    if len(places) > _SLICES:
+        return rows.take(pa.array(places, pa.int64()))
+    return pa.concat_tables([rows.slice(0, 0), *(rows.slice(place, 1) for place in places)])
 
 
 def _truth(where: Predicate, rows: pa.Table | pa.RecordBatch, context: Context) -> pa.Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +17,14 @@ from omnigraph.exec.evaluate import Context, holds
 from omnigraph.exec.mutate.committed import PLACES, Committed
 from omnigraph.exec.mutate.embedding import Embeddings, Pair, VectorsOfType
 from omnigraph.exec.mutate.given import Stored, given
+from omnigraph.exec.mutate.images import Images
+from omnigraph.exec.prefilter import fixed_ids
 from omnigraph.lang.ir.ops import EmbedSpec, InsertOp, UpdateOp
 from omnigraph.rules.identity import entity_id
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.table import ROW_ID
+
+_Values: TypeAlias = Sequence[tuple[str, Stored]]
 
 
 class Draft:
@@ -33,7 +38,7 @@ class Draft:
         self.assigned: set[str] = set()  # columns that an update has set
         self.vectors = VectorsOfType(committed.entity, embeddings)
         self._ids = ids
-        self._images = committed.schema.empty_table()
+        self._images = Images(committed.schema)
         self._rows: dict[str, dict[str, Stored]] = {}  # inserts since the last look at images
         self._embeds: dict[EmbedSpec, list[dict[str, Stored]]] = {}
 
@@ -54,23 +59,41 @@ class Draft:
         self._rows[name] = row
         for spec in op.embeds:
             self._embeds.setdefault(spec, []).append(row)
-        self.committed.check_rows(len(self._rows) + self._images.num_rows)
+        self.committed.check_rows(len(self._rows) + self._images.count)
 
     def update(self, op: UpdateOp, context: Context) -> None:
         """Change every entity that meets the predicate, as the statements before left it."""
         values = [(item.column.name, given(item, context)) for item in op.values]
-        images = self.images()
-        mine = holds(op.where, lambda _, name: images.column(name), images.num_rows, context)
-        mine = mine.fill_null(False)
+        self._flush()
+        ids = fixed_ids(op.where, self.entity, context)
+        if ids is not None and self._images.index():
+            self._update_named(op, ids, values, context)
+        else:
+            self._update_all(op, values, context)
+        self.assigned.update(name for name, _ in values)
+        self.committed.check_rows(self._images.count)
+
+    def _update_named(
+        self, op: UpdateOp, ids: Sequence[str], values: _Values, context: Context
+    ) -> None:
+        """Change some of a few entities."""
+        images = self._images.find(ids)
+        mine = images.filter(_truth(op, images, context)) if images.num_rows else images
+        fresh = self._fresh(op, images, {name for name, _ in values}, context)
+        for rows in (mine, fresh):
+            if rows.num_rows:
+                changed = self._changed(op, rows, values)
+                self._images.put(changed.column("id").to_pylist(), changed)
+
+    def _update_all(self, op: UpdateOp, values: _Values, context: Context) -> None:
+        """Change whatever meets a condition."""
+        images = self._images.whole()
+        mine = _truth(op, images, context)
         fresh = self._fresh(op, images, {name for name, _ in values}, context)
         changed = [self._changed(op, rows, values) for rows in (images.filter(mine), fresh)]
-        self._images = pa.concat_tables([images.filter(pc.invert(mine)), *changed])
-        self.assigned.update(name for name, _ in values)
-        self.committed.check_rows(self._images.num_rows)
+        self._images.assign(pa.concat_tables([images.filter(pc.invert(mine)), *changed]))
 
-    def _changed(
-        self, op: UpdateOp, rows: pa.Table, values: Sequence[tuple[str, Stored]]
-    ) -> pa.Table:
+    def _changed(self, op: UpdateOp, rows: pa.Table, values: _Values) -> pa.Table:
         """Rows with what a statement sets, and the vectors that belong to it."""
         after = self._assigned(rows, values)
         texts = dict(values)
@@ -78,7 +101,7 @@ class Draft:
             after = self.vectors.updated(spec, texts[spec.source.name], rows, after)
         return after
 
-    def _assigned(self, rows: pa.Table, values: Sequence[tuple[str, Stored]]) -> pa.Table:
+    def _assigned(self, rows: pa.Table, values: _Values) -> pa.Table:
         """Rows in which some columns have one value throughout."""
         if not rows.num_rows:
             return rows
@@ -98,7 +121,7 @@ class Draft:
         schema, blobs = self.committed.schema, self.committed.blobs
         columns = [name for name in schema.names if name not in blobs and name not in PLACES]
         rows = self.committed.matching(op.where, op.reads, columns, context)
-        if images.num_rows:
+        if images.num_rows and rows.num_rows:
             known = pc.is_in(rows.column("id"), value_set=images.column("id").combine_chunks())
             rows = rows.filter(pc.invert(known))
         if blobs:
@@ -111,10 +134,10 @@ class Draft:
 
     # -- the outcome -------------------------------------------------------------------------------
 
-    def images(self) -> pa.Table:
-        """The images so far, one per entity."""
+    def _flush(self) -> None:
+        """Make images of the inserts since the last look."""
         if not self._rows:
-            return self._images
+            return
         last = {id(row) for row in self._rows.values()}
         for spec, rows in self._embeds.items():
             wanting = [row for row in rows if id(row) in last]
@@ -124,34 +147,38 @@ class Draft:
         columns = [pa.array([row.get(f.name) for row in values], f.type) for f in schema]
         fresh = pa.Table.from_arrays(columns, schema=schema)
         # An image that an update made has its place; the one that replaces it finds it again.
-        replaced = pc.is_in(self._images.column("id"), value_set=fresh.column("id").chunk(0))
-        kept = self._images.filter(pc.invert(replaced))
-        self._images = pa.concat_tables([kept, fresh]).combine_chunks()
+        self._images.put(list(self._rows), fresh)
         self._rows, self._embeds = {}, {}
-        return self._images
 
     def _earlier(self, spec: EmbedSpec, ids: Sequence[str]) -> Mapping[str, Pair]:
         """The text and the vector of those entities that an insert replaces."""
         if not self.entity.key or not ids:
             return {}
         names = ["id", spec.source.name, spec.target.name]
-        mine = pc.is_in(self._images.column("id"), value_set=pa.array(ids, pa.string()))
+        if self._images.index():
+            images = self._images.find(ids)
+        else:
+            whole = self._images.whole()
+            images = whole.filter(
+                pc.is_in(whole.column("id"), value_set=pa.array(ids, pa.string()))
+            )
         parts = [
             self.committed.having({"id": tuple(ids)}, names).select(names),
             # What this query made of an entity counts, not what it was.
-            self._images.filter(mine).select(names),
+            images.select(names),
         ]
         columns = ([value for part in parts for value in part[name].to_pylist()] for name in names)
         return {key: (text, vector) for key, text, vector in zip(*columns, strict=True)}
 
     def finish(self) -> pa.Table:
         """All images, those of committed entities with their places."""
-        images = self.images()
+        self._flush()
+        images = self._images.whole()
         if self.entity.key and self.inserted:
             images = self._located(images)
         self.committed.check_bytes(images.nbytes)
-        self._images = images.combine_chunks()
-        return self._images
+        self._images.assign(images)
+        return self._images.whole()
 
     def _located(self, images: pa.Table) -> pa.Table:
         """Give upserted entities the places that they have."""
@@ -166,3 +193,8 @@ class Draft:
             cells = pc.coalesce(images.column(name), known)
             images = images.set_column(images.schema.get_field_index(name), name, cells)
         return images
+
+
+def _truth(op: UpdateOp, rows: pa.Table, context: Context) -> pa.Array:
+    truth = holds(op.where, lambda _, name: rows.column(name), rows.num_rows, context)
+    return truth.fill_null(False)

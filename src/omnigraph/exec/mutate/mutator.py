@@ -29,7 +29,8 @@ from omnigraph.exec.mutate.build import Build
 from omnigraph.exec.mutate.committed import Committed, MutationLimits
 from omnigraph.exec.mutate.delta import Outcome, stage
 from omnigraph.exec.mutate.embedding import EmbedderSource, Embeddings
-from omnigraph.exec.mutate.teardown import Teardown
+from omnigraph.exec.mutate.teardown import Teardown, columns_read
+from omnigraph.exec.prefilter import fixed_ids
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import DeleteOp, InsertOp, MutationPlan
@@ -230,6 +231,7 @@ class Mutator:
                 known[key] = Committed(self._engine, base, entity, self._limits)
             return known[key]
 
+        _announce(request, committed, context)
         out = Violations()
         build = Build(committed, embeddings, self._engine.ids)
         teardown = Teardown(request.catalog, committed)
@@ -278,6 +280,19 @@ def _recorded(commit: Commit, request: Request) -> Mutation:
         replayed=True,
         missing=from_json(commit.details.get(DETAIL)),
     )
+
+
+def _announce(
+    request: Request, committed: Callable[[EntityRef], Committed], context: Context
+) -> None:
+    """Tell which entities the statements name, so that those of a type are read together."""
+    for op in request.plan.ops:
+        if isinstance(op, InsertOp):
+            continue
+        ids = fixed_ids(op.where, _entity(request.catalog, op.entity), context)
+        if ids is not None:
+            columns = columns_read(op) if isinstance(op, DeleteOp) else None
+            committed(op.entity).expect(ids, columns)
 
 
 def _number(value: JsonValue) -> int:

@@ -14,7 +14,7 @@ from omnigraph.exec.mutate.delta import Delta, Outcome
 from omnigraph.exec.mutate.judge import judge_degrees
 from omnigraph.lang.catalog.model import Catalog, EdgeType
 from omnigraph.lang.ir.expr import EntityRef
-from omnigraph.lang.ir.ops import DeleteOp
+from omnigraph.lang.ir.ops import Cascade, DeleteOp
 from omnigraph.rules.violation import Violations
 
 
@@ -27,6 +27,7 @@ class Teardown:
         self._committed = committed
         self._found: dict[EntityRef, list[pa.Table]] = {}
         self._judged: set[str] = set()
+        self._cascades: dict[Cascade, list[str]] = {}
 
     def delete(self, op: DeleteOp, context: Context) -> None:
         """Find what a statement deletes."""
@@ -36,15 +37,21 @@ class Teardown:
         self._found.setdefault(op.entity, []).append(rows)
         ids = rows.column("id").to_pylist()
         for cascade in op.cascades:
+            self._cascades.setdefault(cascade, []).extend(ids)
+            # An edge that somebody adds meanwhile would dangle: the type must not have changed.
+            self._judged.add(cascade.edge.table_key)
+
+    def _cascade(self) -> None:
+        """Find the edges that hang on what is deleted, for all statements at once."""
+        for cascade, ids in self._cascades.items():
             ends = {"src": cascade.source, "dst": cascade.target}
             wanted = {column: ids for column, named in ends.items() if named}
             edges = self._committed(cascade.edge).having(wanted, _columns(cascade.edge))
             self._found.setdefault(cascade.edge, []).append(edges)
-            # An edge that somebody adds meanwhile would dangle: the type must not have changed.
-            self._judged.add(cascade.edge.table_key)
 
     def finish(self, out: Violations) -> Outcome:
         """Judge what is left over."""
+        self._cascade()
         removed = {ref: without_repeats(parts) for ref, parts in self._found.items()}
         for ref, rows in removed.items():
             if ref.kind == "edge" and rows.num_rows:
@@ -75,6 +82,11 @@ class Teardown:
 
 def _in(values: pa.Array, known: pa.ChunkedArray) -> pa.Array:
     return pc.is_in(values, value_set=known.combine_chunks())
+
+
+def columns_read(op: DeleteOp) -> list[str]:
+    """The columns that a statement needs of what it deletes."""
+    return [*_columns(op.entity), *(item.name for item in op.reads)]
 
 
 def _columns(entity: EntityRef) -> list[str]:
