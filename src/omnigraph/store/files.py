@@ -112,12 +112,6 @@ class Files:
         if self._disk is not None:
             self._disk.sync_names(files)
 
-    def sync_removed(self, place: str) -> None:
-        """Make durable that something was removed from a folder."""
-        disk, folder = self._disk, self._folder(place)
-        if disk is not None and folder is not None:
-            storage_call(StorageCall.TABLE_SYNC, place, lambda: disk.sync_directories([folder]))
-
     def forget(self, place: str) -> None:
         """Forget a folder that was removed with everything in it."""
         folder = self._folder(place)

@@ -167,9 +167,10 @@ class Forks:
             if self._root.is_local:
                 self._drop_here(path, branch)
             else:
-                latest = self._gateway.open(path, None)
                 storage_call(
-                    StorageCall.TABLE_DROP_FORK, path, lambda: latest.branches.delete(branch)
+                    StorageCall.TABLE_DROP_FORK,
+                    path,
+                    lambda: self._gateway.open(path, None).branches.delete(branch),
                 )
         except StorageFailure as failure:
             if failure.kind is not FailureKind.NOT_FOUND:
