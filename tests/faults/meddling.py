@@ -54,14 +54,19 @@ def _nothing() -> None:
     return None
 
 
-def commit_with(
-    engine: Engine, prepared: Prepared, *, before: Hooks | None = None, after: Hooks | None = None
-) -> Published:
-    """Commit while something else happens before or after a call to the tables."""
+def hooked(engine: Engine, *, before: Hooks | None = None, after: Hooks | None = None) -> Engine:
+    """The same graph, with something else happening before or after calls to its tables."""
     parts = Components(
         objects=engine.objects,
         tables=cast("Tables", Hooked(engine.tables, before or {}, after or {})),
         clock=engine.clock,
         ids=engine.ids,
     )
-    return Engine(engine.root, parts, OpenMode.READ_WRITE).commit(prepared)
+    return Engine(engine.root, parts, OpenMode.READ_WRITE)
+
+
+def commit_with(
+    engine: Engine, prepared: Prepared, *, before: Hooks | None = None, after: Hooks | None = None
+) -> Published:
+    """Commit while something else happens before or after a call to the tables."""
+    return hooked(engine, before=before, after=after).commit(prepared)

@@ -22,7 +22,7 @@ import pytest
 from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.recovery.intent import WriterKind
-from omnigraph.core.recovery.sweep import Settled
+from omnigraph.core.recovery.settlement import Settled
 from omnigraph.errors import Code, Conflict, GraphError, NotFound
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Plan

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.engine import Engine
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.publish import ATTEMPTS_MAX
 from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.intent import WriterKind
-from omnigraph.core.recovery.sweep import Settled
+from omnigraph.core.recovery.settlement import Settled
 from omnigraph.errors import (
     Code,
     Conflict,
@@ -66,6 +67,8 @@ def test_a_branch_that_goes_under_a_write_is_a_conflict(
         done.append(True)
         other = worlds.open_world(engine.root.local_path)
         path = other.snapshot().pin(PERSON).path
+        info = other.manifest.branch(name)
+        DeletedBranches(other.objects).mark(name, info.generation, info.incarnation, "other")
         other.tables.drop_fork(MANIFEST, name)
         for fork in list(other.tables.forks(path)) if forks else ():
             other.tables.drop_fork(path, fork)

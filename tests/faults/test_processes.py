@@ -16,7 +16,7 @@ import pytest
 
 from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.recovery.sweep import Settled
+from omnigraph.core.recovery.settlement import Settled
 from omnigraph.errors import Code, Conflict, RecoveryRequired
 from omnigraph.runtime import failpoints
 from omnigraph.testing import worlds

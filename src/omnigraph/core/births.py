@@ -19,10 +19,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.core import gates
-from omnigraph.core.claims import Claims
+from omnigraph.core.claims import Claim, Claims
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST, cradle_name, fork_mark
-from omnigraph.core.manifest import Manifest, born, branch_replaced, native
+from omnigraph.core.manifest import Manifest, born, branch_replaced
 from omnigraph.core.records import KEY, Commit
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind
 from omnigraph.core.recovery.owner import this_process
@@ -42,9 +42,9 @@ class Births:
 
     __slots__ = (
         "_begun",
+        "_claim",
         "_claims",
         "_intents",
-        "_is_alone",
         "_lock",
         "_manifest",
         "_root",
@@ -60,7 +60,7 @@ class Births:
         self._manifest = manifest
         self._claims = claims
         self._intents = intents
-        self._is_alone = False  # of whoever holds the gate
+        self._claim: Claim | None = None  # of whoever holds the gate
         self._lock = threading.Lock()
         self._begun: set[str] = set()  # the operations that are neither committed nor given up
 
@@ -70,15 +70,24 @@ class Births:
     def alone(self) -> Iterator[None]:
         """Keep every other maker of branches out, of this process and of others."""
         with gates.branching(self._root):
-            if self._is_alone:
+            if self._claim is not None:
                 yield
                 return
-            with self._claims.holding(BRANCH_CLAIM):
-                self._is_alone = True
+            with self._claims.holding(BRANCH_CLAIM) as claim:
+                self._claim = claim
                 try:
                     yield
                 finally:
-                    self._is_alone = False
+                    self._claim = None
+
+    def still_alone(self) -> None:
+        """Check the claim once more, right before a step that others must not see us make."""
+        if self._claim is not None:
+            self._claim.check()
+
+    def new_id(self) -> str:
+        """An identifier for an operation."""
+        return self._claims.ids.new()
 
     def check_free(self, name: BranchName) -> None:
         """Refuse a name that is taken, or that lies on the path of one that is."""
@@ -110,7 +119,9 @@ class Births:
             incarnation=source.incarnation,
             version=source.manifest_version,
         )
-        base = replace(source, branch=name, incarnation=born(operation_id), origin=origin)
+        base = replace(
+            source, branch=name, incarnation=born(operation_id), fork=None, origin=origin
+        )
         now = self._claims.clock.now_us()
         intent = Intent(
             operation_id=operation_id,
@@ -121,7 +132,7 @@ class Births:
             rollback_commit_id=CommitId(self._claims.ids.new()),
             schema_base=base.schema_digest,
             created_at=now,
-            owner=replace(this_process(now), lease_until=now + MAKING_LEASE_US),
+            owner=this_process(now, MAKING_LEASE_US),
             tables=(),
             confirms=False,
             origin=origin,
@@ -194,7 +205,8 @@ class Births:
         if self._manifest.branch(origin.branch).incarnation != origin.incarnation:
             raise branch_replaced(origin.branch)
         found = self._manifest.at_version(origin.branch, origin.version)
-        return replace(found, branch=name, incarnation=born(origin.operation_id), origin=origin)
+        incarnation = born(origin.operation_id)
+        return replace(found, branch=name, incarnation=incarnation, fork=None, origin=origin)
 
     def find_key(self, origin: Origin, key: str) -> Commit | None:
         """The commit that carried an idempotency key in what a branch starts from, if any."""
@@ -221,10 +233,17 @@ class Births:
         at = self._first_commit(
             cradle_name(origin.operation_id, origin.branch), origin, rows, lookup
         )
-        if self._tables.clear_fork(MANIFEST, name):
-            telemetry.count("branch.leftovers_removed")
-        guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, str(name), at))
+        fork = self.free_fork(name)
+        guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, fork, at))
         return at.version
+
+    def free_fork(self, name: BranchName) -> str:
+        """The fork that a new branch will be, cleared of what a maker that died left there."""
+        fork = self._manifest.fork_of(name)
+        if self._tables.clear_fork(MANIFEST, fork):
+            telemetry.count("branch.leftovers_removed")
+        self.still_alone()
+        return fork
 
     def _first_commit(
         self, cradle: str, origin: Origin, rows: pa.Table, lookup: Collection[str]
@@ -251,7 +270,8 @@ class Births:
     def _make_cradle(self, cradle: str, origin: Origin) -> None:
         if self._tables.fork_info(MANIFEST, cradle) is not None:
             return
-        at = Pin(path=MANIFEST, version=origin.version, branch=native(origin.branch))
+        source = self._manifest.branch(origin.branch).fork
+        at = Pin(path=MANIFEST, version=origin.version, branch=source)
         self._tables.clear_fork(MANIFEST, cradle)
         try:
             guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, cradle, at))

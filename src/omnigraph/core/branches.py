@@ -3,9 +3,10 @@
 Making a branch is one operation, however many tables there are. A table's fork is named by the
 incarnation of the branch, so that a branch made again under an old name never meets old forks.
 
-Lance makes and deletes a branch in two steps, a folder and a record, and checks names against the
-records alone. A claim keeps others out in between, and what a process that died there left behind
-is removed before the name is used again.
+Lance makes and deletes a branch in two steps, a folder and a record. A claim keeps others out in
+between, and what a process that died there left behind is removed before the name is used again.
+That a late step hits the wrong branch is ruled out by the names: each generation of a branch name
+has a fork of its own, made by a step that succeeds once and ended by a mark that is created once.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from omnigraph.core.births import Births, branch_exists
+from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import MANIFEST, cradle_parts, fork_mark, fork_name
-from omnigraph.core.manifest import BranchInfo, Manifest, born, branch_replaced, native
+from omnigraph.core.manifest import BranchInfo, Manifest, born, branch_replaced
 from omnigraph.core.recovery.intent import IntentLog
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput
@@ -33,12 +35,13 @@ Writers = Callable[[BranchName], tuple[str, ...]]
 class Branches:
     """The branches of one graph."""
 
-    __slots__ = ("_births", "_intents", "_manifest", "_tables", "_writers")
+    __slots__ = ("_births", "_deleted", "_intents", "_manifest", "_tables", "_writers")
 
     def __init__(
         self,
         tables: Tables,
         manifest: Manifest,
+        deleted: DeletedBranches,
         births: Births,
         intents: IntentLog,
         writers: Writers,
@@ -46,6 +49,7 @@ class Branches:
         """Work on this manifest and these tables; `writers` names who is writing to a branch."""
         self._tables = tables
         self._manifest = manifest
+        self._deleted = deleted
         self._births = births
         self._intents = intents
         self._writers = writers
@@ -66,24 +70,22 @@ class Branches:
                 snapshot = self._manifest.snapshot(source)
             else:
                 snapshot = self._manifest.at_commit(commit, source)
-            at = Pin(
-                path=MANIFEST,
-                version=snapshot.manifest_version,
-                branch=native(snapshot.branch),
-            )
-            if self._tables.clear_fork(MANIFEST, name):
-                telemetry.count("branch.leftovers_removed")
-            self._make(name, at)
-            return self._manifest.branch(name)
+            at = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
+            fork = self._births.free_fork(name)
+            self._make(name, fork, at)
+            found = self._manifest.branch(name)
+            if found.fork != fork:
+                raise branch_replaced(name)  # somebody was faster, and has deleted it since
+            return found
 
-    def _make(self, name: BranchName, at: Pin) -> None:
+    def _make(self, name: BranchName, fork: str, at: Pin) -> None:
         try:
-            guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, str(name), at))
+            guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, fork, at))
         except StorageFailure as failure:
             if failure.kind is FailureKind.EXISTS:
                 raise branch_exists(name) from failure
             # Nobody else makes branches now: if it is there, it is ours and the reply was lost.
-            if failure.effect_free or self._tables.fork_info(MANIFEST, name) is None:
+            if failure.effect_free or self._tables.fork_info(MANIFEST, fork) is None:
                 raise
 
     def delete(self, name: BranchName) -> None:
@@ -97,28 +99,45 @@ class Branches:
             if writers:
                 text = f"branch '{name}' is being written to"
                 raise Conflict(Code.BRANCH_IN_USE, text, branch=name, operations=list(writers))
-            self._drop(info)
+            self._require_childless(info)
+            self._births.still_alone()
+            self._mark(info)
             self._manifest.forget(name)
+            # It is gone. What is left of it is nobody's, and can be removed at any time.
+            self._births.drop(MANIFEST, str(info.fork))
             if info.cradle is not None:
                 self._births.drop(MANIFEST, info.cradle)
         for pin in snapshot.tables.values():
             if is_fork_of(pin, info.incarnation):
                 self._births.drop(pin.path, str(pin.table_branch))
 
-    def _drop(self, info: BranchInfo) -> None:
+    def _mark(self, info: BranchInfo) -> None:
+        """Delete the branch of this generation, and no other."""
+        operation_id = self._births.new_id()
+
+        def mark() -> None:
+            self._deleted.mark(info.name, info.generation, info.incarnation, operation_id)
+
         try:
-            guarded(Fp.DROP, lambda: self._tables.drop_fork(MANIFEST, info.name))
+            guarded(Fp.DROP, mark)
         except StorageFailure as failure:
-            if failure.kind is FailureKind.CONFLICT:
-                # What is left of a branch that was never born, or is deleted, holds it, too.
-                if self._reclaim_cradles():
-                    self._drop(info)
-                    return
-                raise self._in_use(info) from failure
-            if failure.effect_free or self._tables.fork_info(MANIFEST, info.name) is not None:
+            if failure.kind is FailureKind.EXISTS:
+                raise branch_replaced(info.name) from failure
+            if failure.effect_free or not self._deleted.is_deleted(info.name, info.generation):
                 raise
-            # The record is gone, and with it the branch; its files are nobody's.
-            self._tables.clear_fork(MANIFEST, info.name)
+
+    def _require_childless(self, info: BranchInfo) -> None:
+        """Refuse to delete a branch that others were made from, or are being made from."""
+        if not self._children(info):
+            return
+        # What is left of a branch that was never born, or is deleted, is no child.
+        self._reclaim_manifest()
+        if self._children(info):
+            raise self._in_use(info)
+
+    def _children(self, info: BranchInfo) -> tuple[str, ...]:
+        forks = self._tables.forks(MANIFEST)
+        return tuple(name for name, fork in forks.items() if fork.parent_branch == info.fork)
 
     def _in_use(self, info: BranchInfo) -> Conflict:
         children = sorted(
@@ -161,7 +180,7 @@ class Branches:
                 return Pin(path=at.path, version=at.version, branch=fork)
             if found is not None and self._is_unused(found, at, fork):
                 return Pin(path=at.path, version=at.version, branch=fork)
-        text = f"{at.path} has {FORKS_MAX} unusable forks; remove them with `omnigraph cleanup`"
+        text = f"{at.path} has {FORKS_MAX} unusable forks"
         raise Busy(Code.BUSY, text, path=at.path)
 
     def _try_fork(self, at: Pin, fork: str) -> bool:
@@ -193,21 +212,26 @@ class Branches:
         living = {fork_mark(incarnation) for incarnation in self._living()}
         dead = [(path, fork) for path, fork in forks if fork.partition(".")[0] not in living]
         with self._births.alone():
-            cradles = self._reclaim_cradles()
-        return cradles + sum(self._births.drop(path, fork) for path, fork in dead)
+            dropped = self._reclaim_manifest()
+        return dropped + sum(self._births.drop(path, fork) for path, fork in dead)
 
     def _living(self) -> set[str]:
         """The incarnations that are there or being made, the latter first: they may be born."""
         making = {intent.incarnation for intent in self._intents.pending()}
         return making | {info.incarnation for info in self._manifest.branches().values()}
 
-    def _reclaim_cradles(self) -> int:
-        """Drop the cradles that no branch came from and no operation needs. For who is alone."""
+    def _reclaim_manifest(self) -> int:
+        """Drop what is left of deleted branches, and of branches that were never made.
+
+        Only for who is alone.
+        """
+        # A cradle cannot be dropped before what was forked from it.
+        dead = sum(self._births.drop(MANIFEST, fork) for fork in self._manifest.dead_forks())
         cradles = [(name, cradle_parts(name)) for name in self._tables.fork_names(MANIFEST)]
         if all(parts is None for _, parts in cradles):
-            return 0
+            return dead
         living = self._living()
-        return sum(
+        return dead + sum(
             self._births.drop(MANIFEST, name)
             for name, parts in cradles
             if parts is not None and born(parts[0]) not in living
@@ -217,3 +241,10 @@ class Branches:
 def is_fork_of(pin: TablePin, incarnation: str) -> bool:
     """Does a table stand on a fork that belongs to this branch?"""
     return (pin.table_branch or "").partition(".")[0] == fork_mark(incarnation)
+
+
+def is_own(pin: TablePin, snapshot: Snapshot) -> bool:
+    """Does the branch write to the table where it stands, rather than fork it first?"""
+    if snapshot.branch == MAIN:
+        return pin.table_branch is None
+    return is_fork_of(pin, snapshot.incarnation)

@@ -4,6 +4,9 @@ A claim is a chain of numbered files. Whoever creates the next number holds the 
 is the one step that storage decides for us; the holder is the owner of the greatest number. The
 next number may be taken when the last one is released or its owner is dead. A released file stays
 until its successor exists, so a number is never held twice at a time.
+
+A holder renews its claim and checks it before each step. That keeps holders apart as long as nobody
+is paused for longer than a lease; the steps themselves are made so that a late one is refused.
 """
 
 from __future__ import annotations
@@ -14,16 +17,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from omnigraph.core.recovery.live import Live
+from omnigraph.core.recovery.liveness import Liveness, StoreClock
 from omnigraph.core.recovery.owner import Owner, this_process
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.objects import ObjectInfo, ObjectStore
 
-# How often a held claim is looked at before giving up; each look is a round trip to storage.
-LOOKS_MAX = 2_000
+LEASE_US = 30_000_000
+# How long a claim that somebody holds is waited for.
+WAIT_US = 30_000_000
+_FIRST_PAUSE_US = 1_000
+_PAUSE_MAX_US = 250_000
+# A number that is taken or removed while we look costs a look, not the claim.
+_LOOKS_MIN = 3
 _SUFFIX = ".claim"
 
 
@@ -35,51 +44,39 @@ class Claims:
     clock: Clock
     ids: Ids
     live: Live
+    liveness: Liveness
 
     @contextmanager
-    def holding(self, folder: str, *, looks_max: int = LOOKS_MAX) -> Iterator[None]:
+    def holding(self, folder: str, *, wait_us: int = WAIT_US) -> Iterator[Claim]:
         """Hold a claim for the length of a block, or raise `Busy` with nothing done."""
         token = self.ids.new()
         with self.live.working(token):
-            number = self._take(folder, token, looks_max)
+            claim = self._take(folder, token, wait_us)
             try:
-                yield
+                yield claim
             finally:
-                self._release(folder, number)
+                claim.release()
 
-    def _take(self, folder: str, token: str, looks_max: int) -> int:
-        for _ in range(looks_max):
-            newest = max(_numbers(self.objects, folder), default=None)
-            if newest is not None and self._held(folder, newest):
+    def _take(self, folder: str, token: str, wait_us: int) -> Claim:
+        looks, waited, pause = 0, 0, _FIRST_PAUSE_US
+        while looks < _LOOKS_MIN or waited < wait_us:
+            looks += 1
+            newest = max(_files(self.objects, folder), default=None, key=_number)
+            if newest is not None and self._held(newest):
+                if waited < wait_us:
+                    self.clock.wait(pause)
+                    waited, pause = waited + pause, min(2 * pause, _PAUSE_MAX_US)
                 continue
-            mine = 0 if newest is None else newest + 1
-            if not self._create(folder, mine, token):
-                continue
-            # The chain may have moved on while we looked at its old end.
-            numbers = _numbers(self.objects, folder)
-            if max(numbers, default=None) == mine:
-                for number in numbers:
-                    if number < mine:
-                        self.objects.delete(_path(folder, number))
-                return mine
-            self.objects.delete(_path(folder, mine))
-        text = "another process is doing the same kind of work"
+            mine = 0 if newest is None else _number(newest) + 1
+            claim = Claim(self, folder, mine, token)
+            if claim.create() and claim.clear_older():
+                return claim
+        text = "another process is doing the same kind of work; try again"
         raise Busy(Code.BUSY, text, claim=folder)
 
-    def _create(self, folder: str, number: int, token: str) -> bool:
-        owner = this_process(self.clock.now_us())
-        data = json.dumps({"token": token, "owner": owner.to_json()}, sort_keys=True)
+    def _held(self, file: ObjectInfo) -> bool:
         try:
-            self.objects.put_new(_path(folder, number), data.encode())
-        except StorageFailure as failure:
-            if failure.kind is FailureKind.EXISTS:
-                return False
-            raise
-        return True
-
-    def _held(self, folder: str, number: int) -> bool:
-        try:
-            plain = json.loads(self.objects.get(_path(folder, number)))
+            plain = json.loads(self.objects.get(file.path))
             if plain is None:
                 return False
             owner, token = Owner.from_json(plain["owner"]), str(plain["token"])
@@ -89,31 +86,99 @@ class Claims:
             raise
         except (KeyError, TypeError, ValueError):
             return False  # nobody can release what cannot be read
-        if owner.is_us():
-            return self.live.holds(token)
-        return owner.is_alive(self.clock.now_us())
+        return self.liveness.is_alive(owner, token, file.path, file.modified_us)
 
     def clear(self, folder: str) -> None:
         """Remove the whole chain, when nobody can ever need the claim again."""
         try:
-            for number in _numbers(self.objects, folder):
-                self.objects.delete(_path(folder, number))
+            for file in _files(self.objects, folder):
+                self.objects.delete(file.path)
         except StorageFailure:
             telemetry.count("claim.left")
 
-    def _release(self, folder: str, number: int) -> None:
+
+class Claim:
+    """A number in a chain: the claim, while it is the greatest one."""
+
+    __slots__ = ("_claims", "_folder", "_mine", "_renewed_ns", "_token")
+
+    def __init__(self, claims: Claims, folder: str, mine: int, token: str) -> None:
+        """Name a number; `create` takes it."""
+        self._claims = claims
+        self._folder = folder
+        self._mine = mine
+        self._token = token
+        self._renewed_ns = claims.clock.ticks_ns()
+
+    @property
+    def _path(self) -> str:
+        return f"{self._folder}/{self._mine:012}{_SUFFIX}"
+
+    def create(self) -> bool:
+        """Create the file; False when somebody else was faster."""
+        try:
+            self._claims.objects.put_new(self._path, self._content())
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.EXISTS:
+                return False
+            raise
+        return True
+
+    def clear_older(self) -> bool:
+        """Remove what came before; step back if the chain has moved on while we looked."""
+        objects = self._claims.objects
+        files = _files(objects, self._folder)
+        if max(map(_number, files), default=None) != self._mine:
+            objects.delete(self._path)
+            return False
+        for file in files:
+            if _number(file) < self._mine:
+                objects.delete(file.path)
+        return True
+
+    def check(self) -> None:
+        """Raise `Busy` unless the claim is still held; renew it in time.
+
+        Within half a lease nobody can have taken it over, which our own counter tells.
+        """
+        ticks = self._claims.clock.ticks_ns()
+        held_us = (ticks - self._renewed_ns) // 1_000
+        if held_us < LEASE_US // 2:
+            return
+        numbers = map(_number, _files(self._claims.objects, self._folder))
+        if held_us >= LEASE_US or max(numbers, default=None) != self._mine:
+            text = "this process was stopped for so long that others took over; try again"
+            raise Busy(Code.BUSY, text, claim=self._folder)
+        self._claims.objects.put(self._path, self._content())
+        self._renewed_ns = ticks
+
+    def release(self) -> None:
         """Say that the work is done. If that fails, the end of this process says it."""
         try:
-            self.objects.put(_path(folder, number), b"null")
+            # If somebody took over, this is not the greatest number, and means nothing.
+            self._claims.objects.put(self._path, b"null")
         except StorageFailure:
             telemetry.count("claim.left")
 
+    def _content(self) -> bytes:
+        owner = this_process(self._claims.clock.now_us(), LEASE_US)
+        return json.dumps({"token": self._token, "owner": owner.to_json()}, sort_keys=True).encode()
 
-def _path(folder: str, number: int) -> str:
-    return f"{folder}/{number:012}{_SUFFIX}"
+
+def open_claims(objects: ObjectStore, clock: Clock, ids: Ids, live: Live) -> Claims:
+    """The claims of one graph."""
+    liveness = Liveness(live=live, store_clock=StoreClock(objects, clock, ids))
+    return Claims(objects=objects, clock=clock, ids=ids, live=live, liveness=liveness)
 
 
-def _numbers(objects: ObjectStore, folder: str) -> list[int]:
-    names = [info.path.rpartition("/")[2] for info in objects.list(folder)]
-    texts = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-    return [int(text) for text in texts if text.isdigit()]
+def _files(objects: ObjectStore, folder: str) -> list[ObjectInfo]:
+    return [info for info in objects.list(folder) if _is_claim(info)]
+
+
+def _is_claim(info: ObjectInfo) -> bool:
+    name = info.path.rpartition("/")[2]
+    return name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdigit()
+
+
+def _number(info: ObjectInfo) -> int:
+    return int(info.path.rpartition("/")[2].removesuffix(_SUFFIX))

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from omnigraph.core.births import Births
 from omnigraph.core.branches import Branches
-from omnigraph.core.claims import Claims
+from omnigraph.core.claims import Claims, open_claims
+from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.init import create_graph
 from omnigraph.core.lineage import first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
@@ -24,13 +25,15 @@ from omnigraph.core.publish import Published, Publisher
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import IntentLog, WriterKind
 from omnigraph.core.recovery.live import PROCESS
-from omnigraph.core.recovery.sweep import Authority, Outcome, Recovery
+from omnigraph.core.recovery.settlement import Settlement
+from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Forbidden, Gone, InvalidInput, NotFound
+from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -83,8 +86,10 @@ class Engine:
         self.schemas = SchemaFiles(parts.objects)
         self.intents = IntentLog(parts.objects)
         self.torn = TornFiles(parts.tables, self.intents, lambda: mode is OpenMode.READ_WRITE)
-        self.manifest = Manifest(parts.tables, self.torn.settle)
-        self.births = Births(root.uri, parts.tables, self.manifest, _claims(parts), self.intents)
+        deleted = DeletedBranches(parts.objects)
+        self.manifest = Manifest(parts.tables, deleted, self.torn.settle)
+        claims = _claims(parts)
+        self.births = Births(root.uri, parts.tables, self.manifest, claims, self.intents)
         shared = Parts(
             root=root.uri,
             tables=parts.tables,
@@ -93,13 +98,15 @@ class Engine:
             publisher=Publisher(root.uri, parts.tables, self.manifest, self.births),
             intents=self.intents,
             live=PROCESS,
+            liveness=claims.liveness,
+            local=root.is_local,
             clock=parts.clock,
             ids=parts.ids,
         )
         self.recovery = Recovery(shared)
         self._writes = WritePath(shared, self.recovery)
         self.branches = Branches(
-            parts.tables, self.manifest, self.births, self.intents, self._writers_of
+            parts.tables, self.manifest, deleted, self.births, self.intents, self._writers_of
         )
 
     # -- opening -----------------------------------------------------------------------------------
@@ -243,7 +250,7 @@ class Engine:
                 return False
             for intent in self.intents.scan().intents:
                 if intent.origin is not None and intent.branch == name:
-                    self.recovery.settle_left(intent, Authority.FULL)
+                    self.recovery.settle_left(intent)
             return self.manifest.exists(name)
 
     def create_branch(
@@ -312,7 +319,7 @@ class Engine:
                 found.append(intent.operation_id)
             elif origin is not None:
                 # Not to be taken up again once the branch is gone.
-                self.recovery.settle_left(intent, Authority.FULL)
+                self.recovery.settle_left(intent)
         return tuple(found)
 
     def commit(self, prepared: Prepared) -> Published:
@@ -320,19 +327,26 @@ class Engine:
         self.require_writable()
         return self._writes.commit(prepared)
 
-    def refresh(self) -> tuple[Outcome, ...]:
-        """Look at the store anew; when writing is allowed, heal what can be rolled forward."""
+    def refresh(self) -> tuple[Settlement, ...]:
+        """Look at the store anew; when writing is allowed, settle what dead writers left."""
         self.require_open()
         if self.mode is OpenMode.READ_ONLY:
             return ()
-        return self.recovery.heal()
+        return self.recovery.sweep()
 
-    def recover(self) -> tuple[Outcome, ...]:
-        """Settle now whatever dead writers left behind, rolling back where that is called for."""
+    def recover(self) -> tuple[Settlement, ...]:
+        """Settle what dead writers left behind, and look for orphans in every table."""
         self.require_writable()
         with storage_errors():
             self.torn.settle_records()
-        return self.recovery.sweep()
+        settled = list(self.recovery.sweep())
+        with storage_errors():
+            for branch in self.manifest.names():
+                try:
+                    settled.extend(self.recovery.settle_orphans(branch))
+                except NotFound:
+                    telemetry.count("manifest.branch_gone")  # deleted since it was listed
+        return tuple(settled)
 
     def set_aside(self) -> tuple[SetAside, ...]:
         """The files that power cuts left unfinished and that were set aside, oldest first."""
@@ -347,7 +361,7 @@ class Engine:
 
 
 def _claims(parts: Components) -> Claims:
-    return Claims(objects=parts.objects, clock=parts.clock, ids=parts.ids, live=PROCESS)
+    return open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
 
 
 @contextmanager

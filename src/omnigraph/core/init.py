@@ -43,7 +43,6 @@ from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN, CommitId
 
-_LOOKS_MAX = 3
 _SHOWN_MAX = 5
 
 
@@ -63,7 +62,7 @@ def create_graph(
         raise _exists(root)
     _refuse_foreign_files(root, claims.objects)
     try:
-        with claims.holding(INIT_CLAIM, looks_max=_LOOKS_MAX):
+        with claims.holding(INIT_CLAIM, wait_us=0):
             # Only now is it certain that nobody makes one: between the first look and the claim
             # a whole graph can have been made, and its tables must not be taken for leftovers.
             if tables.exists(MANIFEST):

@@ -17,7 +17,10 @@ SCHEMA_IR = "_schema.ir.json"
 SCHEMA_STATE = "__schema_state.json"
 INIT_CLAIM = "__claims/init"
 BRANCH_CLAIM = "__claims/branches"
+STORE_CLOCK = "__claims/clock"  # objects that are made to learn the time of the store
 STAGING = "__staging"  # what the tasks of a load exchange; nothing refers to it
+DELETED_BRANCHES = "__branches/deleted"
+GENERATIONS = "__again"  # forks of the manifest of branches whose name was used before
 CRADLES = "__born"  # forks of the manifest in which branches get their first commit
 
 _FOLDERS: dict[EntityKind, str] = {"node": "nodes", "edge": "edges"}
@@ -85,6 +88,19 @@ def fork_mark(incarnation: str) -> str:
 def fork_name(incarnation: str, number: int = 0) -> str:
     """The name of a fork that a branch's tables get."""
     return f"{fork_mark(incarnation)}.{number}"
+
+
+def branch_fork(name: str, generation: int) -> str:
+    """The fork of the manifest that is a branch: the first of its name, or a later one."""
+    return f"{GENERATIONS}/{generation}/{name}" if generation else name
+
+
+def branch_parts(fork: str) -> tuple[str, int]:
+    """The name and the generation of the branch that a fork of the manifest is."""
+    folder, _, rest = fork.partition("/")
+    generation, _, name = rest.partition("/")
+    is_later = folder == GENERATIONS and name and generation.isdigit()
+    return (name, int(generation)) if is_later else (fork, 0)
 
 
 def cradle_name(operation_id: str, source: str) -> str:

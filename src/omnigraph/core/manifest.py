@@ -4,9 +4,9 @@ A reader remembers which fragments it has folded and reads only new ones, so loo
 costs a probe when nothing happened and the size of the change when something did. Its first look
 at a long history picks out the rows that make up the present and leaves the others for later.
 
-A branch may be deleted and made again under its name at any moment, by any process. Lance keeps
-one record per branch, with an identity that is never used twice: the incarnation. What was read is
-trusted only if the record, read afterwards, still names the incarnation that the reader is for.
+A branch may be deleted and made again under its name at any moment, by any process. Each branch of
+a name is a fork of its own, by its generation, and has an identity that is never used twice: the
+incarnation. What was read is trusted only if the branch, asked afterwards, is not deleted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from functools import partial
 import pyarrow as pa
 
 from omnigraph.core.commit_log import CommitLog
+from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.formats import check_format
-from omnigraph.core.layout import CRADLES, MANIFEST, cradle_parts
+from omnigraph.core.layout import CRADLES, MANIFEST, branch_fork, branch_parts, cradle_parts
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
     COMMIT_KIND,
@@ -54,6 +55,9 @@ class BranchInfo:
     parent: BranchName | None  # None for main
     parent_version: int
     incarnation: str
+    fork: str | None = None  # of the manifest; None for main
+    parent_fork: str | None = None  # the fork that it was made from; None for main
+    generation: int = 0  # how many branches of this name were deleted before
     cradle: str | None = None  # the fork that it got its first commit in, if it was born with one
 
 
@@ -64,10 +68,14 @@ class Manifest:
     """The manifests of one graph, one per branch. Thread-safe."""
 
     def __init__(
-        self, tables: Tables, settle_torn: Callable[[Snapshot], None] | None = None
+        self,
+        tables: Tables,
+        deleted: DeletedBranches,
+        settle_torn: Callable[[Snapshot], None] | None = None,
     ) -> None:
         """Read through these tables; what power cuts left in them is judged by `settle_torn`."""
         self._tables = tables
+        self._deleted = deleted
         self._settle_torn = settle_torn
         self._lock = threading.Lock()
         self._readers: dict[BranchName, _BranchReader] = {}
@@ -77,37 +85,65 @@ class Manifest:
 
     def names(self) -> tuple[BranchName, ...]:
         """The name of every branch, sorted, main included."""
-        found = [name for text in self._tables.fork_names(MANIFEST) for name in _valid(text)]
-        return tuple(sorted([MAIN, *found]))
+        forks = self._tables.fork_names(MANIFEST)
+        # Forks first, deletions after: one that is deleted in between is not among them.
+        return tuple(sorted([MAIN, *(info for info, _ in self._living(forks))]))
 
     def branches(self) -> Mapping[BranchName, BranchInfo]:
         """Every branch by name, main included. Reads about each of them."""
-        found = {MAIN: _MAIN_INFO}
-        for text, fork in self._tables.forks(MANIFEST).items():
-            for name in _valid(text):
-                found[name] = _info(name, fork)
-        return found
+        forks = self._tables.forks(MANIFEST)
+        living = {name: _info(name, text, forks[text]) for name, text in self._living(forks)}
+        return {MAIN: _MAIN_INFO, **living}
+
+    def _living(self, forks: Iterable[str]) -> list[tuple[BranchName, str]]:
+        """Of forks of the manifest, those that are branches and not deleted, with their names."""
+        deleted = self._deleted.generations()
+        return [
+            (name, text)
+            for text in forks
+            for name, generation in _valid(text)
+            if generation == deleted.get(name, 0)
+        ]
+
+    def dead_forks(self) -> list[str]:
+        """The forks of the manifest that are left of deleted branches."""
+        deleted = self._deleted.generations()
+        return [
+            text
+            for text in self._tables.fork_names(MANIFEST)
+            for name, generation in _valid(text)
+            if generation < deleted.get(name, 0)
+        ]
 
     def branch(self, name: BranchName) -> BranchInfo:
         """One branch as it is now."""
         if name == MAIN:
             return _MAIN_INFO
-        fork = self._tables.fork_info(MANIFEST, name)
-        if fork is None:
+        found = self._find(name)
+        if found is None:
             self.forget(name)
             raise NotFound(Code.NOT_FOUND, f"branch '{name}' does not exist", branch=name)
-        return _info(name, fork)
+        return found
+
+    def fork_of(self, name: BranchName) -> str:
+        """The fork that a branch of this name is, or would be if it were made now."""
+        return branch_fork(name, self._deleted.generation(name))
+
+    def _find(self, name: BranchName) -> BranchInfo | None:
+        text = self.fork_of(name)
+        fork = self._tables.fork_info(MANIFEST, text)
+        return None if fork is None else _info(name, text, fork)
 
     def forget(self, branch: BranchName) -> None:
         """Drop what is remembered of a branch, for instance because it was deleted."""
         with self._lock:
             known = self._readers.pop(branch, None)
-        if known is not None:
-            self._tables.forget_fork(MANIFEST, branch)
+        if known is not None and known.info.fork is not None:
+            self._tables.forget_fork(MANIFEST, known.info.fork)
 
     def exists(self, name: BranchName) -> bool:
         """Is there a branch of this name now?"""
-        return name == MAIN or self._tables.fork_info(MANIFEST, name) is not None
+        return name == MAIN or self._find(name) is not None
 
     # -- the present -----------------------------------------------------------------------------
 
@@ -124,7 +160,7 @@ class Manifest:
                 self.forget(branch)
                 continue
             if self._stands(reader.info):
-                if self._settle_torn and self._tables.torn_versions(MANIFEST, native(branch)):
+                if self._settle_torn and self._tables.torn_versions(MANIFEST, snapshot.fork):
                     self._settle_torn(snapshot)
                 return snapshot
         text = f"branch '{branch}' is deleted and made again while it is read"
@@ -154,19 +190,24 @@ class Manifest:
         ]
 
     def _stands(self, info: BranchInfo) -> bool:
-        """Is the branch still the one that was read? If not, forget what was read."""
-        if info.name == MAIN or self.branch(info.name).incarnation == info.incarnation:
+        """Is the branch still there? If not, forget what was read."""
+        if info.name == MAIN or not self._deleted.is_deleted(info.name, info.generation):
             return True
         self.forget(info.name)
         return False
+
+    def stands(self, snapshot: Snapshot) -> bool:
+        """Is the branch of a snapshot still there, and not deleted meanwhile?"""
+        if snapshot.fork is None:
+            return True
+        name, generation = branch_parts(snapshot.fork)
+        return not self._deleted.is_deleted(BranchName(name), generation)
 
     def _reader(self, branch: BranchName) -> _BranchReader:
         with self._lock:
             reader = self._readers.get(branch)
         if reader is None:
             info = self.branch(branch)
-            # Open handles may be of an earlier branch of this name.
-            self._tables.forget_fork(MANIFEST, branch)
             fresh = _BranchReader(self._tables, info, self._ancestry(info))
             with self._lock:
                 reader = self._readers.setdefault(branch, fresh)
@@ -176,8 +217,18 @@ class Manifest:
         chain = [info.name]
         while info.parent is not None:
             chain.append(info.parent)
-            info = self.branch(info.parent)
+            info = self._parent(info, info.parent)
         return tuple(chain)
+
+    def _parent(self, info: BranchInfo, name: BranchName) -> BranchInfo:
+        """What a branch was made from. By its fork: its name may be that of another one by now."""
+        if info.parent_fork is None:
+            return self.branch(name)
+        fork = self._tables.fork_info(MANIFEST, info.parent_fork)
+        if fork is None:
+            text = f"what branch '{info.name}' was made from, '{name}', is not stored any more"
+            raise NotFound(Code.NOT_FOUND, text, branch=name)
+        return _info(name, info.parent_fork, fork)
 
     # -- the past --------------------------------------------------------------------------------
 
@@ -188,15 +239,12 @@ class Manifest:
         """
         info = self.branch(branch)
         while info.parent is not None and version <= info.parent_version:
-            info = self.branch(info.parent)
+            info = self._parent(info, info.parent)
         with self._lock:
             known = self._past.get((info.incarnation, version))
         if known is not None:
             return known
         reader = _BranchReader(self._tables, info, self._ancestry(info))
-        if info.name != MAIN:
-            # Open handles may be of an earlier branch of this name.
-            self._tables.forget_fork(MANIFEST, info.name)
         try:
             snapshot = reader.load(version)
         except StorageFailure as failure:
@@ -255,7 +303,6 @@ class _BranchReader:
         self._tables = tables
         self.info = info
         self._ancestry = ancestry
-        self._native = native(info.name)
         self._lock = threading.Lock()
         self._fragments: frozenset[int] = frozenset()
         self._snapshot: Snapshot | None = None
@@ -266,7 +313,7 @@ class _BranchReader:
         # Probing outside the lock lets readers look at once; whoever saw more, folds more.
         last = self._snapshot
         known = None if last is None else last.manifest_version
-        version = self._tables.head(MANIFEST, self._native, known=known)
+        version = self._tables.head(MANIFEST, self.info.fork, known=known)
         with self._lock:
             if self._snapshot is None or self._snapshot.manifest_version < version:
                 self._snapshot = self.load(version)
@@ -279,7 +326,7 @@ class _BranchReader:
 
     def load(self, version: int) -> Snapshot:
         """Fold the fragments of a version that are not folded yet."""
-        table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self._native))
+        table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self.info.fork))
         check_format(table)
         fragments = frozenset(table.fragment_ids())
         fresh = fragments - self._fragments
@@ -295,7 +342,8 @@ class _BranchReader:
                 self.index.start(rows)
             telemetry.count("manifest.rows_read", rows.num_rows)
         self._fragments = fragments
-        return self.index.snapshot(self._ancestry, self.info.incarnation, version)
+        info = self.info
+        return self.index.snapshot(self._ancestry, info.incarnation, version, info.fork)
 
 
 def _present(table: Table) -> pa.Table:
@@ -316,11 +364,6 @@ def _history(table: Table) -> tuple[pa.Table, list[int]]:
     return rows.select(COMMIT_COLUMNS), rows.column(CREATED_AT).to_pylist()
 
 
-def native(branch: BranchName) -> str | None:
-    """The name by which the store knows a branch of the manifest."""
-    return None if branch == MAIN else str(branch)
-
-
 def born(operation_id: str) -> str:
     """The incarnation of a branch that an operation makes, known before the branch is there."""
     return f"born:{operation_id}"
@@ -332,20 +375,27 @@ def branch_replaced(branch: BranchName) -> Conflict:
     return Conflict(Code.BRANCH_REPLACED, text, branch=branch)
 
 
-def _info(name: BranchName, fork: ForkInfo) -> BranchInfo:
+def _info(name: BranchName, text: str, fork: ForkInfo) -> BranchInfo:
     cradle = cradle_parts(fork.parent_branch)
     if cradle is not None:
-        return _born_info(name, fork, *cradle)
-    parent = MAIN if fork.parent_branch is None else BranchName(fork.parent_branch)
+        return _born_info(name, text, fork, *cradle)
+    parent = MAIN
+    if fork.parent_branch is not None:
+        parent = BranchName(branch_parts(fork.parent_branch)[0])
     return BranchInfo(
         name=name,
         parent=parent,
         parent_version=fork.parent_version,
         incarnation=fork.identifier,
+        fork=text,
+        parent_fork=fork.parent_branch,
+        generation=branch_parts(text)[1],
     )
 
 
-def _born_info(name: BranchName, fork: ForkInfo, operation_id: str, source: str) -> BranchInfo:
+def _born_info(
+    name: BranchName, text: str, fork: ForkInfo, operation_id: str, source: str
+) -> BranchInfo:
     """What a branch is that was forked from its cradle: the cradle itself is nobody's parent.
 
     The identifier has a step for each fork on the way; the last but one made the cradle.
@@ -356,16 +406,19 @@ def _born_info(name: BranchName, fork: ForkInfo, operation_id: str, source: str)
         parent=BranchName(source),
         parent_version=int(made_at),
         incarnation=born(operation_id),
+        fork=text,
+        generation=branch_parts(text)[1],
         cradle=fork.parent_branch,
     )
 
 
-def _valid(text: str) -> tuple[BranchName, ...]:
-    """The name, or nothing: what other tools forked from the manifest is no branch of ours."""
+def _valid(text: str) -> tuple[tuple[BranchName, int], ...]:
+    """Name and generation, or nothing: what other tools forked is no branch of ours."""
     if text.startswith(f"{CRADLES}/"):
         return ()
+    name, generation = branch_parts(text)
     try:
-        return (BranchName(text),)
+        return ((BranchName(name), generation),)
     except InvalidInput:
         telemetry.count("manifest.foreign_fork")
         return ()

@@ -9,6 +9,7 @@ from omnigraph.core.manifest import Manifest
 from omnigraph.core.publish import Publisher
 from omnigraph.core.recovery.intent import IntentLog
 from omnigraph.core.recovery.live import Live
+from omnigraph.core.recovery.liveness import Liveness
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.tables import Tables
@@ -25,5 +26,7 @@ class Parts:
     publisher: Publisher
     intents: IntentLog
     live: Live
+    liveness: Liveness
+    local: bool  # whether the graph lies on a disk of this machine
     clock: Clock
     ids: Ids

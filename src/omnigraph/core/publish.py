@@ -16,7 +16,7 @@ from omnigraph.core import gates
 from omnigraph.core.births import Births, branch_exists
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.manifest import Manifest, branch_replaced, native
+from omnigraph.core.manifest import Manifest, branch_replaced
 from omnigraph.core.records import KEY, Commit, HeadRecord, Record, encode
 from omnigraph.core.snapshot import Origin, Snapshot
 from omnigraph.errors import (
@@ -99,6 +99,9 @@ class Publisher:
                 check(change, snapshot)
                 commit, version = self._attempt(change, snapshot)
                 if version is not None:
+                    if not self._manifest.stands(snapshot):
+                        # Deleted while we published: nobody can see what we wrote.
+                        raise branch_replaced(change.branch)
                     return Published(commit=commit, manifest_version=version)
                 telemetry.count("publish.lost_race")
         text = f"branch '{change.branch}' is written to by too many at once"
@@ -139,13 +142,12 @@ class Publisher:
     def _attempt(self, change: Change, snapshot: Snapshot) -> tuple[Commit, int | None]:
         """One try. The version is None when another publish came first."""
         commit, records = _records(change, snapshot)
-        branch = native(change.branch)
-        base = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=branch)
+        base = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
         lookup = self._manifest.perhaps_held(change.branch, base.version, records)
 
         def merge() -> int:
             rows = encode(records)
-            return self._tables.merge_rows(MANIFEST, branch, base, KEY, rows, lookup=lookup)
+            return self._tables.merge_rows(MANIFEST, snapshot.fork, base, KEY, rows, lookup=lookup)
 
         try:
             return commit, guarded(Fp.PUBLISH, merge)
@@ -170,7 +172,7 @@ class Publisher:
 
     def make_durable(self, branch: BranchName) -> None:
         """Sync a manifest that shows a commit whose own sync nobody has seen to succeed."""
-        self._tables.sync(MANIFEST, native(branch))
+        self._tables.sync(MANIFEST, self._manifest.branch(branch).fork)
 
 
 def _records(change: Change, snapshot: Snapshot) -> tuple[Commit, tuple[Record, ...]]:

@@ -69,6 +69,7 @@ class Snapshot:
     head: CommitId
     schema_digest: str
     tables: Mapping[str, TablePin]  # by table key
+    fork: str | None = None  # the fork of the manifest that the branch is; None for main
     origin: Origin | None = None  # set as long as the branch itself is only being made
 
     def pin(self, table_key: str) -> TablePin:
@@ -195,7 +196,11 @@ class ManifestIndex:
             )
 
     def snapshot(
-        self, ancestry: tuple[BranchName, ...], incarnation: str, manifest_version: int
+        self,
+        ancestry: tuple[BranchName, ...],
+        incarnation: str,
+        manifest_version: int,
+        fork: str | None = None,
     ) -> Snapshot:
         """The view of the first branch of `ancestry` at a manifest version."""
         head = self.head(ancestry)
@@ -206,6 +211,7 @@ class ManifestIndex:
             head=head.commit,
             schema_digest=head.schema_digest,
             tables=self.pins(),
+            fork=fork,
         )
 
 

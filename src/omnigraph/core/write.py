@@ -23,7 +23,8 @@ from omnigraph.core.publish import Change, Published, check, version_mismatch
 from omnigraph.core.records import Record
 from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
 from omnigraph.core.recovery.owner import this_process
-from omnigraph.core.recovery.sweep import Authority, Recovery, Settled, forward_change, unsettled
+from omnigraph.core.recovery.settlement import Settled
+from omnigraph.core.recovery.sweep import Authority, Recovery, forward_change, unsettled
 from omnigraph.core.snapshot import Origin, Snapshot
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.errors import (
@@ -86,6 +87,7 @@ class Armed:
 
     prepared: Prepared
     intent: Intent
+    renewed_ns: int  # when its lease began, by our monotonic counter
     bystanders: tuple[Intent, ...] = ()  # what others have in flight, or left behind
 
 
@@ -234,13 +236,16 @@ class WritePath:
         """
         intent = self._intent(prepared, operation_id)
         for _ in range(ARM_ATTEMPTS_MAX):
+            began = self._clock.ticks_ns()
             # Looking after writing: of two writers that do both, at least one sees the other.
             try:
                 self._put(intent)
                 bystanders, rivals = self._others(intent)
                 done = None if rivals else self._admit(prepared, intent)
                 if not rivals and done is None:
-                    return Armed(prepared=prepared, intent=intent, bystanders=bystanders)
+                    return Armed(
+                        prepared=prepared, intent=intent, renewed_ns=began, bystanders=bystanders
+                    )
                 self._step_back(intent)
             except BaseException:
                 self._withdraw(intent)
@@ -327,17 +332,15 @@ class WritePath:
                 operation_id=rival.operation_id,
                 conflicts=[{"table_key": item.table_key} for item in rival.tables],
             )
-        # Nobody but us can be at work on what we left ourselves.
-        authority = Authority.FULL if rival.owner.is_us() else Authority.FORWARD
-        outcome = self._recovery.settle(rival, authority)
+        outcome = self._recovery.settle(rival)
         if outcome.settled in (Settled.DEFERRED, Settled.STUCK):
             raise unsettled(outcome)
 
     def _heal(self, bystanders: Iterable[Intent]) -> None:
-        """Roll forward what others left behind; our write does not depend on it."""
+        """Settle what others left behind; our write does not depend on it."""
         for other in bystanders:
             try:
-                self._recovery.settle_left(other, Authority.FORWARD)
+                self._recovery.settle_left(other)
             except (StorageFailure, GraphError) as failure:
                 telemetry.count("write.heal_failed")
                 telemetry.logger.warning(
@@ -378,7 +381,7 @@ class WritePath:
         for item in sorted(armed.prepared.tables, key=lambda each: each.table_key):
             for staged in item.staged:
                 armed = self._keep_lease(armed)
-                versions[item.table_key] = self._land_one(item, staged)
+                versions[item.table_key] = self._land_one(armed, item, staged)
                 hit(Fp.LANDED_ONE)
         hit(Fp.LANDED)
         if armed.intent.confirms:
@@ -387,7 +390,8 @@ class WritePath:
             hit(Fp.CONFIRMED)
         return Landed(armed=armed, versions=versions)
 
-    def _land_one(self, item: TableWrite, staged: Staged) -> int:
+    def _land_one(self, armed: Armed, item: TableWrite, staged: Staged) -> int:
+        intent = armed.intent
         try:
             return guarded(Fp.LAND, lambda: self._tables.land(staged))
         except StorageFailure as failure:
@@ -396,6 +400,10 @@ class WritePath:
             if not failure.effect_free:
                 raise
             actual = self._head_or_none(staged)
+            if intent.origin is None and actual is not None and actual > staged.expected:
+                self._recovery.settle_orphans(
+                    intent.branch, [item.table_key], apart_from=intent.operation_id
+                )
             raise version_mismatch(item.table_key, staged.expected, actual) from failure
 
     def _head_or_none(self, staged: Staged) -> int | None:
@@ -407,16 +415,21 @@ class WritePath:
             raise
 
     def _keep_lease(self, armed: Armed) -> Armed:
-        """Prolong the lease in time; once it has run out, others may settle what we hold."""
-        now, owner = self._clock.now_us(), armed.intent.owner
-        if not owner.may_act(now):
+        """Renew the lease in time; once it is over, others may settle what we hold."""
+        ticks, owner = self._clock.ticks_ns(), armed.intent.owner
+        self._check_lease(armed)
+        if ticks - armed.renewed_ns < owner.lease_us * 1_000 // 2:
+            return armed
+        intent = replace(armed.intent, owner=owner.renewed(self._clock.now_us()))
+        self._intents.replace(intent)
+        return replace(armed, intent=intent, renewed_ns=ticks)
+
+    def _check_lease(self, armed: Armed) -> None:
+        """Refuse to move anything after the lease, measured by our own counter alone."""
+        held_us = (self._clock.ticks_ns() - armed.renewed_ns) // 1_000
+        if held_us >= armed.intent.owner.lease_us:
             text = f"the lease of operation {armed.intent.operation_id} has run out"
             raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text)
-        if not owner.is_due(now):
-            return armed
-        armed = replace(armed, intent=replace(armed.intent, owner=owner.prolonged(now)))
-        self._intents.replace(armed.intent)
-        return armed
 
     # -- publish ---------------------------------------------------------------------------------
 
@@ -438,11 +451,18 @@ class WritePath:
             outcome = self._recovery.settle(intent, Authority.OWNER)
             if outcome.settled is Settled.ROLLED_BACK:
                 return None
-            if outcome.settled is Settled.ROLLED_FORWARD:
+            if outcome.settled is Settled.ROLLED_FORWARD or self._is_published(intent):
                 return self._publisher.publish(forward_change(intent))  # finds it published
+            if outcome.settled is Settled.GONE:
+                # Somebody took us for dead, closed the door to our tables and took all of it back.
+                return None
         except (StorageFailure, GraphError) as error:
             raise self._unknown(intent) from error
         raise self._unknown(intent)
+
+    def _is_published(self, intent: Intent) -> bool:
+        self._manifest.snapshot(intent.branch)
+        return intent.commit_id in self._manifest.commits(intent.branch)
 
     def _unknown(self, intent: Intent) -> GraphError:
         if self._has_lost_its_branch(intent):

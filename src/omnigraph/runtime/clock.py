@@ -22,6 +22,10 @@ class Clock(Protocol):
         """Return nanoseconds since an arbitrary moment; never decreases."""
         ...
 
+    def wait(self, us: int) -> None:
+        """Return after about as many microseconds."""
+        ...
+
 
 class SystemClock:
     """The time of the machine."""
@@ -35,6 +39,10 @@ class SystemClock:
     def ticks_ns(self) -> int:
         """Return the machine's monotonic counter."""
         return time.monotonic_ns()
+
+    def wait(self, us: int) -> None:
+        """Sleep."""
+        time.sleep(us / 1e6)
 
 
 class ManualClock:
@@ -62,6 +70,10 @@ class ManualClock:
         with self._lock:
             self._now_us += us
             self._ticks_ns += us * 1_000
+
+    def wait(self, us: int) -> None:
+        """Let the time pass at once."""
+        self.advance(us)
 
     def set_wall(self, now_us: int) -> None:
         """Turn the wall clock, in either direction, as an administrator would."""

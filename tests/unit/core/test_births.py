@@ -1,5 +1,6 @@
 """Branches that come into being with their first commit: what is seen, refused and left."""
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +10,11 @@ import pytest
 from omnigraph.core.births import MAKING_LEASE_US
 from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.layout import MANIFEST, cradle_name, cradle_parts, fork_mark
+from omnigraph.core.layout import MANIFEST, cradle_name, cradle_parts, fork_mark, intent_path
 from omnigraph.core.publish import Change, Publisher
 from omnigraph.core.recovery.intent import Intent, WriterKind
-from omnigraph.core.recovery.owner import GRACE_US
-from omnigraph.core.recovery.sweep import Settled
+from omnigraph.core.recovery.liveness import GRACE_US
+from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.write import Prepared
 from omnigraph.errors import (
@@ -403,8 +404,9 @@ def test_a_maker_elsewhere_has_a_day(graph: Engine, root: Root) -> None:
     began = intent.created_at
     assert intent.owner.lease_until == began + MAKING_LEASE_US
     assert graph.recover()[0].settled is Settled.LIVE
-    owner = replace(graph.intents.pending()[0].owner, lease_until=began - GRACE_US)
-    graph.intents.replace(replace(intent, owner=owner))
+    file = root.local_path / intent_path(intent.operation_id)
+    then = file.stat().st_mtime - (MAKING_LEASE_US + GRACE_US) / 1e6 - 1
+    os.utime(file, (then, then))
     assert graph.recover()[0].settled is Settled.ROLLED_BACK
     with pytest.raises(Conflict):
         graph.commit(prepare(graph, {}, base=base))
@@ -427,7 +429,7 @@ def test_what_could_not_be_dropped_is_reclaimed(graph: Engine) -> None:
             graph.abandon_branch(base)
     assert forks(graph) == {f"{fork_mark(base.incarnation)}.0"}
     bear(graph)
-    with failpoints.armed({Fp.DROP: Refuse()}, nth=2):  # the first is the branch itself
+    with failpoints.armed({Fp.DROP: Refuse()}, nth=3):  # the branch and its fork are gone
         graph.delete_branch(DEV)
     assert len(cradles(graph)) == 1
     assert graph.branches.reclaim() == 2
@@ -437,7 +439,7 @@ def test_what_could_not_be_dropped_is_reclaimed(graph: Engine) -> None:
 def test_a_forgotten_cradle_does_not_hold_its_source(graph: Engine) -> None:
     graph.create_branch(CHILD)
     bear(graph, DEV, source=CHILD)
-    with failpoints.armed({Fp.DROP: Refuse()}, nth=2):
+    with failpoints.armed({Fp.DROP: Refuse()}, nth=2):  # so neither its fork nor its cradle goes
         graph.delete_branch(DEV)
     assert len(cradles(graph)) == 1
     graph.delete_branch(CHILD)

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.layout import MANIFEST, fork_mark, fork_name
+from omnigraph.core.layout import fork_mark, fork_name
 from omnigraph.core.recovery.live import PROCESS
 from omnigraph.errors import (
     Code,
@@ -21,6 +21,7 @@ from omnigraph.errors import (
 )
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import LostReply, Refuse
+from omnigraph.store.calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin
 from omnigraph.types import MAIN, BranchName
@@ -279,7 +280,8 @@ def test_a_branch_whose_deletion_stopped_half_way_can_be_made_again(
 ) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("c")}, branch=DEV)
-    remove_record(root, MANIFEST, DEV)
+    with failpoints.armed({StorageCall.TABLE_DROP_FORK: Refuse()}):
+        graph.delete_branch(DEV)
     for engine in (graph, reopen(root)):
         with pytest.raises(NotFound):
             engine.snapshot(DEV)
@@ -415,7 +417,7 @@ def test_looking_at_a_branch_costs_two_probes(graph: Engine) -> None:
     graph.snapshot(name)
     with telemetry.counting() as counts:
         graph.snapshot(name)
-    assert counts.snapshot() == {"table.forks": 1, "table.head": 1}
+    assert counts.snapshot() == {"object.exists": 1, "table.head": 1}
 
 
 def test_marks_of_forks_are_short_plain_words() -> None:

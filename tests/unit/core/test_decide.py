@@ -54,7 +54,7 @@ CLASSES = [
     (ONE, False, None, "a~", 5, R),
     (ONE, False, None, "x", 5, U1),
     (ONE, False, None, "?", 5, U1),
-    (ONE, False, None, "~", 5, U1),
+    (ONE, False, None, "~", 5, R),  # a fence: it never landed and never will
     (ONE, False, None, "b", 5, U1),
     (ONE, False, None, "aa", 5, UM),
     (ONE, False, None, "ax", 5, UM),
@@ -69,6 +69,8 @@ CLASSES = [
     (TWO, False, None, "a", 5, H),
     (TWO, False, None, "ab", 5, P),
     (TWO, False, None, "a~", 5, R),
+    (TWO, False, None, "~", 5, R),
+    (TWO, False, None, "~a", 5, UM),
     (TWO, False, None, "ab~", 5, R),
     (TWO, False, None, "b", 5, U1),
     (TWO, False, None, "ba", 5, UM),
@@ -165,9 +167,7 @@ def expected_verdict(states: tuple[TableState, ...], holds: bool) -> type:
         return Stop
     if seen == {P} and holds:
         return RollForward
-    if seen <= {N, T}:
-        return Discard
-    return Stop if T in seen else RollBack
+    return Discard if seen <= {T} else RollBack
 
 
 def combinations() -> Iterator[tuple[TableState, ...]]:
@@ -189,9 +189,13 @@ def test_the_verdict_on_every_combination_of_up_to_three_tables(holds: bool) -> 
         match verdict:
             case RollForward(versions):
                 assert versions == dict.fromkeys(keys, EXPECTED + 2)
-            case RollBack(tables):
-                moved = [key for key, s in zip(keys, states, strict=True) if s is not N]
-                assert list(tables) == moved
+            case RollBack(fence, restore):
+                shown = list(zip(keys, states, strict=True))
+                assert list(fence) == [key for key, s in shown if s is N]
+                assert sorted(restore) == [key for key, s in shown if s not in (N, T)]
+                # Whatever has not landed as a whole comes first: it stops the writer.
+                whole = [states[keys.index(key)] not in (H,) for key in restore]
+                assert whole == sorted(whole)
             case Stop(seen):
                 assert seen == dict(zip(keys, states, strict=True))
                 assert all(key in verdict.reason for key in keys)
@@ -207,7 +211,7 @@ def test_a_merge_that_is_not_confirmed_as_a_whole_goes_back(
         for n, version in enumerate(confirmed)
     )
     tips = {item.table_key: tip(ONE, "a") for item in tables}
-    assert decide(an_intent(tables=tables, confirms=True), tips) == RollBack(("t0", "t1"))
+    assert decide(an_intent(tables=tables, confirms=True), tips) == RollBack((), ("t0", "t1"))
 
 
 def test_a_confirmed_merge_goes_forward_to_what_was_confirmed() -> None:
@@ -223,7 +227,7 @@ def test_a_confirmed_merge_goes_forward_to_what_was_confirmed() -> None:
 def test_a_roll_back_that_was_begun_is_finished_even_if_everything_had_landed() -> None:
     tables = tuple(planned(f"t{n}", expected=EXPECTED, uuids=ONE) for n in range(3))
     tips = {"t0": tip(ONE, "a~"), "t1": tip(ONE, "a"), "t2": tip(ONE, "")}
-    assert decide(an_intent(tables=tables), tips) == RollBack(("t0", "t1"))
+    assert decide(an_intent(tables=tables), tips) == RollBack(("t2",), ("t0", "t1"))
 
 
 def test_an_intent_without_a_tip_stops() -> None:
@@ -276,13 +280,16 @@ def test_decide_is_total_and_never_touches_what_a_stranger_moved(
     if settled:
         assert verdict == Forget()
         return
-    strangers = any(
-        uuid not in (*item.uuids, item.restore_uuid)
+    strangers = {
+        item.table_key
         for item in intent.tables
         if item.table_key in shown
         for uuid in shown[item.table_key].uuids
-    )
-    if strangers:
+        if uuid not in (*item.uuids, item.restore_uuid)
+    }
+    if isinstance(verdict, RollBack):
+        assert strangers.isdisjoint((*verdict.fence, *verdict.restore))
+    elif strangers:
         assert isinstance(verdict, Stop | Discard)
     if isinstance(verdict, Discard):
         assert all(not of_the_writer(item, shown[item.table_key]) for item in intent.tables)
@@ -290,4 +297,5 @@ def test_decide_is_total_and_never_touches_what_a_stranger_moved(
         assert holds
         assert all(shown[key].uuids == plan for key, (plan, _) in tables.items())
     if isinstance(verdict, RollBack):
-        assert all(shown[key].uuids for key in verdict.tables)
+        assert all(shown[key].uuids for key in verdict.restore)
+        assert not any(shown[key].uuids for key in verdict.fence)

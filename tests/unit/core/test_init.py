@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.claims import Claims
+from omnigraph.core.claims import open_claims
 from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import INIT_CLAIM, SCHEMA_IR, SCHEMA_STATE, SCHEMA_TEXT
@@ -270,7 +270,7 @@ def test_a_failed_attempt_does_not_block_the_next_one_of_this_process(root: Root
 def test_a_maker_at_work_is_respected(root: Root) -> None:
     """Its claim is there, and it runs: in this process, under a token that is at work."""
     parts = fresh_parts(root)
-    claims = Claims(objects=parts.objects, clock=parts.clock, ids=parts.ids, live=PROCESS)
+    claims = open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
     with claims.holding(INIT_CLAIM):
         with pytest.raises(Conflict) as caught:
             make(root)

@@ -4,6 +4,9 @@ All tables of an intent go the same way, forward or back. Forward is chosen only
 has landed exactly what was planned; back only when whatever moved is provably the writer's own.
 Anything else stops, loudly, and says what was seen.
 
+Back means two things. Tables that have not moved are fenced: the place that the writer could still
+take is occupied, so that a landing which arrives late is refused. Tables that moved are restored.
+
 Two who decide about the intent of a dead writer at the same time see the same facts and say the
 same. A restored table is such a fact: it carries the name of the roll-back in its history.
 """
@@ -46,7 +49,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Nothing moved: the write never happened."""
+    """Nothing moved and nothing can: the write never happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,15 @@ class RollForward:
 
 @dataclass(frozen=True, slots=True)
 class RollBack:
-    """It cannot be published as a whole: restore these tables to what is published."""
+    """It cannot be published as a whole.
 
-    tables: tuple[str, ...]
+    `fence` are the tables that have not moved, `restore` those that have, beginning with those that
+    have not landed as a whole. That order matters: once the next place of one table is taken, the
+    writer can neither finish nor publish.
+    """
+
+    fence: tuple[str, ...]
+    restore: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +127,12 @@ def _own_commits(planned: PlannedTable, tip: Tip) -> int | None:
     """How many planned commits have landed; None when anything else is among them.
 
     The history since `expected` must be the planned commits in their order, as far as they came,
-    and after them nothing or the one that restores the table.
+    and after them nothing or the one that restores or fences the table.
     """
     if len(tip.uuids) != tip.head - planned.expected:
         return None
     seen = tip.uuids
-    if seen[1:] and seen[-1] == planned.restore_uuid:
+    if seen and seen[-1] == planned.restore_uuid:
         seen = seen[:-1]
     return len(seen) if seen == planned.uuids[: len(seen)] else None
 
@@ -146,6 +155,11 @@ def decide(
     """
     if settled:
         return Forget()
+    planned = {item.table_key: item.planned for item in intent.tables}
+
+    def is_whole(key: str) -> bool:
+        return tips[key].head >= planned[key]
+
     states = {
         item.table_key: classify(item, tips.get(item.table_key), confirms=intent.confirms)
         for item in intent.tables
@@ -155,9 +169,9 @@ def decide(
         return Stop(states)
     if seen == {TableState.ROLLED_PAST_EXPECTED} and holds:
         return RollForward({key: tips[key].head for key in states})
+    fence = tuple(sorted(key for key, state in states.items() if state is TableState.NO_MOVEMENT))
     still = {TableState.NO_MOVEMENT, TableState.OVERTAKEN}
-    moved = tuple(sorted(key for key, state in states.items() if state not in still))
-    if not moved:
+    restore = tuple(key for key, state in states.items() if state not in still)
+    if not fence and not restore:
         return Discard()
-    # A write that has moved something is overtaken by nobody who keeps to the rules.
-    return Stop(states) if TableState.OVERTAKEN in seen else RollBack(moved)
+    return RollBack(fence, tuple(sorted(restore, key=lambda key: (is_whole(key), key))))

@@ -94,6 +94,8 @@ class Intent:
     confirms: bool  # the writer confirms the landed versions before it publishes
     details: Mapping[str, JsonValue] = field(default_factory=dict)
     origin: Origin | None = None  # of a write that makes its own branch
+    # When the store saw the file written; None where nobody has looked. Not part of the file.
+    modified_us: int | None = field(default=None, compare=False)
 
     def touches(self, branch: BranchName, table_keys: Iterable[str]) -> bool:
         """Does this write move one of these tables on this branch?"""
@@ -312,7 +314,8 @@ class IntentLog:
             if info.path == own or not info.path.endswith(".json"):
                 continue
             try:
-                found.append(decode(self._objects.get(info.path), info.path))
+                intent = decode(self._objects.get(info.path), info.path)
+                found.append(replace(intent, modified_us=info.modified_us))
             except StorageFailure as failure:
                 if failure.kind is not FailureKind.NOT_FOUND:
                     raise

@@ -1,10 +1,10 @@
-"""Who owns an intent, and whether that owner can still be at work.
+"""The process that owns an intent or a claim, and the lease under which it acts.
 
 A process on this machine is asked for directly: it runs, or it does not. About a process on
-another machine nothing can be known but the time, so an intent carries a lease; while the lease
-runs, and a while longer, its owner is presumed alive. A writer prolongs its lease as it goes and
-moves nothing after it has run out. Whoever gives up without settling releases the lease, so that
-others need not wait for the end of the process.
+another machine nothing can be known but when it last wrote its intent, so an owner has a lease: it
+renews the intent before the lease is over and moves nothing afterwards. Each side measures by a
+clock of its own: the owner by its monotonic counter, others by the store's time (`liveness`).
+Whoever gives up without settling releases the lease, so that others need not wait.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from pathlib import Path
 from omnigraph.errors import JsonValue
 
 LEASE_US = 60_000_000
-# Beyond the lease, for clocks that differ and for a call that was sent in time and takes long.
-GRACE_US = 60_000_000
 _RELEASED = 0
 
 
@@ -31,7 +29,8 @@ class Owner:
     machine: str
     process: int
     started: str
-    lease_until: int  # microseconds since the epoch
+    lease_until: int  # microseconds since the epoch, for people; 0 when the lease was released
+    lease_us: int = LEASE_US
 
     def to_json(self) -> dict[str, JsonValue]:
         """Plain values."""
@@ -40,6 +39,7 @@ class Owner:
             "process": self.process,
             "started": self.started,
             "lease_until": self.lease_until,
+            "lease_us": self.lease_us,
         }
 
     @staticmethod
@@ -50,27 +50,26 @@ class Owner:
             process=int(str(plain["process"])),
             started=str(plain["started"]),
             lease_until=int(str(plain["lease_until"])),
+            lease_us=int(str(plain.get("lease_us", LEASE_US))),
         )
 
-    def is_alive(self, now_us: int) -> bool:
-        """Can the owner still be at work?"""
-        if self.lease_until == _RELEASED:
-            return False
-        if self.machine == _machine():
-            return _started(self.process) == self.started
-        return now_us < self.lease_until + GRACE_US
+    @property
+    def is_released(self) -> bool:
+        """Has the owner given up?"""
+        return self.lease_until == _RELEASED
 
-    def may_act(self, now_us: int) -> bool:
-        """May the owner itself still move something?"""
-        return now_us < self.lease_until
+    @property
+    def is_here(self) -> bool:
+        """Is it a process of this machine, so that it can be asked for?"""
+        return self.machine == _machine()
 
-    def is_due(self, now_us: int) -> bool:
-        """Is it time to prolong the lease?"""
-        return now_us >= self.lease_until - LEASE_US // 2
+    def runs(self) -> bool:
+        """Does the process run? Only for owners on this machine."""
+        return _started(self.process) == self.started
 
-    def prolonged(self, now_us: int) -> Owner:
+    def renewed(self, now_us: int) -> Owner:
         """The owner with a fresh lease."""
-        return replace(self, lease_until=now_us + LEASE_US)
+        return replace(self, lease_until=now_us + self.lease_us)
 
     def released(self) -> Owner:
         """The owner after it has given up."""
@@ -81,14 +80,15 @@ class Owner:
         return (self.machine, self.process) == (_machine(), os.getpid())
 
 
-def this_process(now_us: int) -> Owner:
+def this_process(now_us: int, lease_us: int = LEASE_US) -> Owner:
     """This process, with a fresh lease."""
     process = os.getpid()
     return Owner(
         machine=_machine(),
         process=process,
         started=_started(process) or "",
-        lease_until=now_us + LEASE_US,
+        lease_until=now_us + lease_us,
+        lease_us=lease_us,
     )
 
 

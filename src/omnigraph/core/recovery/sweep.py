@@ -1,13 +1,17 @@
 """Settling intents: look, ask `decide`, obey.
 
-`settle` takes one intent to its end. `heal` settles what can be rolled forward and leaves the rest;
-it runs with every write. `sweep` settles everything whose owner is gone; it runs when a graph is
-opened for writing.
+`settle` takes one intent to its end. `sweep` settles everything whose owner is gone; it runs when a
+graph is opened for writing, at `refresh`, and on request. A write settles what stands in its way
+before it begins and whatever else it saw when it has ended.
 
 Any number of processes may settle the same intent at once, and none needs a lock for it: they see
 the same facts, so they come to the same verdict; the commits they publish have the same ids, so one
 of each is published; a table is restored strictly from the head that was judged, so it is restored
 once. Whoever loses a race looks again and finds the work done.
+
+A writer that was taken for dead may only have been slow. So a write is never given up without
+closing the door: in each of its tables the next version is taken, by a commit that changes nothing,
+and a landing that arrives later is refused.
 
 A write that makes its own branch is the exception: whether its name is free may change to and fro,
 so it is settled by one at a time. Taking it back touches nothing that anybody could see.
@@ -16,8 +20,7 @@ so it is settled by one at a time. Taking it back touches nothing that anybody c
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
 from omnigraph.core import gates
@@ -29,6 +32,9 @@ from omnigraph.core.records import VersionRecord
 from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.recovery.decide import Discard, Forget, RollBack, RollForward, Stop, Tip, decide
 from omnigraph.core.recovery.intent import Intent, PlannedTable
+from omnigraph.core.recovery.liveness import is_certainly_over
+from omnigraph.core.recovery.orphans import Orphans
+from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
 from omnigraph.core.snapshot import Origin, Snapshot, TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import (
@@ -45,39 +51,16 @@ from omnigraph.runtime import telemetry
 from omnigraph.runtime.failpoints import hit
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin
-from omnigraph.types import CommitId
+from omnigraph.types import BranchName
 
-RECOVERY_ACTOR = "omnigraph:recovery"
 LOOKS_MAX = 8
 
 
-class Settled(StrEnum):
-    """What became of an intent."""
-
-    ROLLED_FORWARD = "rolled_forward"
-    ROLLED_BACK = "rolled_back"
-    GONE = "gone"  # somebody else settled it
-    LIVE = "live"  # its owner is at work
-    DEFERRED = "deferred"  # it needs a roll-back, which was not allowed here
-    STUCK = "stuck"  # the evidence does not decide
-
-
 class Authority(StrEnum):
-    """What whoever settles an intent may do."""
+    """Who settles an intent."""
 
-    FORWARD = "forward"  # publish what has landed; a roll-back waits for somebody else
-    FULL = "full"
-    OWNER = "owner"  # like FULL, for a writer's own write: undoing nothing is not worth a record
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """One intent and what became of it."""
-
-    operation_id: str
-    commit_id: CommitId
-    settled: Settled
-    note: str = ""
+    OTHERS = "others"  # settles the write of another process, or what this one lost track of
+    OWNER = "owner"  # a writer that was refused: nothing of its own write is under way any more
 
 
 class Recovery:
@@ -91,34 +74,36 @@ class Recovery:
         self._births = parts.births
         self._publisher = parts.publisher
         self._intents = parts.intents
-        self._live = parts.live
+        self._liveness = parts.liveness
         self._clock = parts.clock
+        self._local = parts.local
         self.audit = Audit(parts.tables)
+        self._orphans = Orphans(
+            tables=parts.tables,
+            manifest=parts.manifest,
+            publisher=parts.publisher,
+            intents=parts.intents,
+            audit=self.audit,
+            clock=parts.clock,
+            ids=parts.ids,
+        )
 
-    def sweep(self) -> tuple[Outcome, ...]:
-        """Settle every intent whose owner is gone, rolling back where that is called for."""
-        return self._settle_all(Authority.FULL)
-
-    def heal(self) -> tuple[Outcome, ...]:
-        """Settle what can be rolled forward; leave what needs a roll-back."""
-        return self._settle_all(Authority.FORWARD)
-
-    def _settle_all(self, authority: Authority) -> tuple[Outcome, ...]:
-        """Settle all that can be settled; only then report what failed."""
+    def sweep(self) -> tuple[Settlement, ...]:
+        """Settle every intent whose owner is gone; only then report what failed."""
         with storage_errors():
             found = self._intents.scan()
-            outcomes: list[Outcome] = []
+            outcomes: list[Settlement] = []
             failures: list[StorageFailure | GraphError] = []
             for intent in found.intents:
                 try:
-                    outcomes.append(self.settle_left(intent, authority))
+                    outcomes.append(self.settle_left(intent))
                 except (Busy, Conflict) as busy:
                     # Others publish without pause; whoever needs its tables will try again.
-                    outcomes.append(_outcome(intent, Settled.DEFERRED, str(busy)))
+                    outcomes.append(_settlement(intent, Settled.DEFERRED, str(busy)))
                 except (StorageFailure, GraphError) as failure:
                     if isinstance(failure, GraphError) and failure.code is Code.GRAPH_MOVED:
                         # It belongs to the place that its branch recorded, and main goes on here.
-                        outcomes.append(_outcome(intent, Settled.DEFERRED, str(failure)))
+                        outcomes.append(_settlement(intent, Settled.DEFERRED, str(failure)))
                         continue
                     failures.append(failure)
             for first in failures:
@@ -126,21 +111,31 @@ class Recovery:
             found.require_readable()
         return tuple(outcomes)
 
-    def settle_left(self, intent: Intent, authority: Authority) -> Outcome:
+    def settle_orphans(
+        self,
+        branch: BranchName,
+        table_keys: Collection[str] | None = None,
+        *,
+        apart_from: str | None = None,
+    ) -> tuple[Settlement, ...]:
+        """Take back versions of a branch's tables that no write accounts for."""
+        return self._orphans.settle(branch, table_keys, apart_from=apart_from)
+
+    def settle_left(self, intent: Intent) -> Settlement:
         """Settle an intent unless its owner is at work, holding the gates a writer would hold."""
         if self.is_live(intent):
-            return _outcome(intent, Settled.LIVE)
+            return _settlement(intent, Settled.LIVE)
         if intent.origin is not None:
-            return self.settle(intent, authority)
+            return self.settle(intent)
         keys = [item.table_key for item in intent.tables]
         with gates.writing(self._root, intent.branch, keys):
-            return self.settle(intent, authority)
+            return self.settle(intent)
 
     def is_live(self, intent: Intent) -> bool:
         """Can the writer of an intent still be at work?"""
-        if intent.owner.is_us():
-            return self._live.holds(intent.operation_id)
-        return intent.owner.is_alive(self._clock.now_us())
+        operation_id = intent.operation_id
+        place = intent_path(operation_id)
+        return self._liveness.is_alive(intent.owner, operation_id, place, intent.modified_us)
 
     def is_visible(self, intent: Intent) -> bool:
         """Is the outcome of a write published, so that its intent holds nothing back any more?"""
@@ -153,14 +148,14 @@ class Recovery:
 
     # -- one intent ------------------------------------------------------------------------------
 
-    def settle(self, intent: Intent, authority: Authority) -> Outcome:
+    def settle(self, intent: Intent, authority: Authority = Authority.OTHERS) -> Settlement:
         """Take the intent of a writer that is not at work to its end."""
         with telemetry.span("recover", operation=intent.operation_id):
             for _ in range(LOOKS_MAX):
                 # Whoever finished it has removed it, and must not be recorded as recovered.
                 current = self._intents.get(intent.operation_id)
                 if current is None:
-                    return _outcome(intent, Settled.GONE)
+                    return _settlement(intent, Settled.GONE)
                 try:
                     return self._settle(current, authority)
                 except StorageFailure as failure:
@@ -173,7 +168,7 @@ class Recovery:
         text = f"operation {intent.operation_id} is being settled by too many at once"
         raise Busy(Code.BUSY, text, operation_id=intent.operation_id)
 
-    def _settle(self, intent: Intent, authority: Authority) -> Outcome:
+    def _settle(self, intent: Intent, authority: Authority) -> Settlement:
         """Look once, and obey. A conflict means that the facts have changed under us."""
         if intent.origin is not None:
             return self._settle_birth(intent, intent.origin, authority)
@@ -191,55 +186,65 @@ class Recovery:
             case Forget():
                 # Its writer may have died between publishing and syncing.
                 self._publisher.make_durable(intent.branch)
+                # A writer that was taken for dead may have published between two restores.
+                self.settle_orphans(
+                    intent.branch,
+                    {item.table_key for item in intent.tables},
+                    apart_from=intent.operation_id,
+                )
                 kind = RecoveryKind.ROLLED_BACK if undone else RecoveryKind.ROLLED_FORWARD
                 return self._close(intent, kind)
             case Discard():
-                if authority is Authority.OWNER:
-                    self._intents.remove(intent.operation_id)
-                    return _outcome(intent, Settled.ROLLED_BACK)
-                return self._close(intent, RecoveryKind.ROLLED_BACK)
+                return self._given_up(intent, authority)
             case RollForward(versions):
                 self._publish_forward(intent, versions)
                 return self._close(intent, RecoveryKind.ROLLED_FORWARD)
-            case RollBack(moved):
-                if authority is Authority.FORWARD:
-                    note = "it stopped half-way and has to be rolled back"
-                    return _outcome(intent, Settled.DEFERRED, note)
-                self._roll_back(intent, {key: tips[key] for key in moved}, snapshot)
+            case RollBack(fence, restore):
+                if authority is Authority.OWNER or is_certainly_over(
+                    intent.owner, local=self._local
+                ):
+                    fence = ()  # there is nobody left who could come late
+                if not fence and not restore:
+                    return self._given_up(intent, authority)
+                self._roll_back(intent, [(key, tips[key]) for key in (*fence, *restore)], snapshot)
                 return self._close(intent, RecoveryKind.ROLLED_BACK)
             case Stop() as stop:
-                return _outcome(intent, Settled.STUCK, stop.reason)
+                return _settlement(intent, Settled.STUCK, stop.reason)
 
-    def _without_branch(self, intent: Intent) -> Outcome:
+    def _given_up(self, intent: Intent, authority: Authority) -> Settlement:
+        """Nothing moved and nothing will; for the writer itself that is not worth a record."""
+        if authority is Authority.OTHERS:
+            return self._close(intent, RecoveryKind.ROLLED_BACK)
+        self._intents.remove(intent.operation_id)
+        return _settlement(intent, Settled.ROLLED_BACK)
+
+    def _without_branch(self, intent: Intent) -> Settlement:
         """Its branch is gone, and with it everything that the write could have changed."""
         return self._close(intent, RecoveryKind.ROLLED_BACK)
 
-    def _settle_birth(self, intent: Intent, origin: Origin, authority: Authority) -> Outcome:
+    def _settle_birth(self, intent: Intent, origin: Origin, authority: Authority) -> Settlement:
         """Settle a write that makes its own branch: both are there in the end, or neither."""
         if not self._births.is_born(intent.branch, intent.incarnation):
             with self._births.alone():
                 # Who was alone before us may have settled it, or just have made the branch.
                 if self._intents.get(intent.operation_id) is None:
-                    return _outcome(intent, Settled.GONE)
+                    return _settlement(intent, Settled.GONE)
                 if not self._births.is_born(intent.branch, intent.incarnation):
                     return self._settle_unborn(intent, origin, authority)
         self._publisher.make_durable(intent.branch)
         return self._close(intent, RecoveryKind.ROLLED_FORWARD)
 
-    def _settle_unborn(self, intent: Intent, origin: Origin, authority: Authority) -> Outcome:
+    def _settle_unborn(self, intent: Intent, origin: Origin, authority: Authority) -> Settlement:
         base = self._base_of_birth(intent, origin)
         verdict = Discard() if base is None else decide(intent, self._tips(intent, base))
         if isinstance(verdict, Stop):
-            return _outcome(intent, Settled.STUCK, verdict.reason)
+            return _settlement(intent, Settled.STUCK, verdict.reason)
         if isinstance(verdict, RollForward):
             self._publish_forward(intent, verdict.versions)
             return self._close(intent, RecoveryKind.ROLLED_FORWARD)
         known = () if base is None else (pin.path for pin in base.tables.values())
         self._births.clear(origin, {*known, *(item.path for item in intent.tables)})
-        if authority is Authority.OWNER:
-            self._intents.remove(intent.operation_id)
-            return _outcome(intent, Settled.ROLLED_BACK)
-        return self._close(intent, RecoveryKind.ROLLED_BACK)
+        return self._given_up(intent, authority)
 
     def _base_of_birth(self, intent: Intent, origin: Origin) -> Snapshot | None:
         """What a branch starts from; None when it cannot be made any more."""
@@ -305,15 +310,23 @@ class Recovery:
             raise Conflict(Code.CONFLICT, text, commit_id=published.commit.id)
         hit(Fp.RECOVER_PUBLISHED)
 
-    def _roll_back(self, intent: Intent, moved: Mapping[str, Tip], snapshot: Snapshot) -> None:
-        """Restore what moved and publish the restored heads, so that pins and heads agree."""
+    def _roll_back(
+        self, intent: Intent, tips: Sequence[tuple[str, Tip]], snapshot: Snapshot
+    ) -> None:
+        """Take the next version of these tables and publish them, so that pins and heads agree.
+
+        For a table that has not moved this is its fence, for the others it takes back what landed.
+        """
+        planned = {item.table_key: item for item in intent.tables}
         records: list[VersionRecord] = []
         expected: dict[str, int] = {}
-        for item in intent.tables:
-            pin = snapshot.tables.get(item.table_key)
-            if item.table_key not in moved or not _stands_on_base(pin, item):
-                continue  # untouched, or not what the graph shows: there is nothing to take back
-            head = self._restore(item, moved[item.table_key])
+        for key, tip in tips:
+            item = planned[key]
+            if not _stands_on_base(snapshot.tables.get(key), item):
+                continue  # not what the graph shows: there is nothing to take back
+            head = self._restore(item, tip)
+            if head is None:
+                continue
             expected[item.table_key] = item.expected
             records.append(
                 VersionRecord(
@@ -339,9 +352,12 @@ class Recovery:
         )
         hit(Fp.RECOVER_PUBLISHED)
 
-    def _restore(self, item: PlannedTable, tip: Tip) -> int:
-        """Take one table back, from exactly the head that was judged to be ours."""
-        if tip.uuids[-1] == item.restore_uuid:
+    def _restore(self, item: PlannedTable, tip: Tip) -> int | None:
+        """Take one table back, from exactly the head that was judged to be ours.
+
+        None when it stood on a fork that was dropped: nothing can land there any more.
+        """
+        if tip.uuids and tip.uuids[-1] == item.restore_uuid:
             return tip.head
 
         def restore() -> int:
@@ -353,11 +369,16 @@ class Recovery:
                 uuid=item.restore_uuid,
             )
 
-        head = guarded(Fp.RECOVER_RESTORE, restore)
+        try:
+            head = guarded(Fp.RECOVER_RESTORE, restore)
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND or item.table_branch is None:
+                raise
+            return None
         hit(Fp.RECOVER_RESTORED)
         return head
 
-    def _close(self, intent: Intent, kind: RecoveryKind) -> Outcome:
+    def _close(self, intent: Intent, kind: RecoveryKind) -> Settlement:
         """Record the recovery, then forget the intent."""
         rolled_back = kind is RecoveryKind.ROLLED_BACK
         undone_by = None if intent.origin is not None else intent.rollback_commit_id
@@ -382,7 +403,7 @@ class Recovery:
         )
         hit(Fp.RECOVER_AUDITED)
         guarded(Fp.RECOVER_FORGET, lambda: self._intents.remove(intent.operation_id))
-        return _outcome(intent, Settled.ROLLED_BACK if rolled_back else Settled.ROLLED_FORWARD)
+        return _settlement(intent, Settled.ROLLED_BACK if rolled_back else Settled.ROLLED_FORWARD)
 
 
 def _stands_on_base(pin: TablePin | None, item: PlannedTable) -> bool:
@@ -425,23 +446,29 @@ def forward_change(intent: Intent, versions: Mapping[str, int] | None = None) ->
     )
 
 
-def unsettled(outcome: Outcome) -> RecoveryRequired:
+def unsettled(settlement: Settlement) -> RecoveryRequired:
     """The error of a write that is blocked by an intent."""
-    text = f"operation {outcome.operation_id} is unsettled: {outcome.note}; "
-    if outcome.settled is Settled.STUCK:
+    text = f"operation {settlement.operation_id} is unsettled: {settlement.note}. "
+    if settlement.settled is Settled.STUCK:
         text += (
-            "something else has moved these tables, so nothing was touched. Compare them with "
-            f"{intent_path(outcome.operation_id)}, remove that file once they are as they should "
-            "be, then run `omnigraph recover`"
+            "Something else has moved these tables, so nothing was touched. Compare them with "
+            f"{intent_path(settlement.operation_id)}; once they are as they should be, remove that "
+            "file and run `omnigraph recover`"
         )
     else:
-        text += "open the graph for writing, or run `omnigraph recover`"
+        text += "Try again, or run `omnigraph recover`"
     return RecoveryRequired(
-        Code.RECOVERY_REQUIRED, text, operation_id=outcome.operation_id, effect="none"
+        Code.RECOVERY_REQUIRED, text, operation_id=settlement.operation_id, effect="none"
     )
 
 
-def _outcome(intent: Intent, settled: Settled, note: str = "") -> Outcome:
-    return Outcome(
-        operation_id=intent.operation_id, commit_id=intent.commit_id, settled=settled, note=note
+def _settlement(intent: Intent, settled: Settled, note: str = "") -> Settlement:
+    return Settlement(
+        operation_id=intent.operation_id,
+        commit_id=intent.commit_id,
+        settled=settled,
+        branch=intent.branch,
+        writer=intent.kind.value,
+        tables=tuple(sorted(item.table_key for item in intent.tables)),
+        note=note,
     )

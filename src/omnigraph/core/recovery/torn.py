@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omnigraph.core.branches import is_fork_of
+from omnigraph.core.branches import is_own
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.manifest import native
 from omnigraph.core.recovery.intent import IntentLog
-from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import SetAside, Tables
-from omnigraph.types import MAIN
 
 
 class TornFiles:
@@ -35,15 +33,14 @@ class TornFiles:
 
     def settle(self, snapshot: Snapshot) -> None:
         """Judge the torn versions that reading a branch's newest snapshot stepped over."""
-        branch = native(snapshot.branch)
-        torn = self._tables.torn_versions(MANIFEST, branch)
+        torn = self._tables.torn_versions(MANIFEST, snapshot.fork)
         if not torn:
             return
         moved = self._moved(snapshot)
         if moved:
             raise _acknowledged(snapshot, torn, moved)
         if self._may_write():
-            self._tables.set_aside_torn_versions(MANIFEST, branch)
+            self._tables.set_aside_torn_versions(MANIFEST, snapshot.fork)
             return
         telemetry.logger.warning(
             "version %s of the manifest of branch '%s' was left unfinished by a power cut, "
@@ -71,17 +68,10 @@ class TornFiles:
         return sorted(
             key
             for key, pin in snapshot.tables.items()
-            if _is_own(snapshot, pin)
+            if is_own(pin, snapshot)
             and (pin.path, pin.table_branch) not in planned
             and self._tables.head(pin.path, pin.table_branch, known=pin.version) > pin.version
         )
-
-
-def _is_own(snapshot: Snapshot, pin: TablePin) -> bool:
-    """Is it a table that only this branch writes to?"""
-    if snapshot.branch == MAIN:
-        return pin.table_branch is None
-    return is_fork_of(pin, snapshot.incarnation)
 
 
 def _acknowledged(snapshot: Snapshot, torn: tuple[int, ...], moved: list[str]) -> Corrupt:

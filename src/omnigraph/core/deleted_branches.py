@@ -1,0 +1,62 @@
+"""Which branches were deleted: one small object per deletion, created once and kept.
+
+A branch name may be used again after its branch was deleted. So that a late step of the deletion
+never hits the new branch, each branch of a name has a generation and a fork of the manifest of its
+own. Deleting the branch of one generation means to create its mark, which storage grants to one
+caller only; from then on the name belongs to the next generation. The files of a deleted generation
+are removed afterwards, by anybody, at any time.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from omnigraph.core.layout import DELETED_BRANCHES
+from omnigraph.store.objects import ObjectStore
+from omnigraph.types import BranchName
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedBranches:
+    """The deletions of one graph."""
+
+    objects: ObjectStore
+
+    def generation(self, name: BranchName) -> int:
+        """The generation that a branch of this name has, or would have if it were made now."""
+        found = self.objects.list(f"{DELETED_BRANCHES}/{_folder(name)}")
+        return max((_generation(info.path) + 1 for info in found), default=0)
+
+    def generations(self) -> dict[str, int]:
+        """The same for every name that was ever deleted."""
+        found: dict[str, int] = {}
+        for info in self.objects.list(DELETED_BRANCHES):
+            name = unquote(info.path.split("/")[-2])
+            found[name] = max(found.get(name, 0), _generation(info.path) + 1)
+        return found
+
+    def is_deleted(self, name: BranchName, generation: int) -> bool:
+        """Was the branch of this generation deleted?"""
+        return self.objects.exists(_path(name, generation))
+
+    def mark(self, name: BranchName, generation: int, incarnation: str, operation_id: str) -> None:
+        """Delete a branch; EXISTS when somebody else has deleted it."""
+        plain = {"branch": name, "incarnation": incarnation, "operation_id": operation_id}
+        data = json.dumps(plain, sort_keys=True).encode()
+        self.objects.put_new(_path(name, generation), data)
+
+
+def _folder(name: BranchName) -> str:
+    return quote(name, safe="")
+
+
+def _path(name: BranchName, generation: int) -> str:
+    return f"{DELETED_BRANCHES}/{_folder(name)}/{generation:06}{_SUFFIX}"
+
+
+def _generation(path: str) -> int:
+    return int(path.rpartition("/")[2].removesuffix(_SUFFIX))

@@ -1,0 +1,373 @@
+"""Writers that come too late: their write was given up, and then their landing arrives.
+
+A process paused between its last check and its landing, a request that is applied after its client
+gave up waiting, and a machine whose clock is wrong all look like this. The late writer must lose
+cleanly, and the tables must stay writable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.core.branches import Branches
+from omnigraph.core.deleted_branches import DeletedBranches
+from omnigraph.core.engine import Components, Engine
+from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, intent_path
+from omnigraph.core.recovery.audit import RecoveryKind
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.recovery.liveness import GRACE_US
+from omnigraph.core.recovery.owner import LEASE_US
+from omnigraph.core.recovery.settlement import Settled
+from omnigraph.core.write import Prepared
+from omnigraph.errors import Code, Conflict, RecoveryRequired
+from omnigraph.runtime.clock import ManualClock
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.testing import worlds
+from omnigraph.testing.worlds import COMPANY, DEV, PERSON
+from omnigraph.types import MAIN, BranchName
+from tests.faults.harness import kinds
+from tests.faults.meddling import Hooks, commit_with, hooked
+
+BOTH = {PERSON: ("late",), COMPANY: ("late",)}
+LONG_AGO_S = (LEASE_US + GRACE_US) / 1e6 + 5
+
+
+def age(world: Path, place: str) -> None:
+    """Make an object as old as a lease and its grace, by the time of the file system."""
+    file = world / place
+    then = file.stat().st_mtime - LONG_AGO_S
+    os.utime(file, (then, then))
+
+
+def as_if_elsewhere(world: Path, engine: Engine) -> None:
+    """Let the one pending intent be that of a silent process on another machine."""
+    (intent,) = engine.intents.pending()
+    engine.intents.replace(replace(intent, owner=replace(intent.owner, machine="elsewhere")))
+    age(world, intent_path(intent.operation_id))
+
+
+def given_up(world: Path) -> Callable[[], None]:
+    """A hook: somebody on another machine takes the writer for dead and settles its intent."""
+
+    def settle() -> None:
+        other = worlds.attach(world)
+        if other.intents.pending():
+            as_if_elsewhere(world, other)
+            other.recover()
+
+    return settle
+
+
+def prepared(engine: Engine, branch: BranchName = MAIN, **options: Any) -> Prepared:
+    made = worlds.insertion(engine, branch, BOTH, kind=options.pop("kind", WriterKind.MUTATION))
+    return replace(made, **options)
+
+
+def nth(number: int, action: Callable[[], None]) -> Callable[[], None]:
+    """An action for the n-th call of a hook alone."""
+    calls = iter(range(1, 100))
+
+    def call() -> None:
+        if next(calls) == number:
+            action()
+
+    return call
+
+
+@pytest.mark.parametrize("branch", [MAIN, DEV], ids=str)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_landing_that_arrives_after_the_write_was_given_up_is_refused(
+    world: Path, engine: Engine, branch: BranchName, number: int
+) -> None:
+    if branch != MAIN:
+        engine.branches.create(branch)
+    hooks: Hooks = {"land": nth(number, given_up(world))}
+    with pytest.raises(Conflict) as caught:
+        commit_with(engine, prepared(engine, branch), before=hooks)
+    assert caught.value.code is Code.EXPECTED_VERSION_MISMATCH
+    assert "late" not in worlds.rows_of(engine, PERSON, branch)
+    assert kinds(engine) == [RecoveryKind.ROLLED_BACK]
+    assert not engine.intents.pending()
+    worlds.add(engine, {PERSON: ("next",), COMPANY: ("next",)}, branch=branch)
+    worlds.assert_in_order(engine)
+
+
+@pytest.mark.parametrize("kind", [WriterKind.MUTATION, WriterKind.BRANCH_MERGE], ids=str)
+def test_a_writer_that_pauses_before_it_publishes_finds_its_outcome(
+    world: Path, engine: Engine, kind: WriterKind
+) -> None:
+    """All tables have landed: recovery finishes the write, or takes all of it back."""
+    hooks: Hooks = {"land": nth(2, given_up(world))}
+    try:
+        commit_with(engine, prepared(engine, kind=kind), after=hooks)
+    except Conflict:
+        assert kinds(engine) == [RecoveryKind.ROLLED_BACK]
+        assert "late" not in worlds.rows_of(engine, PERSON)
+    else:
+        assert kinds(engine) == [RecoveryKind.ROLLED_FORWARD]
+        assert "late" in worlds.rows_of(engine, PERSON)
+    worlds.add(engine, {PERSON: ("next",), COMPANY: ("next",)})
+    worlds.assert_in_order(engine)
+
+
+def test_a_request_that_is_applied_after_its_client_gave_up_is_refused(
+    world: Path, engine: Engine
+) -> None:
+    """Ctrl-C or a timeout during a slow put; the store applies it minutes later."""
+    late: list[Any] = []
+    write = prepared(engine)
+
+    def time_out() -> None:
+        late.extend(item.staged[0] for item in write.tables)
+        raise StorageFailure(FailureKind.UNKNOWN, "land", "somewhere", "timed out")
+
+    with pytest.raises(RecoveryRequired) as caught:
+        commit_with(engine, write, before={"land": time_out})
+    assert caught.value.code is Code.OUTCOME_UNKNOWN
+    (outcome,) = worlds.attach(world).recover()
+    assert outcome.settled is Settled.ROLLED_BACK
+    for staged in late:
+        with pytest.raises(StorageFailure) as refused:
+            engine.tables.land(staged)
+        assert refused.value.kind is FailureKind.CONFLICT
+    worlds.add(engine, BOTH)
+    worlds.assert_in_order(engine)
+
+
+def test_a_fence_that_comes_after_the_landing_lets_the_write_go_forward(
+    world: Path, engine: Engine
+) -> None:
+    """Recovery saw nothing moved; before it could close the door, everything had landed."""
+    write = prepared(engine)
+    with pytest.raises(RecoveryRequired):
+        commit_with(engine, write, before={"land": _unanswered})
+    other = worlds.attach(world)
+    real = other.tables.restore
+
+    def land_first(*args: Any, **options: Any) -> int:
+        for item in write.tables:
+            engine.tables.land(item.staged[0])
+        other.tables.restore = real  # type: ignore[method-assign]
+        return real(*args, **options)
+
+    other.tables.restore = land_first  # type: ignore[method-assign]
+    (outcome,) = other.recover()
+    assert outcome.settled is Settled.ROLLED_FORWARD
+    assert "late" in worlds.rows_of(engine, PERSON)
+    worlds.assert_in_order(engine)
+
+
+def _unanswered() -> None:
+    raise StorageFailure(FailureKind.UNKNOWN, "land", "somewhere", "timed out")
+
+
+# -- what is wedged already ------------------------------------------------------------------------
+
+
+def wedge(engine: Engine) -> None:
+    """What an earlier release left: an intent given up without a fence, then the late landing."""
+    write = prepared(engine)
+    with pytest.raises(RecoveryRequired):
+        commit_with(engine, write, before={"land": _unanswered})
+    (intent,) = engine.intents.pending()
+    engine.intents.remove(intent.operation_id)
+    engine.tables.land(write.tables[0].staged[0])
+
+
+def test_recover_settles_a_table_that_a_late_landing_has_wedged(
+    world: Path, engine: Engine
+) -> None:
+    wedge(engine)
+    before = worlds.state(engine)
+    outcomes = worlds.attach(world).recover()
+    assert [item.settled for item in outcomes] == [Settled.ROLLED_BACK]
+    assert worlds.state(engine) == before
+    worlds.add(engine, BOTH)
+    worlds.assert_in_order(engine)
+
+
+def test_a_write_to_a_wedged_table_settles_it_and_the_next_one_works(engine: Engine) -> None:
+    wedge(engine)
+    with pytest.raises(Conflict):
+        worlds.add(engine, BOTH)
+    worlds.add(engine, BOTH)
+    assert "late" in worlds.rows_of(engine, PERSON)
+    worlds.assert_in_order(engine)
+
+
+def test_a_version_of_another_tool_is_not_taken_back(engine: Engine) -> None:
+    """Only what carries one of our own identities is known to be a write that nobody saw."""
+    pin = engine.snapshot().pin(PERSON)
+    engine.tables.restore(
+        pin.path, None, to_version=pin.version, expected_head=pin.version, uuid="of-another-tool"
+    )
+    (outcome,) = engine.recover()
+    assert outcome.settled is Settled.STUCK
+    assert PERSON in outcome.note
+    assert engine.tables.head(pin.path) == pin.version + 1
+
+
+# -- leases ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skew_us", [-130_000_000, 130_000_000])
+def test_the_clocks_of_two_machines_are_never_compared(
+    world: Path, engine: Engine, skew_us: int
+) -> None:
+    """A writer on a machine whose clock is off is alive as long as it renews its intent."""
+    write = prepared(engine)
+    with pytest.raises(RecoveryRequired):
+        commit_with(engine, write, before={"land": _unanswered})
+    (intent,) = engine.intents.pending()
+    owner = replace(
+        intent.owner, machine="elsewhere", lease_until=engine.clock.now_us() + LEASE_US + skew_us
+    )
+    engine.intents.replace(replace(intent, owner=owner))
+    skewed = Engine(
+        engine.root,
+        replace(_parts(engine), clock=ManualClock(engine.clock.now_us() + skew_us)),
+        engine.mode,
+    )
+    assert [item.settled for item in skewed.recover()] == [Settled.LIVE]
+    age(world, intent_path(intent.operation_id))
+    assert [item.settled for item in skewed.recover()] == [Settled.ROLLED_BACK]
+    worlds.add(engine, BOTH)
+    worlds.assert_in_order(engine)
+
+
+def _parts(engine: Engine) -> Components:
+    return Components(
+        objects=engine.objects, tables=engine.tables, clock=engine.clock, ids=engine.ids
+    )
+
+
+# -- handles that stay open ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("through", ["write", "refresh"])
+def test_a_handle_that_was_open_all_the_time_settles_what_a_dead_process_left(
+    world: Path, engine: Engine, through: str
+) -> None:
+    """Landed half, by a process that is gone: the next write or refresh takes it back."""
+    with pytest.raises(RecoveryRequired):
+        commit_with(engine, prepared(engine), before={"land": nth(2, _unanswered)})
+    (intent,) = engine.intents.pending()
+    dead = replace(intent.owner, process=1, started="long ago", lease_until=1)
+    engine.intents.replace(replace(intent, owner=dead))
+    if through == "refresh":
+        assert [item.settled for item in engine.refresh()] == [Settled.ROLLED_BACK]
+        worlds.add(engine, BOTH)
+    else:
+        with pytest.raises(Conflict):  # its base is older than what was taken back
+            worlds.add(engine, BOTH)
+        worlds.add(engine, BOTH)
+    worlds.assert_in_order(engine)
+
+
+# -- branches --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pause", ["drop_fork", "exists"])
+def test_a_late_deletion_never_hits_a_branch_that_was_made_anew(
+    world: Path, engine: Engine, pause: str
+) -> None:
+    """Paused in the middle on one machine, while others delete the branch and make it again."""
+    engine.branches.create(DEV)
+    worlds.add(engine, {PERSON: ("old",)}, branch=DEV)
+    other = worlds.attach(world)
+
+    def meanwhile() -> None:
+        (claim,) = (world / BRANCH_CLAIM).iterdir()
+        plain = json.loads(claim.read_bytes())
+        plain["owner"]["machine"] = "elsewhere"
+        claim.write_text(json.dumps(plain))
+        age(world, f"{BRANCH_CLAIM}/{claim.name}")
+        if DEV in other.branches.list():
+            other.branches.delete(DEV)
+        other.branches.create(DEV)
+        worlds.add(other, {PERSON: ("new",)}, branch=DEV)
+
+    late = worlds.attach(world)
+    if pause == "drop_fork":
+        late = hooked(late, before={"drop_fork": nth(1, meanwhile)})
+        late.branches.delete(DEV)
+    else:
+        # Between the last look at its claim and the step that decides.
+        real = late.objects.put_new
+
+        def put_new(path: str, data: bytes) -> None:
+            if path.startswith(DELETED_BRANCHES):
+                meanwhile()
+            real(path, data)
+
+        late.objects.put_new = put_new  # type: ignore[method-assign]
+        with pytest.raises(Conflict) as caught:
+            late.branches.delete(DEV)
+        assert caught.value.code is Code.BRANCH_REPLACED
+    assert "new" in worlds.rows_of(worlds.open_world(world), PERSON, DEV)
+    worlds.add(other, {PERSON: ("next",)}, branch=DEV)
+    other.branches.reclaim()
+    reopened = worlds.open_world(world)
+    assert worlds.rows_of(reopened, PERSON, DEV) == {"p0", "p1", "new", "next"}
+    worlds.assert_in_order(reopened)
+
+
+def test_a_publish_that_arrives_after_its_branch_was_deleted_is_not_acknowledged(
+    world: Path, engine: Engine
+) -> None:
+    """Not even if the branch was made again: the stale commit must not appear there."""
+    engine.branches.create(DEV)
+
+    def meanwhile() -> None:
+        other = worlds.attach(world)
+        # It does not see our intent, as if it had looked before we wrote it.
+        deleting = replace_writers(other)
+        deleting.delete(DEV)
+        other.branches.create(DEV)
+
+    write = worlds.insertion(engine, DEV, {PERSON: ("stale",)}, kind=WriterKind.MUTATION)
+    with pytest.raises(Conflict) as caught:
+        commit_with(engine, write, before={"merge_rows": nth(1, meanwhile)})
+    assert caught.value.code is Code.BRANCH_REPLACED
+    reopened = worlds.open_world(world)
+    assert worlds.rows_of(reopened, PERSON, DEV) == {"p0", "p1"}
+    worlds.add(reopened, {PERSON: ("next",)}, branch=DEV)
+    worlds.assert_in_order(reopened)
+
+
+def replace_writers(engine: Engine) -> Branches:
+    """The branches of a graph for somebody who sees no writers."""
+    return Branches(
+        engine.tables,
+        engine.manifest,
+        DeletedBranches(engine.objects),
+        engine.births,
+        engine.intents,
+        lambda _: (),
+    )
+
+
+def test_a_name_can_be_used_again_and_again(world: Path, engine: Engine) -> None:
+    for number in range(3):
+        engine.branches.create(DEV)
+        worlds.add(engine, {PERSON: (f"in-{number}",)}, branch=DEV)
+        child = BranchName(f"child-{number}")
+        engine.branches.create(child, source=DEV)
+        with pytest.raises(Conflict) as caught:
+            engine.branches.delete(DEV)
+        assert caught.value.code is Code.BRANCH_IN_USE
+        reopened = worlds.open_world(world)
+        assert worlds.rows_of(reopened, PERSON, child) == {"p0", "p1", f"in-{number}"}
+        assert reopened.branches.list() == (child, DEV, MAIN)
+        engine.branches.delete(child)
+        engine.branches.delete(DEV)
+    assert worlds.open_world(world).branches.list() == (MAIN,)
+    assert engine.branches.reclaim() == 0
+    worlds.assert_in_order(engine)
