@@ -25,6 +25,7 @@ from omnigraph.exec.compare import (
     compare_given,
     exactly,
 )
+from omnigraph.exec.large_text import joined
 from omnigraph.lang.ir.expr import (
     And,
     Compare,
@@ -264,7 +265,7 @@ class _Evaluation:
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return joined(column)
 
 
 def _per_owner(flags: pa.Array, owners: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.bool_]:

@@ -11,30 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.texts import roomy, text_buffers
+from omnigraph.exec.dense.texts import text_buffers
+from omnigraph.exec.large_text import joined
 from omnigraph.exec.world import Counts, Handles, Mask
-
-
-def contiguous(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece; texts that are too long for that get wide offsets."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    whole = roomy(column, column.nbytes).combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # what cannot be one piece within its type
-        raise OverflowError(f"a column of type {column.type} is too large for one piece")
-    return whole
 
 
 def reordered(column: pa.ChunkedArray, order: Handles | Counts | None) -> pa.Array:
     """A column in another order, in one piece."""
-    return contiguous(column if order is None else column.take(pa.array(order)))
-
-
-def picked(column: pa.Array, handles: Handles) -> pa.Array:
-    """The values at some handles, null for -1."""
-    if handles.size and handles.min() < 0:
-        return column.take(pa.array(handles, mask=handles < 0))
-    return column.take(pa.array(handles))
+    whole = joined(column)
+    # In one piece first: chunks would be joined on the way, in a type that may be too small.
+    return whole if order is None else whole.take(pa.array(order))
 
 
 def as_matrix(column: pa.Array) -> tuple[npt.NDArray[np.float32], Mask]:

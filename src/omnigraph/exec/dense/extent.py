@@ -24,7 +24,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
 from omnigraph.exec.dense.archive import Archive, Arrays
 from omnigraph.exec.dense.cache import Cache, Slot
-from omnigraph.exec.dense.columns import Column, contiguous, picked, reordered
+from omnigraph.exec.dense.columns import Column, reordered
 from omnigraph.exec.dense.edge_ids import (
     EdgeIds,
     carried_edge_ids,
@@ -46,6 +46,7 @@ from omnigraph.exec.dense.roster import (
     storage_order,
 )
 from omnigraph.exec.dense.step import Step, carried_column, composed, still
+from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.world import Counts, Handles
 from omnigraph.lang.catalog.model import EntityKind
 from omnigraph.runtime import telemetry
@@ -179,7 +180,7 @@ class Extent:
         if handles is not None and self._is_better_taken(name, len(handles)):
             return self._taken(name, handles)
         column = self.column(name)
-        return column if handles is None else picked(column, handles)
+        return column if handles is None else taken(column, handles)
 
     def cells(self, name: str, handles: Sequence[int]) -> list[Any]:
         """A few values of a column as Python has them, null for -1."""
@@ -270,7 +271,7 @@ class Extent:
             raise Corrupt(Code.CORRUPT, text, table_key=self.pin.table_key)
         rows = _numbers(found.column(ROW_ID))
         if wanted:
-            roster, order = node_roster(contiguous(found.column(ID)), rows)
+            roster, order = node_roster(joined(found.column(ID)), rows)
         else:
             roster, order = edge_roster(rows)
         self._order.put(order)
@@ -385,7 +386,7 @@ class Extent:
                 continue
             with storage_errors():
                 rows = roster.rows.of(step.fresh).tolist()
-                values = contiguous(self.table().take(rows, [name]).column(name))
+                values = joined(self.table().take(rows, [name]).column(name))
             self._column_slot(name).supersedes(slot)
             telemetry.count("dense.column_derived")
             return carried_column(known.array, step, values)
@@ -462,7 +463,7 @@ def _digest(name: str) -> str:
 
 
 def _numbers(column: pa.ChunkedArray) -> Counts:
-    numbers: Counts = contiguous(column).to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: Counts = joined(column).to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 

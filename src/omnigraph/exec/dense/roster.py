@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.exec.dense.archive import Arrays, numbers
-from omnigraph.exec.dense.columns import contiguous
 from omnigraph.exec.dense.id_index import IdIndex, sorted_order
 from omnigraph.exec.dense.row_ids import AscendingRows, ListedRows, RowIds, RowNumbers
 from omnigraph.exec.dense.step import Step, carried, carried_column
+from omnigraph.exec.large_text import joined
 from omnigraph.exec.world import Counts, Handles
 from omnigraph.store.delta import TableDelta
 from omnigraph.store.table import ROW_ID
@@ -58,7 +58,7 @@ def node_roster(ids: pa.Array, rows: RowNumbers) -> tuple[Roster, Order]:
     order = sorted_order(ids)
     if order is None:
         return Roster(ListedRows(rows), IdIndex(ids)), Order(None)
-    ranked = contiguous(pa.chunked_array([ids]).take(pa.array(order)))
+    ranked = joined(pa.chunked_array([ids]).take(pa.array(order)))
     return Roster(ListedRows(rows[order]), IdIndex(ranked)), Order(order.astype(np.int32))
 
 
@@ -89,7 +89,7 @@ def changed_roster(roster: Roster, delta: TableDelta, size: int) -> tuple[Roster
     gone = _present(roster.rows, delta.removed.astype(np.int64))
     if roster.index is None:
         return _changed_edges(roster.rows, written, gone, size)
-    return _changed_nodes(roster, contiguous(delta.written.column(ID)), written, gone, size)
+    return _changed_nodes(roster, joined(delta.written.column(ID)), written, gone, size)
 
 
 def _present(rows: RowIds, removed: RowNumbers) -> Counts:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.exec.dense.texts import roomy
+from omnigraph.exec.large_text import roomy
 from omnigraph.exec.world import MISSING, Counts, Handles
 
 _Number = TypeVar("_Number", bound=np.generic)

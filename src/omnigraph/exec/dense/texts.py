@@ -1,21 +1,12 @@
-"""Texts in Arrow arrays: their buffers, and the room that they need."""
+"""The buffers of texts in Arrow arrays."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-_BYTES_MAX: Final = 2**31 - 1
-_WIDE: Final = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-
-
-def roomy(column: pa.Array | pa.ChunkedArray, nbytes: int) -> pa.Array | pa.ChunkedArray:
-    """A column that can be one piece of this many bytes: with wide offsets if need be."""
-    wide = _WIDE.get(column.type) if nbytes > _BYTES_MAX else None
-    return column if wide is None else column.cast(wide)
 
 
 def text_buffers(

@@ -25,11 +25,11 @@ from omnigraph.exec.dense.carry import (
     carried_links,
     turnover,
 )
-from omnigraph.exec.dense.columns import contiguous
 from omnigraph.exec.dense.csr import Csr, distinct_rows, edge_rows
 from omnigraph.exec.dense.ends import END_COLUMNS, Ends, stored_ends
 from omnigraph.exec.dense.extent import Extent
 from omnigraph.exec.dense.step import Step
+from omnigraph.exec.large_text import joined
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import telemetry
 
@@ -109,8 +109,8 @@ class Topology:
         made = carried_ends(
             known,
             steps,
-            self.source.index.find_array(contiguous(texts.column(0))),
-            self.target.index.find_array(contiguous(texts.column(1))),
+            self.source.index.find_array(joined(texts.column(0))),
+            self.target.index.find_array(joined(texts.column(1))),
         )
         if made is not None:
             telemetry.count("dense.ends_derived")

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.exec.direct.lookup import Lookups
+from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.world import MISSING, Counts, Handles
 
 ID: Final = "id"
@@ -17,11 +18,12 @@ ID: Final = "id"
 class _Cells:
     """The values of some columns that are always read together."""
 
-    __slots__ = ("columns", "parts", "place", "rows")
+    __slots__ = ("_joined", "columns", "parts", "place", "rows")
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
         self.parts: list[pa.Table] = []
+        self._joined: dict[str, pa.Array] = {}
         self.place: dict[int, int] = {}  # by handle; -1 for an entity that is not stored
         self.rows = 0
 
@@ -35,11 +37,14 @@ class _Cells:
     def take(self, column: str, handles: Sequence[int]) -> pa.Array:
         """The values at some handles, all of which are here; null for -1."""
         if len(self.parts) > 1:
-            self.parts = [pa.concat_tables(self.parts).combine_chunks()]
+            self.parts = [pa.concat_tables(self.parts)]
+            self._joined.clear()
         places = [MISSING if handle < 0 else self.place[handle] for handle in handles]
         numbers = np.array(places, np.int64)
-        picked = self.parts[0].column(column).take(pa.array(numbers, mask=numbers < 0))
-        return picked.combine_chunks() if isinstance(picked, pa.ChunkedArray) else picked
+        whole = self._joined.get(column)
+        if whole is None:
+            whole = self._joined[column] = joined(self.parts[0].column(column))
+        return taken(whole, numbers)
 
 
 class Members:

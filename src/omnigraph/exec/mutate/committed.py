@@ -32,6 +32,8 @@ _SCAN_SHARE: Final = 50
 # Rows picked out one by one; more of them are read in passing.
 _TAKE_ROWS: Final = 8_192
 _BATCH_ROWS: Final = 8_192
+_BATCH_BYTES: Final = 64 << 20
+_PICK_ROWS: Final = 1_024
 _PASS_ROWS: Final = 1 << 17
 # So many rows are cut out of a table sooner than they are copied.
 _SLICES: Final = 32
@@ -101,11 +103,12 @@ class Committed:
         condition = prefilter(where, context)
         first = list(dict.fromkeys(["id", *tested]))
         found: list[pa.RecordBatch] = []
-        count = 0
+        count = size = 0
         for batch in self._batches(first, condition):
             kept = batch.filter(_truth(where, batch, context))
-            count += kept.num_rows
+            count, size = count + kept.num_rows, size + kept.nbytes
             self.check_rows(count)
+            self.check_bytes(size)
             if kept.num_rows:
                 found.append(kept)
         return self._with(pa.Table.from_batches(found, self._projected(first)), columns, condition)
@@ -123,7 +126,7 @@ class Committed:
 
     def _rest(self, rows: pa.Table, names: Sequence[str], condition: str | None) -> pa.Table:
         if rows.num_rows <= _TAKE_ROWS:
-            return self.table.take(rows.column(ROW_ID), names)
+            return self._picked(rows.column(ROW_ID).to_pylist(), names)
         wanted = np.sort(rows.column(ROW_ADDRESS).to_numpy())
         passed: list[pa.RecordBatch] = []
         size = 0
@@ -135,6 +138,17 @@ class Committed:
             self.check_bytes(size)
         # Both passes go in storage order, so the rows come in the same order.
         return pa.Table.from_batches(passed, self._projected(names))
+
+    def _picked(self, row_ids: Sequence[int], names: Sequence[str]) -> pa.Table:
+        """Rows by identity, some at a time: they may be long."""
+        parts: list[pa.Table] = []
+        size = 0
+        for start in range(0, len(row_ids), _PICK_ROWS):
+            cancellation.check()
+            parts.append(self.table.take(row_ids[start : start + _PICK_ROWS], names))
+            size += parts[-1].nbytes
+            self.check_bytes(size)
+        return pa.concat_tables(parts)
 
     # -- by keys -----------------------------------------------------------------------------------
 
@@ -278,6 +292,7 @@ class Committed:
                 row_id=True,
                 row_address=True,
                 batch_rows=batch_rows,
+                batch_bytes=_BATCH_BYTES,
             )
         )
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.arrow_types import arrow_type
+from omnigraph.exec.large_text import is_long, taken
 from omnigraph.exec.read.columns import Cells, ResultColumn, Same, Values
 from omnigraph.exec.read.frame import ascending, summed, sums_by
-from omnigraph.exec.read.keys import column_codes
+from omnigraph.exec.read.keys import column_codes, text_ranks
 from omnigraph.exec.read.sums import sum_floats, sum_integers
 from omnigraph.exec.world import Counts, Mask
 from omnigraph.lang.ir.expr import Aggregate, AggregateFunction
@@ -127,6 +128,13 @@ def _extreme(array: pa.Array, groups: Groups, *, least: bool) -> pa.Array:
     kind = array.type
     of = groups.each()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if not len(array):
+            return pa.nulls(groups.count, kind)
+        if is_long(array):
+            ranks, first = text_ranks(array)
+            best, there = _reduce(ranks, of, groups.count, least=least)
+            best[~there] = 0
+            return taken(array, np.where(there, first[best], -1))
         encoded = array.dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
         ranks = np.empty(len(order), np.int64)
@@ -134,8 +142,7 @@ def _extreme(array: pa.Array, groups: Groups, *, least: bool) -> pa.Array:
         places = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
         best, there = _reduce(places, of, groups.count, least=least)
         best[~there] = 0
-        indices = pa.array(best, mask=~there)
-        return encoded.dictionary.take(pa.array(order)).take(indices)
+        return taken(encoded.dictionary, np.where(there, order[best], -1))
     numbers = array.cast(_NUMBERS.get(kind, kind)).to_numpy(zero_copy_only=False)
     best, there = _reduce(numbers, of, groups.count, least=least)
     return pa.array(best, mask=~there).cast(kind)

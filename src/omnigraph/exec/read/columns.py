@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.arrow_types import arrow_type
+from omnigraph.exec.large_text import taken, with_room_for
 from omnigraph.exec.read.frame import Index
 from omnigraph.exec.world import Handles, World
 from omnigraph.lang.ir.expr import Column, ConstValue, EntityRef
@@ -111,7 +113,7 @@ class Values:
         if isinstance(places, slice):
             start, stop, _ = places.indices(len(self.array))
             return Values(self.array.slice(start, max(stop - start, 0)), self.type)
-        return Values(self.array.take(pa.array(places)), self.type)
+        return Values(taken(self.array, places), self.type)
 
     def settled(self) -> Values:
         """The same column with nothing left to read."""
@@ -151,7 +153,8 @@ class Same:
             return pa.nulls(self.rows, kind)
         if isinstance(self.value, tuple):
             return pa.array([self.value] * self.rows, kind)
-        return pa.repeat(pa.scalar(self.value, kind), self.rows)
+        one = pa.repeat(pa.scalar(self.value, kind), 1)
+        return taken(one, np.zeros(self.rows, np.int64))
 
     def python(self, _reader: Reader) -> list[Any]:
         """The value as plain Python, repeated."""
@@ -199,6 +202,7 @@ class Reader:
         if numbers and handles.min(initial=0) >= 0:
             found: list[Any] = column.to_numpy()[handles].tolist()
             return found
+        column = with_room_for(column, handles)
         return plain(_TAKE.call([column, self._index(handles)], options=_TRUSTED), kind)
 
     def _index(self, handles: Handles) -> pa.Array:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.exec.large_text import is_long
 from omnigraph.exec.read.coded import coded
 from omnigraph.exec.read.columns import Cells, Entities, ResultColumn, Same
 from omnigraph.exec.world import Counts
@@ -54,9 +55,27 @@ def codes(array: pa.Array) -> tuple[Counts, int]:
         return np.array(found, np.int64), len(known)
     if pa.types.is_floating(array.type):
         array = pc.add(array, pa.scalar(0.0, array.type))  # zero loses its sign
+    if is_long(array):
+        ranks, first = text_ranks(array)
+        return ranks + 1, len(first) + 1
     encoded = array.dictionary_encode()
     places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return places.astype(np.int64) + 1, len(encoded.dictionary) + 1
+
+
+def text_ranks(array: pa.Array) -> tuple[Counts, Counts]:
+    """The rank of each text among the different ones, -1 for null; and a row of each rank.
+
+    Sorts, so nothing is copied: better than a dictionary where texts are long.
+    """
+    numbers = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
+    ranks = numbers.to_numpy().astype(np.int64) - 1
+    if array.null_count:
+        ranks[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    first = np.empty(int(ranks.max(initial=-1)) + 1, np.int64)
+    there = np.flatnonzero(ranks >= 0)
+    first[ranks[there]] = there
+    return ranks, first
 
 
 def grouped(parts: list[tuple[Counts, int]], rows: int) -> tuple[Counts, Counts]:
@@ -129,6 +148,8 @@ def _ordinals(array: pa.Array) -> Counts:
         places: dict[object, int] = {item: place for place, item in enumerate(ordered)}
         places[None] = -1
         return np.array([places[item] for item in items], np.int64)
+    if is_long(array):
+        return text_ranks(array)[0]
     encoded = array.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
     ranks = np.empty(len(order) + 1, np.int64)

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import pyarrow as pa
 
+from omnigraph.exec.large_text import narrowed
 from omnigraph.exec.read.columns import Reader, ResultColumn
 from omnigraph.lang.values import ValueType
 from omnigraph.runtime.cancellation import checked
@@ -87,7 +88,7 @@ class Rows(Sequence[dict[str, Any]]):
 
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table. A whole entity is a struct."""
-        arrays = [item.arrow() for item in self._columns]
+        arrays = [narrowed(item.arrow()) for item in self._columns]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
     def to_pandas(self) -> Any:

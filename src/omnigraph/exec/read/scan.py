@@ -10,6 +10,7 @@ import pyarrow as pa
 from omnigraph.core.arrow_types import arrow_type
 from omnigraph.exec.compare import exactly
 from omnigraph.exec.evaluate import constant
+from omnigraph.exec.large_text import concatenated
 from omnigraph.exec.read.conditions import Condition
 from omnigraph.exec.read.fold import Mode, Tail
 from omnigraph.exec.read.frame import Frame, multiplied
@@ -251,7 +252,7 @@ def common_codes(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, np.ndarra
     if left.type != right.type:
         wide = _wide(left.type, right.type) or pa.large_string()
         left, right = left.cast(wide), right.cast(wide)
-    both = pa.concat_arrays([left, right])
+    both = concatenated([left, right])
     if pa.types.is_floating(both.type):
         both = pa.compute.add(both, pa.scalar(0.0, both.type))  # zero loses its sign
     codes = both.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
