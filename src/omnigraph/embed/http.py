@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from omnigraph.embed.provider import Purpose, Vector, checked, normalized
 from omnigraph.embed.wire import OpenAiFormat, Strange, WireFormat
 from omnigraph.errors import Code, GraphError, InvalidInput, Unauthenticated, Unavailable
+from omnigraph.runtime import cancellation
 from omnigraph.runtime.clock import Clock, SystemClock
 
 _RETRIED: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
@@ -116,6 +117,7 @@ class HttpEmbedder:
     def _batch(self, texts: list[str], dim: int, purpose: Purpose) -> list[Vector]:
         body = json.dumps(self._wire.body(self.model, texts, dim, purpose)).encode()
         with self._slots:
+            cancellation.check()
             answer = self._ask(body)
         try:
             found = self._wire.vectors(answer, len(texts))

@@ -19,6 +19,7 @@ from omnigraph.embed.provider import (
     no_provider,
 )
 from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
+from omnigraph.runtime import cancellation
 
 # Questions are asked again: their vectors are kept, so that a page of results costs one request.
 _KEPT: Final = 256
@@ -43,18 +44,20 @@ class Embeddings:
         self._kept: OrderedDict[tuple[str, int], Vector] = OrderedDict()
         self._cache = VectorCache()
 
-    def __getstate__(self) -> Embedder | GraphError | None:
+    def __getstate__(self) -> tuple[Embedder | None, GraphError | None]:
         try:
-            return self._provider()
+            return self._provider(), None
         except GraphError as problem:
             # It matters only if somebody needs a vector there.
-            return problem
+            return None, problem
 
-    def __setstate__(self, state: Embedder | GraphError | None) -> None:
+    def __setstate__(self, state: tuple[Embedder | None, GraphError | None]) -> None:
+        embedder, problem = state
+
         def make() -> Embedder | None:
-            if isinstance(state, GraphError):
-                raise state
-            return state
+            if problem is not None:
+                raise problem
+            return embedder
 
         self._make = make
         self._begin(None)
@@ -98,6 +101,7 @@ class Embeddings:
                 rows[place] = known
         unknown = list(places)
         for start in range(0, len(unknown), _ASKED_AT_ONCE):
+            cancellation.check()
             asked = unknown[start : start + _ASKED_AT_ONCE]
             for text, vector in zip(asked, _ask(embedder, asked, dim), strict=True):
                 row = np.array(vector, np.float32)

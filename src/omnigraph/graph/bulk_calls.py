@@ -267,7 +267,7 @@ class BulkCalls:
         terms = Terms(engine=engine, spark=spark, progress=progress)
         return Bulk(self._engine).optimize(known, who, terms)
 
-    def embed(
+    def embed(  # noqa: PLR0913
         self,
         *,
         missing: bool = True,
@@ -278,6 +278,8 @@ class BulkCalls:
         engine: str = "auto",
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> EmbedResult:
         """Compute the vectors of `@embed` properties that are null though their text is there.
 
@@ -301,6 +303,8 @@ class BulkCalls:
             engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the tables.
             spark: A Spark master or session.
             progress: Is called with a `Progress` while it goes on.
+            timeout: After how many seconds it ends with an error; what was committed stays.
+            cancel: The same, when another thread calls its `cancel()`.
 
         Raises:
             InvalidInput: No embedding provider is configured, or there is no such type.
@@ -319,4 +323,5 @@ class BulkCalls:
             actor=self._actor if actor is None else Actor(actor),
         )
         terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._engine, self._parts.embeddings).embed(request, terms)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            return Bulk(self._engine, self._parts.embeddings).embed(request, terms)

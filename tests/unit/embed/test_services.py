@@ -197,6 +197,10 @@ def test_without_a_provider_it_says_what_to_set() -> None:
     assert caught.value.code is Code.SETTINGS_INVALID
 
 
+def test_that_there_is_no_provider_is_known_elsewhere() -> None:
+    assert not pickle.loads(pickle.dumps(Embeddings(lambda: None))).has_provider
+
+
 def test_what_is_missing_is_told_where_it_is_needed() -> None:
     environment = {"OMNIGRAPH_EMBED_PROVIDER": "gemini"}
     travelled = pickle.loads(pickle.dumps(Embeddings(lambda: configured_embedder(environment))))

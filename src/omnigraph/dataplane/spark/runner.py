@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from omnigraph.dataplane.spark.kernel import (
 )
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.dataplane.spark.shipping import ship
-from omnigraph.errors import Code, Internal, Unavailable
+from omnigraph.errors import Code, Internal, InvalidInput, Unavailable
 
 
 class SparkRunner:
@@ -69,7 +70,8 @@ class SparkRunner:
         """
         if not items:
             return
-        kernel = ItemKernel(task, items, cloudpickle.dumps)
+        with _sending():
+            kernel = ItemKernel(task, items, cloudpickle.dumps)
         count = len(items)
 
         def work() -> list[Any]:
@@ -99,7 +101,8 @@ class SparkRunner:
         Raises:
             GraphError: A task raised it, or Spark failed.
         """
-        kernel = FrameKernel(task, cloudpickle.dumps)
+        with _sending():
+            kernel = FrameKernel(task, cloudpickle.dumps)
 
         def work() -> list[Any]:
             return list(frame.mapInArrow(kernel, MESSAGE).collect())
@@ -140,6 +143,16 @@ class SparkRunner:
         # Connect does not tell; so look how many partitions Spark makes by itself.
         found = self.session.sql("SELECT spark_partition_id() FROM range(0, 4096)")
         return len({row[0] for row in found.collect()})
+
+
+@contextmanager
+def _sending() -> Iterator[None]:
+    """Say so when something cannot travel: of what tasks need, only the embedder is a caller's."""
+    try:
+        yield
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        text = f"what the tasks need cannot be sent to Spark: {error}; is it the embedder?"
+        raise InvalidInput(Code.INPUT_INVALID, text) from error
 
 
 def _unpacked(payload: bytes | bytearray) -> Outcome:
