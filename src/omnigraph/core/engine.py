@@ -170,7 +170,8 @@ class Engine:
     def schema(self, snapshot: Snapshot) -> AcceptedSchema:
         """The schema in force at a snapshot."""
         self.require_open()
-        return self.schemas.load(snapshot.schema_digest)
+        with storage_errors():
+            return self.schemas.load(snapshot.schema_digest)
 
     def table(self, pin: TablePin) -> Table:
         """A published table, to read."""

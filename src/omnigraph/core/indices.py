@@ -12,6 +12,7 @@ from omnigraph.core.engine import Engine
 from omnigraph.core.layout import table_key
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
@@ -87,18 +88,19 @@ def ensure_indices(
     for entity in (*catalog.nodes, *catalog.edges):
         key = table_key(entity.kind, entity.name)
         table = engine.table(snapshot.pin(key))
-        missing = _missing(table, wanted_indexes(entity))
         ready = []
-        for wish in missing:
-            reason = not_yet(table, wish)
-            if reason is None:
-                ready.append(wish)
-            else:
-                pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
+        with storage_errors():
+            for wish in _missing(table, wanted_indexes(entity)):
+                reason = not_yet(table, wish)
+                if reason is None:
+                    ready.append(wish)
+                else:
+                    pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
         if not ready:
             continue
         target = engine.writable_table(snapshot, key)
-        staged = engine.tables.stage_indexes(target, ready, uuid=engine.ids.new())
+        with engine.preparing(snapshot):
+            staged = engine.tables.stage_indexes(target, ready, uuid=engine.ids.new())
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
             built += [(key, wish.name) for wish in ready]

@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omnigraph.errors import Code, GraphError, Internal, Unavailable
+from omnigraph.errors import Code, Corrupt, Gone, GraphError, Internal, JsonValue, Unavailable
+from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
+
+# Reading rows of a version that could be opened.
+_READING = frozenset({StorageCall.TABLE_SCAN, StorageCall.TABLE_TAKE})
+_REMEDY = (
+    "restore it from a backup; what does not depend on it can still be read: other branches "
+    "(`branch=`) and older commits (`at=`), to be queried or exported"
+)
+_MISSING = f"If an old snapshot has outlived its files, take a new one. Otherwise: {_REMEDY}"
 
 
 @contextmanager
@@ -25,6 +34,19 @@ def storage_errors() -> Iterator[None]:
 def public(failure: StorageFailure) -> GraphError:
     """The public error of a failure that had no effect."""
     details = {"verb": failure.verb, "place": failure.place, "kind": failure.kind.value}
-    if failure.kind is FailureKind.INVALID:
-        return Internal(Code.INTERNAL, f"storage refused the request: {failure}", **details)
-    return Unavailable(Code.UNAVAILABLE, f"storage failed: {failure}", **details)
+    match failure.kind:
+        case FailureKind.INVALID:
+            return Internal(Code.INTERNAL, f"storage refused the request: {failure}", **details)
+        case FailureKind.CORRUPT:
+            return damaged(failure.place, f"{failure.verb}: {failure.text}", **details)
+        case FailureKind.NOT_FOUND if failure.verb in _READING:
+            text = f"a file of {failure.place!r} is missing: {failure.text}. {_MISSING}"
+            return Gone(Code.GONE, text, path=failure.place, **details)
+        case _:
+            return Unavailable(Code.UNAVAILABLE, f"storage failed: {failure}", **details)
+
+
+def damaged(path: str, reason: str, **details: JsonValue) -> Corrupt:
+    """The error of a file or table that cannot be what was written: where, and what to do."""
+    text = f"{path!r} is damaged: {reason}. What to do: {_REMEDY}"
+    return Corrupt(Code.CORRUPT, text, path=path, **details)

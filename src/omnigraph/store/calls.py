@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from omnigraph.runtime import failpoints, telemetry
-from omnigraph.store.failures import lance_errors, object_errors
+from omnigraph.store.failures import is_panic, lance_errors, object_errors
 
 __all__ = ["StorageCall", "storage_call"]
 
@@ -53,7 +53,9 @@ def storage_call(call: StorageCall, place: str, action: Callable[[], T]) -> T:
     telemetry.count(call.value)
     try:
         return failpoints.call(call, action)
-    except Exception:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         # The door is entered only with an error in hand: looking for news must stay cheap.
         door = object_errors if call.value.startswith(_OBJECT) else lance_errors
         with door(call.value, place):

@@ -13,7 +13,7 @@ from typing import Final
 from omnigraph.errors import GraphError
 from omnigraph.runtime.failpoints import InjectedFault
 
-__all__ = ["FailureKind", "StorageFailure", "lance_errors", "object_errors"]
+__all__ = ["FailureKind", "StorageFailure", "is_panic", "lance_errors", "object_errors"]
 
 
 class FailureKind(StrEnum):
@@ -24,9 +24,16 @@ class FailureKind(StrEnum):
     CONFLICT = "conflict"
     INVALID = "invalid"
     UNAVAILABLE = "unavailable"
+    CORRUPT = "corrupt"
     UNKNOWN = "unknown"
 
 
+# Calls that move a head or a fork: when they meet damage, it is not known how far they came. The
+# names are those of ``StorageCall``, which stands above this module.
+_MOVING: Final = frozenset(
+    f"table.{name}"
+    for name in ("create", "commit", "place", "merge", "stamp", "compact", "fork", "drop_fork")
+)
 # Arrow reports trouble of a stream that it reads as an invalid argument, with this in front.
 _EXTERNAL: Final = "External error"
 # Lance looks for signals while Arrow waits for a batch: then Ctrl-C comes back in this form.
@@ -62,6 +69,23 @@ class StorageFailure(Exception):
         return f"{self.verb} of {self.place!r}: {self.kind.value}: {self.text}"
 
 
+# What Lance says about a file whose content contradicts itself. Before all other phrases about
+# reading: it also calls a damaged file an invalid input of the user.
+_DAMAGE: Final = (
+    "corrupt file",
+    "failed to decode protobuf",
+    "encoding envelope",
+    "outside metadata region",
+    "is outside file",
+    "buffer offsets but",
+    "is missing its encoding",
+    "miniblock",
+    "column metadata region",
+    "manifest length does not match",
+    "magic number",
+    "invalid format",
+)
+
 # Text of an error, in lower case, and what it proves. The first match counts, so the narrow
 # phrases stand before the wide ones.
 _TEXTS: Final[tuple[tuple[str, FailureKind], ...]] = (
@@ -82,6 +106,11 @@ _TEXTS: Final[tuple[tuple[str, FailureKind], ...]] = (
     ("service unavailable", FailureKind.UNAVAILABLE),
     ("slowdown", FailureKind.UNAVAILABLE),
     ("no space left on device", FailureKind.UNAVAILABLE),
+    ("quota exceeded", FailureKind.UNAVAILABLE),
+    ("read-only file system", FailureKind.UNAVAILABLE),
+    ("permission denied", FailureKind.UNAVAILABLE),
+    ("operation not permitted", FailureKind.UNAVAILABLE),
+    ("input/output error", FailureKind.UNAVAILABLE),
     ("too many open files", FailureKind.UNAVAILABLE),
     ("not found", FailureKind.NOT_FOUND),
     ("ref not found", FailureKind.NOT_FOUND),
@@ -102,15 +131,31 @@ def lance_errors(verb: str, place: str) -> Iterator[None]:
     """Translate what Lance raises."""
     try:
         yield
-    except (StorageFailure, GraphError, GeneratorExit, KeyboardInterrupt, SystemExit):
+    except (StorageFailure, GraphError):
         raise
     except Exception as error:
         if str(error).startswith(_INTERRUPTED):
             raise KeyboardInterrupt from error
-        raise StorageFailure(_lance_kind(error), verb, place, _text(error)) from error
+        raise StorageFailure(_lance_kind(error, verb), verb, place, _text(error)) from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise StorageFailure(_panic_kind(error, verb), verb, place, _text(error)) from error
 
 
-def _lance_kind(error: Exception) -> FailureKind:
+def is_panic(error: BaseException) -> bool:
+    """Whether this is how a panic of a native library arrives: by no means an ``Exception``."""
+    return type(error).__name__ == "PanicException"
+
+
+def _panic_kind(error: BaseException, verb: str) -> FailureKind:
+    if _by_text(error) is FailureKind.UNAVAILABLE:
+        return FailureKind.UNAVAILABLE
+    # Lance panics when a file says something that no writer would write.
+    return FailureKind.UNKNOWN if verb in _MOVING else FailureKind.CORRUPT
+
+
+def _lance_kind(error: Exception, verb: str) -> FailureKind:
     if isinstance(error, InjectedFault):
         return FailureKind.UNAVAILABLE
     if type(error).__name__ == "CommitConflictError":
@@ -119,6 +164,8 @@ def _lance_kind(error: Exception) -> FailureKind:
         return FailureKind.NOT_FOUND
     if isinstance(error, OSError | ValueError | RuntimeError):
         found = _by_text(error)
+        if found is FailureKind.CORRUPT and verb in _MOVING:
+            return FailureKind.UNKNOWN
         if found is None and isinstance(error, ValueError) and _EXTERNAL not in str(error):
             # Covers pyarrow's ArrowInvalid too: the arguments were refused, nothing was sent.
             return FailureKind.INVALID
@@ -169,12 +216,14 @@ def _object_kind(error: Exception) -> FailureKind:
     return found if found is FailureKind.UNAVAILABLE else FailureKind.UNKNOWN
 
 
-def _by_text(error: Exception) -> FailureKind | None:
+def _by_text(error: BaseException) -> FailureKind | None:
     text = str(error).lower()
+    if any(phrase in text for phrase in _DAMAGE):
+        return FailureKind.CORRUPT
     return next((kind for phrase, kind in _TEXTS if phrase in text), None)
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     # Lance appends the place in its own source; the first line says what happened.
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
