@@ -89,6 +89,7 @@ def _written(table: Table, since: Table, columns: list[str], rows_max: int) -> p
     if not fresh:
         names = [table.schema.field(name) for name in columns]
         return pa.schema([*names, pa.field(ROW_ID, pa.uint64())]).empty_table()
+    table.check(StorageCall.TABLE_SCAN, fresh)
     if sum(each.metadata.num_rows for each in fresh) > rows_max:
         # A compaction rewrites everything and changes nothing: count before reading.
         count = table.dataset.scanner(**{**options, "columns": []}).count_rows()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.root import Root
+from omnigraph.store.seals import Seals
 from omnigraph.store.sync import Disk
 
 __all__ = ["Files", "manifest_name", "version_of"]
@@ -34,6 +35,7 @@ class Files:
     def __init__(self, root: Root, *, durable: bool) -> None:
         self._base: Path | None = root.local_path if root.is_local else None
         self._disk = Disk(root.local_path) if root.is_local and durable else None
+        self.seals = Seals(self._base)
 
     @property
     def is_durable(self) -> bool:

@@ -38,6 +38,7 @@ def build_segment(
     """
     place = tree_path(table.pin.path, table.pin.branch)
     covered = sorted(fragments)
+    table.check(StorageCall.TABLE_SCAN)
     segment = storage_call(
         StorageCall.TABLE_INDEX,
         place,

@@ -35,10 +35,12 @@ def rewrite_fragments(
     task = storage_call(
         StorageCall.TABLE_COMPACT, place, lambda: _task(table, fragments, target_rows)
     )
+    table.check(StorageCall.TABLE_SCAN)
     result: Any = storage_call(StorageCall.TABLE_WRITE, place, lambda: task.execute(table.dataset))
     described: Mapping[str, Any] = json.loads(result.json())
-    new = described["new_fragments"]
-    created = files.of_fragments(place, _fragments(new))
+    written = files.seals.seal(place, _fragments(described["new_fragments"]))
+    new = [fragment.to_json() for fragment in written]
+    created = files.of_fragments(place, written)
     files.sync(place, created)
     return RewriteReceipt(json.dumps(described["original_fragments"]), json.dumps(new), created)
 

@@ -52,7 +52,9 @@ class Stager:
         """
         place = _place(table)
         wrote = storage_call(
-            StorageCall.TABLE_WRITE, place, lambda: self._gateway.write_rows(table.dataset, rows)
+            StorageCall.TABLE_WRITE,
+            place,
+            lambda: self._files.seals.seal(place, self._gateway.write_rows(table.dataset, rows)),
         )
         receipts = []
         start = 0
@@ -171,7 +173,8 @@ class Stager:
             place,
             lambda: self._gateway.write_replacement(table.dataset, source),
         )
-        fragments = list(written.operation.fragments)
+        fragments = self._files.seals.seal(place, written.operation.fragments)
+        written.operation.fragments = fragments
         files = self._files.of_fragments(place, fragments)
         self._files.sync(place, files)
         count = sum(fragment.physical_rows for fragment in fragments)

@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 from omnigraph.store.blobs import logical, marked
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
+from omnigraph.store.gateway import tree_path
 from omnigraph.store.model import IndexInfo, Pin
+from omnigraph.store.seals import Seals
 
 __all__ = ["CREATED_AT", "ROW_ADDRESS", "ROW_ID", "UPDATED_AT", "Table"]
 
@@ -30,9 +32,11 @@ _SCAN_SHARE: Final = 50
 class Table:
     """A pinned version: immutable, safe to share between threads."""
 
-    def __init__(self, pin: Pin, dataset: Any) -> None:
+    def __init__(self, pin: Pin, dataset: Any, seals: Seals | None = None) -> None:
         self.pin = pin
         self._dataset = dataset
+        self._seals = seals
+        self._is_checked = seals is None
 
     @property
     def dataset(self) -> Any:
@@ -178,7 +182,7 @@ class Table:
             return pa.schema([self.schema.field(name) for name in columns]).empty_table()
         found = self._call(
             StorageCall.TABLE_TAKE,
-            lambda: self._dataset._take_rows(wanted, columns=list(columns)),
+            lambda: self._take(wanted, list(columns)),
         )
         if found.num_rows != len(wanted):
             text = f"{len(wanted) - found.num_rows} of {len(wanted)} rows are gone"
@@ -220,12 +224,14 @@ class Table:
 
     def _collect(self, columns: list[str], **options: Any) -> pa.Table:
         def read() -> pa.Table:
+            self.check(StorageCall.TABLE_SCAN, options.get("fragments"))
             return self._scanner(columns, options).to_table()
 
         return self._call(StorageCall.TABLE_SCAN, read)
 
     def _stream(self, columns: list[str], **options: Any) -> pa.RecordBatchReader:
         def start() -> pa.RecordBatchReader:
+            self.check(StorageCall.TABLE_SCAN, options.get("fragments"))
             return self._scanner(columns, {"scan_in_order": True, **options}).to_reader()
 
         reader = self._call(StorageCall.TABLE_SCAN, start)
@@ -236,6 +242,23 @@ class Table:
         if marked(self._dataset.schema).intersection(columns):
             options = {**options, "blob_handling": "all_binary"}
         return self._dataset.scanner(columns=columns, **options)
+
+    def _take(self, row_ids: list[int], columns: list[str]) -> pa.Table:
+        self.check(StorageCall.TABLE_TAKE, None)
+        return self._dataset._take_rows(row_ids, columns=columns)
+
+    def check(self, call: StorageCall, chosen: Sequence[Any] | None = None) -> None:
+        """Compare the data files of some fragments, or of all, with their checksums, once.
+
+        Everything here that reads rows does it first; so must whoever uses Lance's handle.
+        """
+        if self._is_checked or self._seals is None:
+            return
+        fragments = self._dataset.get_fragments() if chosen is None else chosen
+        place = tree_path(self.pin.path, self.pin.branch)
+        found = (fragment.metadata for fragment in fragments)
+        self._seals.check(call.value, place, self._dataset, found)
+        self._is_checked = chosen is None
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         # Reading goes on after `scan` has returned; its errors use the same door.

@@ -159,6 +159,7 @@ class Tables:
         first = storage_call(
             StorageCall.TABLE_WRITE, place, lambda: self._gateway.write_new(place, content)
         )
+        first.operation.fragments = self._files.seals.seal(place, first.operation.fragments)
         data = self._files.of_fragments(place, first.operation.fragments)
         self._files.sync(place, data)
         uuid = str(first.uuid)
@@ -197,7 +198,7 @@ class Tables:
             pin.path,
             lambda: self._gateway.open(pin.path, pin.version, pin.branch),
         )
-        table = Table(pin, dataset)
+        table = Table(pin, dataset, self._files.seals)
         self._keep(pin, table)
         return table
 
@@ -219,7 +220,7 @@ class Tables:
         version = int(latest.version)
         pin = Pin(path, version, branch)
         # Replaces what was kept: a fork made anew under its old name has the same versions.
-        self._keep(pin, Table(pin, latest))
+        self._keep(pin, Table(pin, latest, self._files.seals))
         return version
 
     def versions(self, path: str, branch: str | None = None) -> list[VersionInfo]:
@@ -472,7 +473,7 @@ class Tables:
             pin.path,
             lambda: self._gateway.open(pin.path, pin.version, pin.branch),
         )
-        return Table(pin, dataset)
+        return Table(pin, dataset, self._files.seals)
 
     def _near_head(self, path: str, branch: str | None, known: int) -> int | None:
         folder = f"{tree_path(path, branch)}/_versions"

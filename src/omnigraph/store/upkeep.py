@@ -194,7 +194,7 @@ class Upkeep:
             pin.path,
             lambda: self._gateway.open(pin.path, pin.version, pin.branch),
         )
-        return Table(pin, dataset)
+        return Table(pin, dataset, self._files.seals)
 
 
 def _files(receipts: Sequence[RewriteReceipt] | Sequence[SegmentReceipt]) -> tuple[str, ...]:
