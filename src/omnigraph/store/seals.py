@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.sync import replace
 
 __all__ = ["SEALED_MAX", "Seals"]
 
@@ -93,7 +94,7 @@ def _sealed(folder: Path, file: Any) -> Any:
         return file
     found = copy.copy(file)
     found._path = f"{name.removesuffix(_SUFFIX)}_{zlib.crc32(path.read_bytes()):08x}{_SUFFIX}"
-    os.rename(path, folder / found._path)
+    replace(path, folder / found._path)
     return found
 
 
