@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -64,6 +64,8 @@ _CHANGE_ROWS: Final = 2_000
 _DIGEST_BYTES: Final = 12
 # So many vectors are taken one by one before the column is loaded: it may be most of a type.
 _FEW_VECTORS: Final = 1_024
+# Columns that are wanted together are read in groups of about so many stored bytes.
+_TOGETHER_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,6 +176,20 @@ class Extent:
         if name == ID and self.kind == "node":
             return self.index.ids
         return self._column_slot(name).get().array
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Load several columns together: one after the other, each costs a look at the store."""
+        slots = {name: self._column_slot(name) for name in names}
+        if self.kind == "node":
+            slots.pop(ID, None)  # the roster has it
+        missing = [name for name, slot in slots.items() if slot.peek() is None]
+        if len(missing) < 2:
+            return
+        schema = self.table().schema
+        kinds = {name: schema.field(name).type for name in missing}
+        wanted = [name for name, kind in kinds.items() if not _is_read_by_row(kind)]
+        wanted = self._derive_together(wanted)
+        self._read_together([name for name in wanted if not self.is_saved(_column_file(name))])
 
     def take(self, name: str, handles: Handles | None) -> pa.Array:
         """The values of a column at some handles, null for -1; None for all of them."""
@@ -358,9 +374,44 @@ class Extent:
             found = self._saved_column(name)
         if found is None:
             found = self._stored_column(name)
+        return self._kept(found)
+
+    def _kept(self, values: pa.Array) -> Column:
         index = self.roster.get().index
         # The key of a type is often its id: one copy serves both.
-        return Column(index.ids if index is not None and found.equals(index.ids) else found)
+        return Column(index.ids if index is not None and values.equals(index.ids) else values)
+
+    def _read_together(self, names: Sequence[str]) -> None:
+        order, table = self.order(), self.table()
+        each = table.data_bytes // len(table.schema.names)
+        size = max(1, _TOGETHER_BYTES // max(1, each))
+        for start in range(0, len(names), size):
+            group = names[start : start + size]
+            telemetry.count("dense.column_read", len(group))
+            stored = read_columns(table, group)
+            for name in group:
+                column = reordered(stored.column(name), order)
+                self.save(_column_file(name), partial(_values, column))
+                self._column_slot(name).put(self._kept(column))
+
+    def _derive_together(self, names: Sequence[str]) -> list[str]:
+        """Carry columns over from older versions that have them; tell which ones none has."""
+        roster, left = self.roster.get(), list(names)
+        for older, step in roster.trail:
+            slots = {name: older._column_at_hand(name) for name in left}
+            known = {name: held for name, slot in slots.items() if (held := slot.peek())}
+            if not known:
+                continue
+            with storage_errors():
+                rows = roster.rows.of(step.fresh).tolist()
+                fresh = self.table().take(rows, list(known))
+            telemetry.count("dense.column_derived", len(known))
+            for name, held in known.items():
+                values = joined(fresh.column(name))
+                self._column_slot(name).supersedes(slots[name])
+                self._column_slot(name).put(self._kept(carried_column(held.array, step, values)))
+            left = [name for name in left if name not in known]
+        return left
 
     def _stored_column(self, name: str) -> pa.Array:
         telemetry.count("dense.column_read")
@@ -370,7 +421,7 @@ class Extent:
             raise Internal(Code.INTERNAL, f"{name} holds blobs, which are read one by one")
         stored = read_columns(table, [name]).column(name)
         column = reordered(stored, order)
-        self.save(_column_file(name), lambda: {"values": column})
+        self.save(_column_file(name), partial(_values, column))
         return column
 
     def _saved_column(self, name: str) -> pa.Array | None:
@@ -469,3 +520,12 @@ def _numbers(column: pa.ChunkedArray) -> Counts:
 
 def _nbytes(structure: Roster | Order | EdgeIds) -> int:
     return structure.nbytes
+
+
+def _is_read_by_row(kind: pa.DataType) -> bool:
+    """Whether values may be too large to be loaded for all rows when a few are wanted."""
+    return bool(pa.types.is_fixed_size_list(kind) or pa.types.is_large_binary(kind))
+
+
+def _values(column: pa.Array) -> Arrays:
+    return {"values": column}

@@ -64,6 +64,10 @@ class DenseWorld:
         """The values of a column, null for -1; all of them for None."""
         return self.extent(entity).take(column, handles)
 
+    def prepare(self, entity: EntityRef, columns: Iterable[str]) -> None:
+        """Load several columns together that will be asked for."""
+        self.extent(entity).prepare(columns)
+
     def cells(self, entity: EntityRef, column: str, handles: Sequence[int]) -> list[Any]:
         """A few values of a column as Python has them, null for -1; faster than `take`."""
         return self.extent(entity).cells(column, handles)

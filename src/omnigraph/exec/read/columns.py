@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
@@ -22,6 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # In a query the ends of an edge are called as the load format calls them.
 _SPOKEN = {"src": "from", "dst": "to"}
+_SEVERAL: Final = 8  # more columns than this are loaded together
 _FEW: Final = 24  # up to so many values are read one by one; measured, for texts
 # The same as `Array.take` without what it spends on finding out what to call.
 _TAKE: Final = pc.get_function("array_take")
@@ -44,9 +45,11 @@ class Cells:
         """The same column for some of the rows."""
         return Cells(self.world, self.entity, self.column, self.handles[places], self.type)
 
-    def arrow(self) -> pa.Array:
+    def arrow(self, reader: Reader | None = None) -> pa.Array:
         """The values."""
-        return self.world.take(self.entity, self.column, self.handles)
+        if reader is None:
+            return self.world.take(self.entity, self.column, self.handles)
+        return reader.take(self.world, self.entity, self.column, self.handles, self.type)
 
     def settled(self) -> Values:
         """The same column with nothing left to read."""
@@ -74,12 +77,14 @@ class Entities:
 
     def settled(self) -> Entities:
         """The same column with nothing left to read."""
-        return replace(self, read={item.name: self._take(item.name) for item in self.columns})
+        reader = Reader()
+        return replace(self, read={item.name: self._take(item, reader) for item in self.columns})
 
-    def arrow(self) -> pa.Array:
+    def arrow(self, reader: Reader | None = None) -> pa.Array:
         """The values as structs, null where the entity is missing."""
+        known = reader or Reader()
         names = [_SPOKEN.get(item.name, item.name) for item in self.columns]
-        arrays = [self._take(item.name) for item in self.columns]
+        arrays = [self._take(item, known) for item in self.columns]
         return pa.StructArray.from_arrays(arrays, names, mask=pa.array(self.handles < 0))
 
     def python(self, reader: Reader) -> list[Any]:
@@ -95,10 +100,10 @@ class Entities:
             return plain(self.read[item.name], item.type)
         return reader.read(self.world, self.entity, item.name, self.handles, item.type)
 
-    def _take(self, name: str) -> pa.Array:
+    def _take(self, item: Column, reader: Reader) -> pa.Array:
         if self.read is not None:
-            return self.read[name]
-        return self.world.take(self.entity, name, self.handles)
+            return self.read[item.name]
+        return reader.take(self.world, self.entity, item.name, self.handles, item.type)
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +124,7 @@ class Values:
         """The same column with nothing left to read."""
         return self
 
-    def arrow(self) -> pa.Array:
+    def arrow(self, _reader: Reader | None = None) -> pa.Array:
         """The values."""
         return self.array
 
@@ -146,7 +151,7 @@ class Same:
         """The same column with nothing left to read."""
         return self
 
-    def arrow(self) -> pa.Array:
+    def arrow(self, _reader: Reader | None = None) -> pa.Array:
         """The value, repeated."""
         kind = arrow_type(self.type)
         if self.value is None:
@@ -162,6 +167,25 @@ class Same:
 
 
 ResultColumn: TypeAlias = Cells | Entities | Values | Same
+
+
+def prepare(columns: Sequence[ResultColumn]) -> None:
+    """Let worlds that can do so load columns together, where several of a type are wanted."""
+    if len(columns) <= _SEVERAL and not any(isinstance(item, Entities) for item in columns):
+        return
+    wanted: dict[tuple[int, EntityRef], tuple[World, list[str]]] = {}
+    for item in columns:
+        if isinstance(item, Cells):
+            names = [item.column]
+        elif isinstance(item, Entities) and item.read is None:
+            names = [column.name for column in item.columns]
+        else:
+            continue
+        wanted.setdefault((id(item.world), item.entity), (item.world, []))[1].extend(names)
+    for (_, entity), (world, several) in wanted.items():
+        load: Any = getattr(world, "prepare", None) if len(several) > _SEVERAL else None
+        if load is not None:
+            load(entity, several)
 
 
 def plain(array: pa.Array, kind: ValueType) -> list[Any]:
@@ -204,6 +228,15 @@ class Reader:
             return found
         column = with_room_for(column, handles)
         return plain(_TAKE.call([column, self._index(handles)], options=_TRUSTED), kind)
+
+    def take(
+        self, world: World, entity: EntityRef, name: str, handles: Handles, kind: ValueType
+    ) -> pa.Array:
+        """The values of a column at some handles, null for -1."""
+        if getattr(world, "cells", None) is None or kind.base is Base.VECTOR:
+            return world.take(entity, name, handles)
+        column = with_room_for(world.take(entity, name, None), handles)
+        return _TAKE.call([column, self._index(handles)], options=_TRUSTED)
 
     def _index(self, handles: Handles) -> pa.Array:
         """Handles as Arrow takes them; columns of one variable have the same ones."""

@@ -9,7 +9,7 @@ from typing import Any, overload
 import pyarrow as pa
 
 from omnigraph.exec.large_text import narrowed
-from omnigraph.exec.read.columns import Reader, ResultColumn
+from omnigraph.exec.read.columns import Reader, ResultColumn, prepare
 from omnigraph.lang.values import ValueType
 from omnigraph.runtime.cancellation import checked
 
@@ -83,12 +83,15 @@ class Rows(Sequence[dict[str, Any]]):
         """All rows as tuples, in the order of the columns."""
         if not self._columns:
             return [()] * self._count
+        prepare(self._columns)
         reader = Reader()
         return list(zip(*[item.python(reader) for item in self._columns], strict=True))
 
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table. A whole entity is a struct."""
-        arrays = [narrowed(item.arrow()) for item in self._columns]
+        prepare(self._columns)
+        reader = Reader()
+        arrays = [narrowed(item.arrow(reader)) for item in self._columns]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
     def to_pandas(self) -> Any:
