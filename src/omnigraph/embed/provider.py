@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from omnigraph.errors import Code, InvalidInput, Unavailable
 from omnigraph.lang.values import F32_MAX
@@ -38,6 +39,11 @@ class Embedder(Protocol):
 
 
 def checked(answer: object, dim: int, model: str) -> Vector:
+    """One vector as it can be stored; errors are those of `checked_row`."""
+    return tuple(checked_row(answer, dim, model).tolist())
+
+
+def checked_row(answer: object, dim: int, model: str) -> npt.NDArray[np.float32]:
     """One vector as it can be stored: all of its numbers, finite, and not all zero.
 
     Raises:
@@ -58,7 +64,7 @@ def checked(answer: object, dim: int, model: str) -> Vector:
     stored = wide.astype(np.float32)
     if not stored.any():
         raise _unusable(model, "a vector of zeros")
-    return tuple(stored.tolist())
+    return stored
 
 
 def _is_number(item: object) -> bool:

@@ -16,6 +16,7 @@ from omnigraph.embed.provider import (
     Purpose,
     Vector,
     checked,
+    checked_row,
     no_provider,
 )
 from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
@@ -103,8 +104,9 @@ class Embeddings:
         for start in range(0, len(unknown), _ASKED_AT_ONCE):
             cancellation.check()
             asked = unknown[start : start + _ASKED_AT_ONCE]
-            for text, vector in zip(asked, _ask(embedder, asked, dim), strict=True):
-                row = np.array(vector, np.float32)
+            made = _ask(embedder, asked, dim, Purpose.DOCUMENT)
+            for text, vector in zip(asked, made, strict=True):
+                row = checked_row(vector, dim, embedder.model)
                 rows[places[text]] = row
                 self._cache.put(embedder.model, dim, text, row)
         return rows
@@ -120,7 +122,9 @@ class Embeddings:
                 return known
         embedder = self._required()
         _agree(embedder, model)
-        (found,) = _ask(embedder, [text], dim, Purpose.QUERY)
+        (made,) = _ask(embedder, [text], dim, Purpose.QUERY)
+        # Whoever wrote the provider: what is stored and compared is sound.
+        found = checked(made, dim, embedder.model)
         with self._lock:
             self._kept[text, dim] = found
             if len(self._kept) > _KEPT:
@@ -141,15 +145,13 @@ class Embeddings:
             return self._embedder
 
 
-def _ask(
-    embedder: Embedder, texts: Sequence[str], dim: int, purpose: Purpose = Purpose.DOCUMENT
-) -> list[Vector]:
+def _ask(embedder: Embedder, texts: Sequence[str], dim: int, purpose: Purpose) -> Sequence[Vector]:
+    """What a provider answers, not checked yet but for the number of vectors."""
     made = embedder.embed(texts, dim, purpose)
     if len(made) != len(texts):
         message = f"the model {embedder.model!r} gave {len(made)} vectors for {len(texts)} texts"
         raise Unavailable(Code.UNAVAILABLE, message, model=embedder.model)
-    # Whoever wrote the provider: what is stored and compared is sound.
-    return [checked(vector, dim, embedder.model) for vector in made]
+    return made
 
 
 def _agree(embedder: Embedder, model: str | None) -> None:

@@ -23,6 +23,7 @@ from omnigraph.rules.report import joined
 
 _NUMBER_BYTES: Final = 4
 _ROWS_MIN: Final = 256
+_COPIES: Final = 4  # of a vector while it takes its place in a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def rows_at_once(plan: LoadPlan, entity: EntityType, most: int) -> int:
     numbers = sum(item.type.dim for item, _ in embedded(entity))
     if not numbers:
         return most
-    return min(most, max(_ROWS_MIN, plan.fragment_bytes // (numbers * _NUMBER_BYTES)))
+    return min(most, max(_ROWS_MIN, plan.fragment_bytes // (numbers * _NUMBER_BYTES * _COPIES)))
 
 
 def pieces(plan: LoadPlan, entities: Entities) -> Iterator[Entities]:
@@ -170,6 +171,8 @@ def _filled(rows: pa.Table, item: Pending, vectors: Rows) -> pa.Table:
     field = rows.schema.field(place)
     cells = joined(rows.column(place))
     made = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=field.type)
+    if len(made) == len(cells):
+        return rows.set_column(place, field, made)
     at = np.arange(len(cells))
     at[np.asarray(item.mask)] = len(cells) + np.arange(len(made))
     return rows.set_column(place, field, pa.concat_arrays([cells, made]).take(pa.array(at)))
