@@ -13,7 +13,8 @@ The states of one moment are the product of these choices. Files that have meani
 version, a record of a fork, an intent, a claim, a schema) and all directories are chosen one by
 one. Files that only other files refer to (data, transactions, indexes, temporary files) share one
 choice: whole, cut short, empty or absent, all of them. That loses nothing: such a file matters if
-something durable refers to it before it is durable itself, and then one of the four shows it.
+something durable refers to it before it is durable itself, and then one of the four shows it. The
+same holds for the folder of a fork while the disk cannot have a record of it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from typing import Final, TypeAlias
+from urllib.parse import unquote
 
 from omnigraph.store import sync
 from omnigraph.store.sync import DiskStep
@@ -42,6 +44,7 @@ _REFERRED: Final = re.compile(
     r"(^|/)(data|_transactions|_deletions|_indices|__staging)/"
     r"|(^|/)\.fork-|(^|/)\.og-tmp-|\.manifest-|/d\d+\.manifest$|latest_version_hint\.json"
 )
+_RECORDS: Final = "/_refs/branches"
 _STATES_MAX: Final = 4_096
 
 
@@ -68,10 +71,12 @@ class Moment:
         files: The content of each file, and whether it is synced.
         entries: For each directory and name, what it may stand for: what was synced last comes
             first, what it is now comes last.
+        forks: The folders of the forks that the disk may have a record of.
     """
 
     files: Mapping[int, tuple[bytes, bool]]
     entries: Mapping[str, Mapping[str, tuple[Entry, ...]]]
+    forks: tuple[str, ...]
 
     def states(self) -> set[State]:
         """Every state that the disk may have kept."""
@@ -96,9 +101,21 @@ class Moment:
         return [state or frozenset({(place, None)}) for state in dict.fromkeys(combined)]
 
     def _kept(self, path: str, options: tuple[Entry, ...], fate: Fate) -> Iterable[Entry]:
-        if len(options) == 1 or not _is_referred(path) or DIRECTORY in options:
+        if len(options) == 1 or not self._is_referred(path):
+            return dict.fromkeys(options)
+        if DIRECTORY in options and not self._is_unrecorded(path):
             return dict.fromkeys(options)
         return (options[0] if fate is Fate.ABSENT else options[-1],)
+
+    def _is_referred(self, path: str) -> bool:
+        return _REFERRED.search(path) is not None or self._is_unrecorded(path)
+
+    def _is_unrecorded(self, path: str) -> bool:
+        """Is it in the folder of a fork of which there is no record?"""
+        _, is_fork, _ = path.partition("/tree/")
+        return bool(is_fork) and not any(
+            f"{path}/".startswith(fork) or fork.startswith(f"{path}/") for fork in self.forks
+        )
 
     def _entry(self, path: str, entry: Entry, fate: Fate) -> list[State]:
         if entry is None:
@@ -108,15 +125,21 @@ class Moment:
         content, synced = self.files[entry]
         if synced:
             kept = [content]
-        elif _is_referred(path):
+        elif self._is_referred(path):
             kept = [_worn(content, fate)]
         else:
             kept = [_worn(content, each) for each in (Fate.WHOLE, Fate.SHORT, Fate.EMPTY)]
         return [frozenset({(path, each)}) for each in dict.fromkeys(kept)]
 
 
-def _is_referred(path: str) -> bool:
-    return _REFERRED.search(path) is not None
+def _recorded(entries: Mapping[str, Mapping[str, Sequence[Entry]]]) -> Iterator[str]:
+    """The folders of the forks that there may be a record of."""
+    for place, names in entries.items():
+        if place.endswith(_RECORDS):
+            for name, options in names.items():
+                if any(option is not None for option in options):
+                    fork = unquote(name.removesuffix(".json"))
+                    yield f"{place.removesuffix(_RECORDS)}/tree/{fork}/"
 
 
 def _worn(content: bytes, fate: Fate) -> bytes:
@@ -226,6 +249,7 @@ class Recorder:
                     place: {name: tuple(history) for name, history in entries.items()}
                     for place, entries in self._entries.items()
                 },
+                forks=tuple(_recorded(self._entries)),
             )
         )
 

@@ -111,15 +111,12 @@ def test_what_a_disk_may_have_kept_is_in_order(lab: Lab, action: str) -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("action", sorted(WRITES))
-def test_everything_a_disk_may_have_kept_is_in_order(
-    lab: Lab, action: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_everything_a_disk_may_have_kept_is_in_order(lab: Lab, action: str) -> None:
     made = Recorded(lab, action)
     states = replay_all(
         made.recorder,
         lambda last: judge(made.root, made.before, made.after, acknowledged=last),
     )
-    record_property("states", states)
     assert states > len(made.recorder.moments) // 2
 
 
