@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from omnigraph.core.branches import Branches
 from omnigraph.core.deleted_branches import DeletedBranches
-from omnigraph.core.engine import Components, Engine
+from omnigraph.core.engine import Components, Engine, components
 from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, intent_path
 from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.intent import WriterKind
@@ -27,8 +28,11 @@ from omnigraph.core.recovery.owner import LEASE_US
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.write import Prepared
 from omnigraph.errors import Code, Conflict, RecoveryRequired
+from omnigraph.runtime import failpoints
 from omnigraph.runtime.clock import ManualClock
+from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.root import Root
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import COMPANY, DEV, PERSON
 from omnigraph.types import MAIN, BranchName
@@ -370,4 +374,29 @@ def test_a_name_can_be_used_again_and_again(world: Path, engine: Engine) -> None
         engine.branches.delete(DEV)
     assert worlds.open_world(world).branches.list() == (MAIN,)
     assert engine.branches.reclaim() == 0
+    worlds.assert_in_order(engine)
+
+
+def test_the_lease_is_checked_when_the_version_is_about_to_get_its_name(world: Path) -> None:
+    clock = ManualClock(1_700_000_000_000_000)
+    root = Root.parse(str(world))
+    engine = Engine.open(root, replace(components(root, durable=False), clock=clock))
+    pins = engine.snapshot().tables.values()
+
+    write = prepared(engine)
+
+    once = [LEASE_US]  # the watcher stays, what it does is over after one time
+
+    def pause(point: StrEnum) -> None:
+        if once and point is StorageCall.TABLE_COMMIT:
+            clock.advance(once.pop())
+
+    failpoints.watch(pause)
+    with pytest.raises(RecoveryRequired) as caught:
+        engine.commit(write)
+    assert caught.value.code is Code.OUTCOME_UNKNOWN
+    assert all(engine.tables.head(pin.path) == pin.version for pin in pins)
+    (outcome,) = engine.recover()
+    assert outcome.settled is Settled.ROLLED_BACK
+    worlds.add(engine, BOTH)
     worlds.assert_in_order(engine)

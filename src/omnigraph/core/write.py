@@ -393,7 +393,9 @@ class WritePath:
     def _land_one(self, armed: Armed, item: TableWrite, staged: Staged) -> int:
         intent = armed.intent
         try:
-            return guarded(Fp.LAND, lambda: self._tables.land(staged))
+            return guarded(
+                Fp.LAND, lambda: self._tables.land(staged, lambda: self._check_lease(armed))
+            )
         except StorageFailure as failure:
             if failure.kind is FailureKind.INVALID:
                 raise public(failure) from failure

@@ -49,7 +49,7 @@ class Lander:
         self._files = files
         self._placer = placer
 
-    def land(self, staged: Staged) -> int:
+    def land(self, staged: Staged, check: Callable[[], None] | None = None) -> int:
         """Commit a staged change as the version after the one it was made for."""
         base = self._base(Pin(staged.path, staged.expected, staged.branch))
         self._check_fork(staged, base)
@@ -59,6 +59,7 @@ class Lander:
             path=staged.path,
             branch=staged.branch,
             expected=staged.expected,
+            check=check,
         )
 
     def restore(
@@ -108,7 +109,14 @@ class Lander:
         self.sync_head(place, handle)
 
     def _commit(
-        self, base: Dataset, change: Transaction, *, path: str, branch: str | None, expected: int
+        self,
+        base: Dataset,
+        change: Transaction,
+        *,
+        path: str,
+        branch: str | None,
+        expected: int,
+        check: Callable[[], None] | None = None,
     ) -> int:
         """Commit as version ``expected + 1``; settle a lost reply; make it durable."""
         place = tree_path(path, branch)
@@ -116,7 +124,7 @@ class Lander:
         created = self._files.of_commit(
             place, version=target, read_version=expected, uuid=change.uuid
         )
-        exact = ExactVersion(self._placer, place, target, before=created[:1])
+        exact = ExactVersion(self._placer, place, target, before=created[:1], check=check)
 
         def commit() -> None:
             storage_call(
@@ -132,6 +140,8 @@ class Lander:
                     raise
                 commit()
         except StorageFailure as failure:
+            if exact.refused is not None:
+                raise exact.refused from failure
             found = self._uuid_at(path, branch, target)
             if found is None:
                 raise

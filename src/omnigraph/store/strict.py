@@ -9,7 +9,7 @@ disk, one conditional put on S3. Readers need nothing of this; names and content
 The object that Lance calls is duck-typed: its base class would cost a second of imports.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -74,15 +74,24 @@ class _ObjectPlacer:
 class ExactVersion:
     """What Lance calls to place the manifest of one commit.
 
-    ``before`` names files that must be durable before the version can be seen. ``placed`` tells
-    whether the manifest is in its place and durable; Lance takes one for committed that is there,
-    even if placing it has failed half-way.
+    ``before`` names files that must be durable before the version can be seen. ``check`` is asked
+    at the last moment and may raise; ``refused`` is what it raised, which Lance does not hand on.
+    ``placed`` tells whether the manifest is in its place and durable; Lance takes one for committed
+    that is there, even if placing it has failed half-way.
     """
 
     def __init__(
-        self, placer: Placer, place: str, version: int, *, before: Sequence[str] = ()
+        self,
+        placer: Placer,
+        place: str,
+        version: int,
+        *,
+        before: Sequence[str] = (),
+        check: Callable[[], None] | None = None,
     ) -> None:
         self._placer = placer
+        self._check = check
+        self.refused: Exception | None = None
         self._before = before
         self._folder = f"{place}/_versions"
         self._place = place
@@ -104,6 +113,7 @@ class ExactVersion:
         self._prefix, _, staging = str(request["manifest_path"]).rpartition("/")
         if int(request["version"]) != self._version:
             raise self._taken()
+        self._ask()
         final = manifest_name(self._version)
         storage_call(
             StorageCall.TABLE_PLACE,
@@ -112,6 +122,14 @@ class ExactVersion:
         )
         self.placed = True
         return self._answer(int(request["version"]), request.get("manifest_size"))
+
+    def _ask(self) -> None:
+        try:
+            if self._check is not None:
+                self._check()
+        except Exception as refusal:
+            self.refused = refusal
+            raise
 
     def list_table_versions(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         """Tell Lance that a table which is to be created has no version; placing has the say."""

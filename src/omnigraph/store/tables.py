@@ -8,7 +8,7 @@ on return.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -404,9 +404,12 @@ class Tables:
 
     # ------------------------------------------------------------ moving heads
 
-    def land(self, staged: Staged) -> int:
-        """Commit a staged change as version ``staged.expected + 1``, or raise CONFLICT."""
-        return self._lander.land(staged)
+    def land(self, staged: Staged, check: Callable[[], None] | None = None) -> int:
+        """Commit a staged change as version ``staged.expected + 1``, or raise CONFLICT.
+
+        ``check`` is called right before the version gets its name; if it raises, nothing lands.
+        """
+        return self._lander.land(staged, check)
 
     def restore(
         self, path: str, branch: str | None, *, to_version: int, expected_head: int, uuid: str
