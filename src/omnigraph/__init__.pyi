@@ -9,6 +9,9 @@ from omnigraph.exec.read.rows import Rows as Rows
 from omnigraph.graph.facade import Graph as Graph
 from omnigraph.graph.opening import init as init
 from omnigraph.graph.opening import open as open
+from omnigraph.graph.recovering import RecoveredWrite as RecoveredWrite
+from omnigraph.graph.recovering import RecoveryResult as RecoveryResult
+from omnigraph.graph.recovering import SetAsideFile as SetAsideFile
 from omnigraph.graph.snapshot import Snapshot as Snapshot
 from omnigraph.graph.values import Branch as Branch
 from omnigraph.graph.values import Commit as Commit
@@ -37,8 +40,11 @@ __all__ = [
     "OptimizeResult",
     "Profile",
     "Progress",
+    "RecoveredWrite",
+    "RecoveryResult",
     "ResultWarning",
     "Rows",
+    "SetAsideFile",
     "Settings",
     "Snapshot",
     "__version__",

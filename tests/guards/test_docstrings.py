@@ -40,6 +40,7 @@ SHOWN = {
     "Graph.export",
     "Graph.load",
     "Graph.optimize",
+    "Graph.recover",
     "Branches.create",
     "Branches.list",
     "Branches.delete",

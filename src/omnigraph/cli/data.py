@@ -210,6 +210,18 @@ def export(
         raise typer.Exit(perform(store, options, quiet=quiet, as_json=as_json))
 
 
+def recover(store: Store, as_json: Json = False) -> None:
+    """Settle writes that stopped half-way, and say what was found.
+
+    Opening a graph and writing to it do the same for what stands in their way. This looks at every
+    table, and explains. Ends with 1 if something is left that needs a person.
+    """
+    with reporting(as_json=as_json):
+        from omnigraph.cli.commands.recover import perform
+
+        raise typer.Exit(perform(store, as_json=as_json))
+
+
 def optimize(
     store: Store,
     branch: Branch = "main",

@@ -103,6 +103,7 @@ _COMMANDS = (
         ),
     ),
     (data.optimize, ("omnigraph optimize --store people.omni",)),
+    (data.recover, ("omnigraph recover --store people.omni",)),
     (
         data.embed,
         (

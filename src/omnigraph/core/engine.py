@@ -104,6 +104,7 @@ class Engine:
             ids=parts.ids,
         )
         self.recovery = Recovery(shared)
+        self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
         self.branches = Branches(
             parts.tables, self.manifest, deleted, self.births, self.intents, self._writers_of
@@ -131,7 +132,7 @@ class Engine:
             with storage_errors():
                 raise
         if mode is OpenMode.READ_WRITE:
-            engine.recover()
+            engine.settled_on_open = engine._settle()
         return engine
 
     def close(self) -> None:
@@ -338,9 +339,7 @@ class Engine:
     def recover(self) -> tuple[Settlement, ...]:
         """Settle what dead writers left behind, and look for orphans in every table."""
         self.require_writable()
-        with storage_errors():
-            self.torn.settle_records()
-        settled = list(self.recovery.sweep())
+        settled = list(self._settle())
         with storage_errors():
             for branch in self.manifest.names():
                 try:
@@ -348,6 +347,12 @@ class Engine:
                 except NotFound:
                     telemetry.count("manifest.branch_gone")  # deleted since it was listed
         return tuple(settled)
+
+    def _settle(self) -> tuple[Settlement, ...]:
+        """Settle what is noted to be unfinished, without looking at what is not."""
+        with storage_errors():
+            self.torn.settle_records()
+        return self.recovery.sweep()
 
     def set_aside(self) -> tuple[SetAside, ...]:
         """The files that power cuts left unfinished and that were set aside, oldest first."""

@@ -31,6 +31,7 @@ from omnigraph.errors import (
     Busy,
     Code,
     Conflict,
+    Corrupt,
     GraphError,
     InvalidInput,
     JsonValue,
@@ -403,9 +404,13 @@ class WritePath:
                 raise
             actual = self._head_or_none(staged)
             if intent.origin is None and actual is not None and actual > staged.expected:
-                self._recovery.settle_orphans(
+                for found in self._recovery.settle_orphans(
                     intent.branch, [item.table_key], apart_from=intent.operation_id
-                )
+                ):
+                    if found.settled is Settled.STUCK:
+                        # To try again would not help, and to guess could lose somebody's work.
+                        text = f"{found.note}. `omnigraph recover` says more"
+                        raise Corrupt(Code.CORRUPT, text, table_key=item.table_key) from failure
             raise version_mismatch(item.table_key, staged.expected, actual) from failure
 
     def _head_or_none(self, staged: Staged) -> int | None:

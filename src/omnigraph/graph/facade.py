@@ -17,6 +17,7 @@ from omnigraph.graph.branches import Branches
 from omnigraph.graph.bulk_calls import BulkCalls
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.parts import Parts
+from omnigraph.graph.recovering import RecoveryResult, recovery_result
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import (
     IndexResult,
@@ -311,8 +312,30 @@ class Graph(BulkCalls):
         return IndexResult(commit=commit, built=report.built, pending=pending)
 
     def refresh(self) -> None:
-        """Finish what dead writers left half-done, as far as that can be completed."""
+        """Settle what dead writers left half-done, as every write and every opening does, too."""
         self._engine.refresh()
+
+    def recover(self) -> RecoveryResult:
+        """Settle whatever dead writers left behind, look at every table, and say what was found.
+
+        Opening a graph, `refresh` and every write settle what stands in their way, so this is
+        seldom needed. It also takes back versions of tables that nobody published and no write
+        accounts for, and lists the files that power cuts left unfinished.
+
+        Example:
+            ```python
+            found = graph.recover()
+            for write in found.writes:
+                print(write.operation_id, write.outcome, write.explanation)
+            assert found.is_settled
+            ```
+
+        Raises:
+            Forbidden: The handle is for reading only.
+            Corrupt: An intent cannot be read; it says which and what to do.
+        """
+        settled = (*self._engine.settled_on_open, *self._engine.recover())
+        return recovery_result(settled, self._engine.set_aside())
 
     def close(self) -> None:
         """Close the handle and let go of memory. Closing twice is fine.

@@ -52,10 +52,10 @@ CLASSES = [
     (ONE, False, None, "", 5, N),
     (ONE, False, None, "a", 5, P),
     (ONE, False, None, "a~", 5, R),
-    (ONE, False, None, "x", 5, U1),
+    (ONE, False, None, "x", 5, T),  # another tool took the place: ours never landed
     (ONE, False, None, "?", 5, U1),
     (ONE, False, None, "~", 5, R),  # a fence: it never landed and never will
-    (ONE, False, None, "b", 5, U1),
+    (ONE, False, None, "b", 5, T),
     (ONE, False, None, "aa", 5, UM),
     (ONE, False, None, "ax", 5, UM),
     (ONE, False, None, "a?", 5, UM),
@@ -64,7 +64,8 @@ CLASSES = [
     (ONE, False, None, "a~x", 5, UM),
     (ONE, False, None, "a~~", 5, UM),
     (ONE, False, None, "a~a", 5, UM),
-    (ONE, False, None, "xxxx", 5, UM),
+    (ONE, False, None, "xxxx", 5, T),
+    (ONE, False, None, "x?", 5, T),
     (TWO, False, None, "", 5, N),
     (TWO, False, None, "a", 5, H),
     (TWO, False, None, "ab", 5, P),
@@ -82,7 +83,7 @@ CLASSES = [
     (ONE, True, None, "a", 5, H),
     (ONE, True, 6, "a", 5, P),
     (ONE, True, 6, "a~", 5, R),
-    (ONE, True, 6, "x", 5, U1),
+    (ONE, True, 6, "x", 5, T),
     (ONE, True, 6, "ax", 5, UM),
     (ONE, True, 7, "a", 5, H),
     (TWO, True, None, "ab", 5, H),
@@ -109,7 +110,7 @@ CLASSES = [
     # no pin: the table is not part of the branch (any more)
     (ONE, False, None, "", None, N),
     (ONE, False, None, "a", None, P),
-    (ONE, False, None, "x", None, U1),
+    (ONE, False, None, "x", None, T),
     # a pin before the base cannot be ours to judge; the head decides
     (ONE, False, None, "", 4, N),
     (ONE, False, None, "a", 4, P),
@@ -154,11 +155,12 @@ def test_a_history_that_does_not_reach_the_head_is_foreign() -> None:
     item = planned("t", expected=EXPECTED, uuids=ONE)
     assert classify(item, Tip(head=6, uuids=(), published=5), confirms=False) is U1
     assert classify(item, Tip(head=7, uuids=("a",), published=5), confirms=False) is UM
+    assert classify(item, Tip(head=7, uuids=("x",), published=5), confirms=False) is UM
     assert classify(item, Tip(head=5, uuids=("a",), published=5), confirms=False) is UM
 
 
 # One history per class, for a plan of two commits without confirmation.
-SHOWN = {N: "", P: "ab", R: "a~", H: "a", U1: "x", UM: "abx", V: "ab", T: "x"}
+SHOWN = {N: "", P: "ab", R: "a~", H: "a", U1: "b", UM: "abx", V: "ab", T: "x"}
 
 
 def expected_verdict(states: tuple[TableState, ...], holds: bool) -> type:

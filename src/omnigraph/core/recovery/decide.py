@@ -102,9 +102,11 @@ def classify(planned: PlannedTable, tip: Tip | None, *, confirms: bool) -> Table
     """
     if tip is None or tip.head < planned.expected:
         return TableState.INVARIANT_VIOLATION
+    if _overtaken(planned, tip):
+        return TableState.OVERTAKEN
     if tip.published is not None and tip.published > planned.expected:
         # Nobody publishes a table that an unpublished write has moved.
-        return TableState.OVERTAKEN if _overtaken(planned, tip) else TableState.INVARIANT_VIOLATION
+        return TableState.INVARIANT_VIOLATION
     landed = _own_commits(planned, tip)
     if landed is None:
         one = tip.head == planned.expected + 1
@@ -118,9 +120,15 @@ def classify(planned: PlannedTable, tip: Tip | None, *, confirms: bool) -> Table
 
 
 def _overtaken(planned: PlannedTable, tip: Tip) -> bool:
-    """Is the place where the first commit was to land taken by another one?"""
-    ours = (None, *planned.uuids, planned.restore_uuid)
-    return tip.head >= (tip.published or 0) and bool(tip.uuids) and tip.uuids[0] not in ours
+    """Is the place where the first commit was to land taken by another one, and none of ours there?
+
+    What is published must be among what is seen. A version whose commit cannot be told might be
+    ours, as long as the place of the first commit is not known to be taken.
+    """
+    ours = {*planned.uuids, planned.restore_uuid}
+    if not tip.uuids or tip.uuids[0] in (None, *ours) or tip.head < (tip.published or 0):
+        return False
+    return ours.isdisjoint(tip.uuids) and len(tip.uuids) == tip.head - planned.expected
 
 
 def _own_commits(planned: PlannedTable, tip: Tip) -> int | None:
