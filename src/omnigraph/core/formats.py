@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from omnigraph.core.records import ARROW_SCHEMA, FORMAT_VERSION, STAMP
+from omnigraph.core.records import ARROW_SCHEMA, FORMAT_OLDEST, FORMAT_VERSION, STAMP
 from omnigraph.errors import Code, Corrupt
 from omnigraph.store.tables import Table
 
-FORMAT_OLDEST = FORMAT_VERSION
 _NUMBERS = tuple(field for field in ARROW_SCHEMA if pa.types.is_integer(field.type))
 
 

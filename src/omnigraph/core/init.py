@@ -146,7 +146,8 @@ def _make_manifest(root: Root, records: list[Record], tables: Tables) -> None:
             ARROW_SCHEMA,
             primary_key=KEY,
             metadata={STAMP: str(FORMAT_VERSION)},
-            rows=encode(records),
+            rows=encode(records, manifest_version=1),
+            row_ids=False,
         )
 
     try:

@@ -32,7 +32,7 @@ from omnigraph.core.records import (
     Record,
     object_id,
 )
-from omnigraph.core.snapshot import ManifestIndex, Snapshot, sort_out
+from omnigraph.core.snapshot import ManifestIndex, Snapshot, sort_out, written_at
 from omnigraph.errors import Code, Conflict, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -333,7 +333,8 @@ class _BranchReader:
         if fresh:
             telemetry.count("manifest.fragments_read", len(fresh))
             if self._fragments or table.row_count <= FEW_ROWS:
-                rows = table.scan_new_fragments(self._fragments, READ_COLUMNS, versions=True)
+                dated = table.has_row_versions
+                rows = table.scan_new_fragments(self._fragments, READ_COLUMNS, versions=dated)
                 self.index.fold(rows)
             else:
                 # History is most of it, and whoever only reads the present never needs it.
@@ -359,9 +360,9 @@ def _present(table: Table) -> pa.Table:
 
 
 def _history(table: Table) -> tuple[pa.Table, list[int]]:
-    rows = table.read(COMMIT_COLUMNS, filter=_HISTORY, versions=True)
+    rows = table.read(COMMIT_COLUMNS, filter=_HISTORY, versions=table.has_row_versions)
     telemetry.count("manifest.history_read", rows.num_rows)
-    return rows.select(COMMIT_COLUMNS), rows.column(CREATED_AT).to_pylist()
+    return rows.select(COMMIT_COLUMNS), written_at(rows, CREATED_AT)
 
 
 def born(operation_id: str) -> str:

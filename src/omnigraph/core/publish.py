@@ -120,7 +120,9 @@ class Publisher:
         commit, records = _records(change, base)
         try:
             lookup = self._manifest.perhaps_held(origin.branch, origin.version, records)
-            version = self._births.bear(change.branch, origin, encode(records), lookup)
+            version = self._births.bear(
+                change.branch, origin, encode(records, origin.version + 1), lookup
+            )
         except StorageFailure as failure:
             version = self._look(change, failure)
         return Published(commit=commit, manifest_version=version)
@@ -146,7 +148,7 @@ class Publisher:
         lookup = self._manifest.perhaps_held(change.branch, base.version, records)
 
         def merge() -> int:
-            rows = encode(records)
+            rows = encode(records, base.version + 1)
             return self._tables.merge_rows(MANIFEST, snapshot.fork, base, KEY, rows, lookup=lookup)
 
         try:

@@ -16,7 +16,8 @@ import pyarrow as pa
 from omnigraph.errors import Code, Corrupt, InvalidInput, JsonValue
 from omnigraph.types import BranchName, CommitId
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
+FORMAT_OLDEST = 4  # its rows of commits, heads and tables do not say who wrote them
 STAMP = "omnigraph:internal_schema_version"
 KEY = "object_id"
 COMMIT_KIND = "graph_commit"
@@ -39,7 +40,9 @@ ARROW_SCHEMA = pa.schema(
 )
 # What decoding looks at; `base_objects` is for people who look at the table.
 READ_COLUMNS = tuple(name for name in ARROW_SCHEMA.names if name != "base_objects")
-COMMIT_COLUMNS = ("object_id", "object_type", "metadata")
+# The published version of a table; in other rows the version of the manifest that wrote them.
+VERSION = "table_version"
+COMMIT_COLUMNS = ("object_id", "object_type", "metadata", VERSION)
 # Narrow, and enough to tell which rows make up the present.
 OUTLINE_COLUMNS = ("object_type", "location", "table_version")
 
@@ -102,9 +105,10 @@ Record = TableRecord | VersionRecord | TombstoneRecord | Commit | HeadRecord
 # -- to Arrow --------------------------------------------------------------------------------------
 
 
-def encode(records: Iterable[Record]) -> pa.Table:
-    """Records as rows of the manifest."""
-    rows = [_row(record) for record in records]
+def encode(records: Iterable[Record], manifest_version: int | None = None) -> pa.Table:
+    """Records as rows of the manifest, written at one of its versions."""
+    written = {VERSION: manifest_version}
+    rows = [{**written, **_row(record)} for record in records]
     return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
 
 

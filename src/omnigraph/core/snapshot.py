@@ -13,12 +13,14 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core.commit_log import CommitLog
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
     COMMIT_KIND,
     READ_COLUMNS,
+    VERSION,
     VERSION_KIND,
     Commit,
     HeadRecord,
@@ -105,17 +107,17 @@ class ManifestIndex:
         self._fold_present(rows, [_FIRST] * rows.num_rows)
 
     def fold(self, rows: pa.Table) -> None:
-        """Take in rows as they are read, with the versions that created and last wrote them."""
+        """Take in rows as they are read, of older formats with the versions of the rows."""
         if not rows.num_rows:
             return
         # One piece: picking rows out of many is slow.
         rows = rows.combine_chunks()
         commits, present = sort_out(rows)
         if len(commits):
-            picked = rows.select([*COMMIT_COLUMNS, CREATED_AT]).take(commits)
-            self.commits.add(picked.select(COMMIT_COLUMNS), picked.column(CREATED_AT).to_pylist())
+            picked = rows.take(commits)
+            self.commits.add(picked.select(COMMIT_COLUMNS), written_at(picked, CREATED_AT))
         picked = rows.take(present)
-        self._fold_present(picked, picked.column(UPDATED_AT).to_pylist())
+        self._fold_present(picked, written_at(picked, UPDATED_AT))
 
     def _fold_present(self, rows: pa.Table, written: Iterable[int]) -> None:
         self._pins = None
@@ -213,6 +215,18 @@ class ManifestIndex:
             tables=self.pins(),
             fork=fork,
         )
+
+
+def written_at(rows: pa.Table, otherwise: str) -> list[int]:
+    """The versions of the manifest that wrote rows: by their own word, or by a column of Lance's.
+
+    The numbers of rows of published versions mean nothing; these say themselves which is the later.
+    """
+    said = rows.column(VERSION)
+    if otherwise in rows.column_names:
+        said = pc.coalesce(said, rows.column(otherwise).cast(pa.int64()))
+    found: list[int] = said.fill_null(_FIRST).to_pylist()
+    return found
 
 
 def sort_out(rows: pa.Table) -> tuple[Places, Places]:

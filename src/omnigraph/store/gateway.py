@@ -86,14 +86,14 @@ class Gateway:
         """Let go of the handle that keeps connections alive; the next one to open is kept again."""
         self._anchor = None
 
-    def write_new(self, path: str, rows: pa.Table) -> Transaction:
+    def write_new(self, path: str, rows: pa.Table, *, row_ids: bool) -> Transaction:
         """Write the first rows of a table that is to be created."""
         return write_fragments(
             stored(rows, marked(rows.schema)),
             self._root.join(path),
             mode="create",
             return_transaction=True,
-            enable_stable_row_ids=True,
+            enable_stable_row_ids=row_ids,
             data_storage_version=STORAGE_VERSION,
             storage_options=self._options,
         )
@@ -113,20 +113,23 @@ class Gateway:
             data_storage_version=STORAGE_VERSION,
         )
 
-    def create(self, path: str, transaction: Transaction, exact: ExactVersion) -> Dataset:
+    def create(
+        self, path: str, transaction: Transaction, exact: ExactVersion, *, row_ids: bool
+    ) -> Dataset:
         """Commit the first version; with retries a stale create would overwrite the winner."""
         commit: Any = lance.LanceDataset.commit
         return commit(
             self._root.join(path),
             transaction,
             max_retries=0,
-            enable_stable_row_ids=True,
+            enable_stable_row_ids=row_ids,
             storage_options=self._options,
             **_placed_by(exact),
         )
 
     def clone(self, place: str, at: Pin, *, branch: str, uuid: str) -> None:
         """Write the first version of a fork into a folder: what ``create_branch`` does first."""
+        source = self.open(at.path, at.version, at.branch)
         operation = LanceOperation.Clone(
             is_shallow=True,
             ref_name=at.branch,
@@ -138,7 +141,7 @@ class Gateway:
             self._root.join(place),
             transaction(expected=at.version, operation=operation, uuid=uuid),
             max_retries=0,
-            enable_stable_row_ids=True,
+            enable_stable_row_ids=source.has_stable_row_ids,
             storage_options=self._options,
         )
 

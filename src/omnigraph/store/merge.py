@@ -62,7 +62,8 @@ class Merger:
         content = pa.concat_tables(
             [kept.drop_columns([ROW_ID, ROW_ADDRESS]), rows.select(table.schema.names)]
         )
-        written = self._stager.write(table, content, kept.column(ROW_ID).to_pylist())
+        row_ids = kept.column(ROW_ID).to_pylist() if table.has_row_versions else None
+        written = self._stager.write(table, content, row_ids)
         changed, removed = self._stager.erase(table, elsewhere)
         deletions = self._files.of_deletions(place, changed)
         self._files.sync(place, deletions)

@@ -49,6 +49,11 @@ class Table:
         return logical(self._dataset.schema)
 
     @property
+    def has_row_versions(self) -> bool:
+        """Whether rows keep an identity and know the versions that made and last wrote them."""
+        return bool(self._dataset.has_stable_row_ids)
+
+    @property
     def row_count(self) -> int:
         """How many rows are alive."""
         return int(self._dataset.count_rows())

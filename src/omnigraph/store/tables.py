@@ -139,6 +139,7 @@ class Tables:
         primary_key: str | None = None,
         metadata: Mapping[str, str] | None = None,
         rows: pa.Table | None = None,
+        row_ids: bool = True,
     ) -> int:
         """Create a table; EXISTS if there is one. Of racing callers exactly one wins.
 
@@ -148,6 +149,8 @@ class Tables:
             primary_key: The column by which ``merge_rows`` tells rows apart.
             metadata: Kept with the schema.
             rows: Its first content, in the same version.
+            row_ids: Whether rows keep an identity and the versions that wrote them. Every version
+                has to list these, a few bytes for each change that rows are left of.
         """
         place = checked_path(StorageCall.TABLE_CREATE.value, path)
         full = _annotated(schema, primary_key, metadata)
@@ -157,7 +160,9 @@ class Tables:
         # What a power cut left of an earlier attempt is only in the way.
         self._torn.set_aside(place, None)
         first = storage_call(
-            StorageCall.TABLE_WRITE, place, lambda: self._gateway.write_new(place, content)
+            StorageCall.TABLE_WRITE,
+            place,
+            lambda: self._gateway.write_new(place, content, row_ids=row_ids),
         )
         first.operation.fragments = self._files.seals.seal(place, first.operation.fragments)
         data = self._files.of_fragments(place, first.operation.fragments)
@@ -167,7 +172,9 @@ class Tables:
         exact = ExactVersion(self._placer, place, 1, before=commit[:1])
         try:
             storage_call(
-                StorageCall.TABLE_CREATE, place, lambda: self._gateway.create(place, first, exact)
+                StorageCall.TABLE_CREATE,
+                place,
+                lambda: self._gateway.create(place, first, exact, row_ids=row_ids),
             )
         except StorageFailure as failure:
             self._settle_create(failure, place, uuid)

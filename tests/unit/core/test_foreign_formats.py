@@ -79,7 +79,11 @@ def test_a_graph_of_the_original_is_named(tmp_path: Path, stamp: int | None, mod
     with pytest.raises(Corrupt) as caught:
         og.open(tmp_path, mode)
     assert caught.value.code is Code.FORMAT_UNSUPPORTED
-    assert caught.value.details == {"found": stamp or 1, "newest": 4, "written_by": "rust"}
+    assert caught.value.details == {
+        "found": stamp or 1,
+        "newest": FORMAT_VERSION,
+        "written_by": "rust",
+    }
     text = str(caught.value)
     assert "written in Rust" in text
     assert "export it there" in text

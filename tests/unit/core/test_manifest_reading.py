@@ -1,7 +1,7 @@
 """Reading the manifest: cost, compaction, stamps, time travel, many threads."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ import lance
 import pyarrow as pa
 import pytest
 
+from omnigraph.core import init as initial
 from omnigraph.core import manifest, publish
 from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.records import (
     ARROW_SCHEMA,
+    FORMAT_OLDEST,
     FORMAT_VERSION,
     KEY,
     STAMP,
@@ -30,7 +32,7 @@ from omnigraph.store import merge as merging
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.merge import SMALL_ROWS
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Pin
+from omnigraph.store.tables import Pin, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
 from tests.graphs import (
     COMPANY,
@@ -274,6 +276,70 @@ def test_the_past_is_read_once(graph: Engine) -> None:
     assert counts.snapshot() == {"table.head": 1}
 
 
+# -- the format before ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def older(root: Root, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """A graph of the format before, whose rows did not say which version wrote them.
+
+    Its manifest has identities of rows instead, and with them Lance's own columns of versions.
+    """
+    create = Tables.create
+
+    def with_row_ids(self: Tables, *args: Any, **options: Any) -> int:
+        return create(self, *args, **{**options, "row_ids": True})
+
+    def without_versions(records: Iterable[Record], manifest_version: int) -> pa.Table:
+        return encode(records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "create", with_row_ids)
+        patch.setattr(initial, "FORMAT_VERSION", FORMAT_OLDEST)
+        patch.setattr(initial, "encode", without_versions)
+        patch.setattr(publish, "encode", without_versions)
+        graph = make(root)
+        for number in range(40):
+            write(graph, {PERSON: people(f"old{number}")}, idempotency_key=f"k{number}")
+    return graph
+
+
+def test_a_graph_of_the_format_before_is_read_and_written(
+    older: Engine, root: Root, few_rows: int
+) -> None:
+    before = chain(older)
+    assert len(before) == 41
+    graph = reopen(root)
+    assert chain(graph) == before
+    write(graph, {PERSON: people("new")})
+    graph.create_branch(BranchName("side"))
+    write(graph, {COMPANY: companies("side")}, branch=BranchName("side"))
+    done = [write(graph, {PERSON: people(f"more{number}")}) for number in range(20)]
+    for engine in (graph, older, reopen(root)):
+        assert engine.snapshot() == graph.snapshot()
+        assert chain(engine)[:41] == before
+        for number, published in enumerate(done):
+            then = engine.snapshot_at(published.commit.id)
+            assert then.manifest_version == published.manifest_version
+            assert engine.read(then, PERSON).num_rows == 42 + number
+        assert engine.read(engine.snapshot_at(before[4]), PERSON).num_rows == 4
+        found = engine.manifest.find_key(MAIN, "k7")
+        assert found is not None
+        assert found.id == before[8]
+    audit(graph)
+
+
+def test_a_manifest_lists_nothing_of_its_history(graph: Engine) -> None:
+    """A version of it names a few fragments and nothing about single rows."""
+    for number in range(60):
+        write(graph, {PERSON: people(f"p{number}")})
+    table = graph.tables.open(Pin(MANIFEST, graph.snapshot().manifest_version))
+    assert not table.has_row_versions
+    for fragment in table.dataset.get_fragments():
+        assert fragment.metadata.row_id_meta is None
+        assert fragment.metadata.created_at_version_meta is None
+
+
 # -- stamps ----------------------------------------------------------------------------------------
 
 
@@ -282,7 +348,7 @@ def test_the_past_is_read_once(graph: Engine) -> None:
     ("stamp", "code"),
     [
         (str(FORMAT_VERSION + 1), Code.FORMAT_UNSUPPORTED),
-        (str(FORMAT_VERSION - 1), Code.FORMAT_UNSUPPORTED),
+        (str(FORMAT_OLDEST - 1), Code.FORMAT_UNSUPPORTED),
         ("0", Code.FORMAT_UNSUPPORTED),
         ("four", Code.CORRUPT),
     ],
