@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.store.blobs import marked
-from omnigraph.store.table import ROW_ADDRESS, Table
+from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["fold_candidates", "rows_to_fold"]
 
 # Fragments of similar size are folded when there are this many, so that a row is rewritten only
 # once per factor of this size.
-FANOUT: Final = 64
-_TIERS: Final = (FANOUT, FANOUT * FANOUT)
+FANOUT: Final = 16
+_TIERS: Final = (FANOUT, FANOUT**2, FANOUT**3)
 _BYTES_MAX: Final = 64 << 20
 
 
@@ -45,9 +45,12 @@ def fold_candidates(table: Table, fragments: Sequence[Any]) -> tuple[int, ...]:
 
 
 def rows_to_fold(table: Table, chosen: Collection[int], dead: Any) -> pa.Table:
-    """Read the rows of the chosen fragments, without those that the change removes."""
+    """Read the rows of the chosen fragments, without those that the change removes.
+
+    They are ordered by identity: every version lists the identities, runs of them in a few bytes.
+    """
     others = [fragment for fragment in table.fragment_ids() if fragment not in set(chosen)]
-    rows = table.scan_new_fragments(others, table.schema.names)
+    rows = table.scan_new_fragments(others, table.schema.names).sort_by(ROW_ID)
     if not len(dead):
         return rows
     keep = ~np.isin(np.asarray(rows.column(ROW_ADDRESS).cast(pa.uint64())), dead)

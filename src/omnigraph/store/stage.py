@@ -2,9 +2,8 @@
 
 Inserts, updates and deletes of one table become a single hand-built ``Update``. Updated rows are
 written anew and keep their identity; their old copies and the deleted rows go into deletion files.
-Every ``Update`` carries the lowest fragment of its base, changed or not. That is the fence: two
-changes made for one version then always touch a common fragment, and Lance refuses the second. An
-empty table has no such fragment; there the change is an ``Overwrite``, which Lance holds strict.
+A table without fragments is changed by an ``Overwrite``. Lance would rebase such a change onto what
+others landed meanwhile; that it does not is up to landing.
 """
 
 import dataclasses
@@ -151,7 +150,7 @@ class Stager:
                 operation=change_operation(
                     table,
                     current=current,
-                    changed=_fenced(current, changed, removed),
+                    changed=changed,
                     removed=removed,
                     new=new,
                 ),
@@ -255,16 +254,6 @@ def change_operation(
         return LanceOperation.Overwrite(table.dataset.lance_schema, new)
     fields = _field_ids(table.dataset.lance_schema.fields())
     return LanceOperation.Update(removed, changed, new, [], fields, "rewrite_rows")
-
-
-def _fenced(current: list[Any], changed: list[Any], removed: list[int]) -> list[Any]:
-    """Add the lowest fragment to those that change, unless it is among them or goes."""
-    if not current:
-        return changed
-    fence = current[0]
-    if fence.id in removed or any(fragment.id == fence.id for fragment in changed):
-        return changed
-    return [fence, *changed]
 
 
 def _field_ids(fields: Iterable[Any]) -> list[int]:
