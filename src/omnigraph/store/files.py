@@ -6,13 +6,14 @@ nothing to name: an acknowledged object is stored.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.root import Root
 from omnigraph.store.seals import Seals
-from omnigraph.store.sync import Disk
+from omnigraph.store.sync import Disk, unlink
 
 __all__ = ["Files", "manifest_name", "version_of"]
 
@@ -82,14 +83,14 @@ class Files:
 
     def of_commit(
         self, place: str, *, version: int, read_version: int, uuid: str
-    ) -> tuple[str, ...]:
-        """Name the files that committing a version creates."""
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Name the files that committing a version creates: of the transaction, of the version."""
         folder = self._folder(place)
         if folder is None:
-            return ()
+            return (), ()
         return (
-            str(folder / "_transactions" / f"{read_version}-{uuid}.txn"),
-            str(folder / "_versions" / manifest_name(version)),
+            (str(folder / "_transactions" / f"{read_version}-{uuid}.txn"),),
+            (str(folder / "_versions" / manifest_name(version)),),
         )
 
     def of_fork(self, path: str, branch: str) -> tuple[str, ...]:
@@ -103,6 +104,12 @@ class Files:
         if disk is not None and files:
             paths = [Path(file) for file in files]
             storage_call(StorageCall.TABLE_SYNC, place, lambda: disk.sync(paths))
+
+    def discard(self, files: Sequence[str]) -> None:
+        """Remove files that nobody needs, as far as that is cheap and works."""
+        for file in files:
+            with suppress(OSError):
+                unlink(Path(file))
 
     def sync_contents(self, files: Sequence[Path]) -> None:
         """Make the content of files durable, but not their names."""

@@ -87,12 +87,13 @@ class Lander:
         """Make the commit durable that made the version of this handle."""
         commit = read_commit(handle, place)
         if commit is not None:
-            self._sync_commit(
+            note, version = self._files.of_commit(
                 place,
                 version=int(handle.version),
                 read_version=commit.read_version,
                 uuid=commit.uuid,
             )
+            self._files.sync(place, [*note, *version])
 
     def sync_whole(self, path: str, branch: str | None) -> None:
         """Make everything durable that the head of a table consists of."""
@@ -121,10 +122,10 @@ class Lander:
         """Commit as version ``expected + 1``; settle a lost reply; make it durable."""
         place = tree_path(path, branch)
         target = expected + 1
-        created = self._files.of_commit(
+        note, version = self._files.of_commit(
             place, version=target, read_version=expected, uuid=change.uuid
         )
-        exact = ExactVersion(self._placer, place, target, before=created[:1], check=check)
+        exact = ExactVersion(self._placer, place, target, check=check)
 
         def commit() -> None:
             storage_call(
@@ -146,11 +147,14 @@ class Lander:
             if found is None:
                 raise
             if found != change.uuid:
+                self._files.discard(note)
                 text = f"version {target} belongs to commit {found}"
                 raise _conflict(place, text) from failure
         if not exact.placed:
             # It is there, but perhaps it was cut off before it was durable.
-            self._files.sync(place, created)
+            self._files.sync(place, version)
+        # The version holds the transaction, too; nobody needs the copy that Lance made before it.
+        self._files.discard(note)
         return target
 
     def _base(self, pin: Pin) -> Dataset:
@@ -177,10 +181,6 @@ class Lander:
     def _open(self, path: str, version: int | None, branch: str | None) -> Dataset:
         call = StorageCall.TABLE_HEAD if version is None else StorageCall.TABLE_OPEN
         return storage_call(call, path, lambda: self._gateway.open(path, version, branch))
-
-    def _sync_commit(self, place: str, *, version: int, read_version: int, uuid: str) -> None:
-        files = self._files.of_commit(place, version=version, read_version=read_version, uuid=uuid)
-        self._files.sync(place, files)
 
 
 def _conflict(place: str, text: str) -> StorageFailure:

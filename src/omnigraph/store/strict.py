@@ -9,7 +9,7 @@ disk, one conditional put on S3. Readers need nothing of this; names and content
 The object that Lance calls is duck-typed: its base class would cost a second of imports.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,8 +28,8 @@ __all__ = ["ExactVersion", "Placer", "open_placer"]
 class Placer(Protocol):
     """Gives a written manifest its final name, create-only."""
 
-    def place(self, folder: str, staging: str, final: str, before: Sequence[str]) -> None:
-        """Do it, or fail with EXISTS; durable on return, with the files named in ``before``."""
+    def place(self, folder: str, staging: str, final: str) -> None:
+        """Do it, or fail with EXISTS; durable on return."""
         ...
 
 
@@ -47,12 +47,11 @@ class _LocalPlacer:
         self._root = root
         self._files = files
 
-    def place(self, folder: str, staging: str, final: str, before: Sequence[str]) -> None:
+    def place(self, folder: str, staging: str, final: str) -> None:
         source, target = self._root / folder / staging, self._root / folder / final
-        others = [Path(file) for file in before]
-        self._files.sync_contents([*others, source])
+        self._files.sync_contents([source])
         link(source, target)
-        self._files.sync_names([*others, target])
+        self._files.sync_names([target])
         with suppress(OSError):
             unlink(source)
 
@@ -63,7 +62,7 @@ class _ObjectPlacer:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    def place(self, folder: str, staging: str, final: str, before: Sequence[str]) -> None:
+    def place(self, folder: str, staging: str, final: str) -> None:
         source, target = f"{folder}/{staging}", f"{folder}/{final}"
         self._backend.put_new(target, self._backend.get(source))
         # What stays behind is junk that a clean-up takes; the commit is done.
@@ -74,8 +73,8 @@ class _ObjectPlacer:
 class ExactVersion:
     """What Lance calls to place the manifest of one commit.
 
-    ``before`` names files that must be durable before the version can be seen. ``check`` is asked
-    at the last moment and may raise; ``refused`` is what it raised, which Lance does not hand on.
+    ``check`` is asked at the last moment and may raise; ``refused`` is what it raised, which Lance
+    does not hand on.
     ``placed`` tells whether the manifest is in its place and durable; Lance takes one for committed
     that is there, even if placing it has failed half-way.
     """
@@ -86,13 +85,11 @@ class ExactVersion:
         place: str,
         version: int,
         *,
-        before: Sequence[str] = (),
         check: Callable[[], None] | None = None,
     ) -> None:
         self._placer = placer
         self._check = check
         self.refused: Exception | None = None
-        self._before = before
         self._folder = f"{place}/_versions"
         self._place = place
         self._version = version
@@ -118,7 +115,7 @@ class ExactVersion:
         storage_call(
             StorageCall.TABLE_PLACE,
             self._place,
-            lambda: self._placer.place(self._folder, staging, final, self._before),
+            lambda: self._placer.place(self._folder, staging, final),
         )
         self.placed = True
         return self._answer(int(request["version"]), request.get("manifest_size"))

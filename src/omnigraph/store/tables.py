@@ -168,8 +168,8 @@ class Tables:
         data = self._files.of_fragments(place, first.operation.fragments)
         self._files.sync(place, data)
         uuid = str(first.uuid)
-        commit = self._files.of_commit(place, version=1, read_version=0, uuid=uuid)
-        exact = ExactVersion(self._placer, place, 1, before=commit[:1])
+        note, version = self._files.of_commit(place, version=1, read_version=0, uuid=uuid)
+        exact = ExactVersion(self._placer, place, 1)
         try:
             storage_call(
                 StorageCall.TABLE_CREATE,
@@ -180,7 +180,8 @@ class Tables:
             self._settle_create(failure, place, uuid)
         if not exact.placed:
             # It is there, but perhaps it was cut off before it was durable.
-            self._files.sync(place, commit)
+            self._files.sync(place, version)
+        self._files.discard(note)
         return 1
 
     def exists(self, path: str) -> bool:
