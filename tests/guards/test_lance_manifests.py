@@ -25,6 +25,7 @@ from tests.guards.lance_steps import (
     fields,
     ids_at,
     land,
+    merge,
     rows,
 )
 
@@ -198,6 +199,28 @@ def test_a_commit_creates_a_transaction_and_a_manifest(uri: Path) -> None:
         "_transactions/1-my-uuid.txn",
         f"_versions/{LAST - 2:020d}.manifest",
     }
+
+
+def test_a_version_holds_its_transaction_and_needs_no_file_beside_it(uri: Path) -> None:
+    """So landing removes that file: whoever asks for a commit, or for conflicts, reads versions."""
+    base = create(uri, "a", "b")
+    stale = lance.dataset(str(uri), version=1)
+    land(base, fenced(base, "c"), "first")
+    many = write_fragments(rows("x"), base) * 5_000
+    land(lance.dataset(str(uri)), LanceOperation.Append(many), "large")
+    land(lance.dataset(str(uri)), LanceOperation.Restore(2), "back")
+    for file in (uri / "_transactions").iterdir():
+        file.unlink()
+    dataset: Any = lance.dataset(str(uri))
+    found = [dataset.read_transaction(version).uuid for version in (2, 3, 4)]
+    assert found == ["first", "large", "back"]
+    with pytest.raises(OSError, match="Too many concurrent writers"):
+        merge(stale, rows("c"))
+    with pytest.raises(CommitConflictError):
+        land(stale, fenced(stale, "late"), "late")
+    dataset.optimize.compact_files(target_rows_per_fragment=1_000)
+    dataset.cleanup_old_versions(retain_versions=1)
+    assert ids_at(uri) == ["a", "b", "c"]
 
 
 def test_staging_creates_what_its_metadata_names(uri: Path) -> None:

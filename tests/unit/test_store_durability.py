@@ -220,12 +220,12 @@ def test_without_durability_nothing_is_synced(root: Root) -> None:
 
 
 def test_a_warm_landing_syncs_few_directories(root: Root, tables: Tables) -> None:
-    """The folder of data, of transactions and of versions; parents only when they are new."""
+    """The folder of data and of versions; parents only when they are new."""
     tables.create("t", SCHEMA, rows=rows("a"))
     inserting(tables)
     with telemetry.counting() as counts:
         staged = tables.stage(tables.open(Pin("t", 2)), inserts=rows("z"), uuid="warm")
         landed(tables, staged)
     counted = counts.snapshot()
-    assert (counted["disk.files"], counted["disk.dirs"]) == (3, 3)
-    assert root.is_local
+    assert (counted["disk.files"], counted["disk.dirs"]) == (2, 2)
+    assert list((root.local_path / "t" / "_transactions").iterdir()) == []
