@@ -23,6 +23,8 @@ CREATED_AT: Final = "_row_created_at_version"
 UPDATED_AT: Final = "_row_last_updated_at_version"
 
 _BATCH_ROWS: Final = 8_192
+# How many times fewer rows are read at once when the texts of a batch are too long for it.
+_FEWER: Final = 8
 # Keys in one IN list: planning a filter costs more than linearly in its length.
 _IN_KEYS: Final = 500
 # Below this share of the table, chunks of IN beat reading every key.
@@ -185,16 +187,28 @@ class Table:
         wanted = row_ids.to_pylist() if hasattr(row_ids, "to_pylist") else list(row_ids)
         if not wanted:
             return pa.schema([self.schema.field(name) for name in columns]).empty_table()
-        found = self._call(
-            StorageCall.TABLE_TAKE,
-            lambda: self._take(wanted, list(columns)),
-        )
+
+        def take() -> pa.Table:
+            self.check(StorageCall.TABLE_TAKE, None)
+            return self._take(wanted, list(columns))
+
+        found = self._call(StorageCall.TABLE_TAKE, take)
         if found.num_rows != len(wanted):
             text = f"{len(wanted) - found.num_rows} of {len(wanted)} rows are gone"
             raise StorageFailure(
                 FailureKind.NOT_FOUND, StorageCall.TABLE_TAKE.value, self.pin.path, text
             )
         return found
+
+    def _take(self, wanted: list[int], columns: list[str]) -> pa.Table:
+        try:
+            return self._dataset._take_rows(wanted, columns=columns)
+        except (OSError, ValueError) as error:
+            if not _overflows(error) or len(wanted) < 2:
+                raise
+        half = len(wanted) // 2
+        parts = [self._take(part, columns) for part in (wanted[:half], wanted[half:])]
+        return pa.concat_tables(parts)
 
     def _columns(self, columns: Sequence[str] | None, *, versions: bool) -> list[str]:
         names = list(self.schema.names if columns is None else columns)
@@ -230,7 +244,13 @@ class Table:
     def _collect(self, columns: list[str], **options: Any) -> pa.Table:
         def read() -> pa.Table:
             self.check(StorageCall.TABLE_SCAN, options.get("fragments"))
-            return self._scanner(columns, options).to_table()
+            try:
+                return self._scanner(columns, options).to_table()
+            except (OSError, ValueError) as error:
+                if not _overflows(error):
+                    raise
+            stream = self._stream(columns, batch_size=_BATCH_ROWS // _FEWER, **options)
+            return stream.read_all()
 
         return self._call(StorageCall.TABLE_SCAN, read)
 
@@ -240,17 +260,14 @@ class Table:
             return self._scanner(columns, {"scan_in_order": True, **options}).to_reader()
 
         reader = self._call(StorageCall.TABLE_SCAN, start)
-        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+        batches = self._batches(reader, columns, {"batch_size": _BATCH_ROWS, **options})
+        return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
     def _scanner(self, columns: list[str], options: dict[str, Any]) -> Any:
         # Whoever names a column of blobs wants the values; by default come descriptions of them.
         if marked(self._dataset.schema).intersection(columns):
             options = {**options, "blob_handling": "all_binary"}
         return self._dataset.scanner(columns=columns, **options)
-
-    def _take(self, row_ids: list[int], columns: list[str]) -> pa.Table:
-        self.check(StorageCall.TABLE_TAKE, None)
-        return self._dataset._take_rows(row_ids, columns=columns)
 
     def check(self, call: StorageCall, chosen: Sequence[Any] | None = None) -> None:
         """Compare the data files of some fragments, or of all, with their checksums, once.
@@ -265,13 +282,43 @@ class Table:
         self._seals.check(call.value, place, self._dataset, found)
         self._is_checked = chosen is None
 
-    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, reader: pa.RecordBatchReader, columns: list[str], options: dict[str, Any]
+    ) -> Iterator[pa.RecordBatch]:
         # Reading goes on after `scan` has returned; its errors use the same door.
         with lance_errors(StorageCall.TABLE_SCAN.value, self.pin.path):
-            yield from reader
+            done = 0
+            while True:
+                try:
+                    for batch in _from_row(reader, done):
+                        done += batch.num_rows
+                        yield batch
+                    return
+                except (OSError, ValueError) as error:
+                    if not _overflows(error) or options["batch_size"] < 2:
+                        raise
+                # The texts of one batch are too long for its offsets: from there on fewer at once.
+                rows = max(1, options["batch_size"] // _FEWER)
+                options = {**options, "batch_size": rows, "scan_in_order": True}
+                reader = self._scanner(columns, options).to_reader()
 
     def _call(self, call: StorageCall, action: Callable[[], T]) -> T:
         return storage_call(call, self.pin.path, action)
+
+
+def _overflows(error: Exception) -> bool:
+    """Whether Lance says that a batch has more text than its 32-bit offsets reach."""
+    return "Offset overflow error" in str(error)
+
+
+def _from_row(reader: pa.RecordBatchReader, first: int) -> Iterator[pa.RecordBatch]:
+    """The batches of a reader without its first rows."""
+    for batch in reader:
+        if first >= batch.num_rows:
+            first -= batch.num_rows
+            continue
+        yield batch.slice(first) if first else batch
+        first = 0
 
 
 def literal(text: str) -> str:
