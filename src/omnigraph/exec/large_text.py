@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.exec.memory import UNBOUNDED, check_bytes
+
 # How many bytes of text one array with 32-bit offsets can hold. Tests lower it.
 TEXT_BYTES_MAX = 2**31 - 1
 
@@ -52,19 +54,31 @@ def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
     return pa.concat_arrays([roomy(array, nbytes) for array in arrays])
 
 
-def taken(column: pa.Array, places: npt.NDArray[np.integer[Any]]) -> pa.Array:
-    """The values at some places, any number of times each; null for places below 0."""
+def taken(
+    column: pa.Array, places: npt.NDArray[np.integer[Any]], bytes_max: int = UNBOUNDED
+) -> pa.Array:
+    """The values at some places, any number of times each; null for places below 0.
+
+    Raises:
+        LimitExceeded: They have more than `bytes_max` bytes.
+    """
     missing = bool(places.size) and int(places.min()) < 0
     index = pa.array(places, mask=places < 0 if missing else None)
-    return with_room_for(column, places).take(index)
+    return with_room_for(column, places, bytes_max).take(index)
 
 
-def with_room_for(column: pa.Array, places: npt.NDArray[np.integer[Any]]) -> pa.Array:
-    """The column, with wide offsets if the values at these places need them together."""
+def with_room_for(
+    column: pa.Array, places: npt.NDArray[np.integer[Any]], bytes_max: int = UNBOUNDED
+) -> pa.Array:
+    """The column, with wide offsets if the values at these places need them together.
+
+    Raises:
+        LimitExceeded: They have more than `bytes_max` bytes.
+    """
+    size = taken_bytes(column, places, min(TEXT_BYTES_MAX, bytes_max))
+    check_bytes(size, bytes_max, f"taking {len(places)} values")
     wide = _WIDE.get(_plain(column.type))
-    if wide is None or taken_bytes(column, places, TEXT_BYTES_MAX) <= TEXT_BYTES_MAX:
-        return column
-    return column.cast(wide)
+    return column if wide is None or size <= TEXT_BYTES_MAX else column.cast(wide)
 
 
 def taken_bytes(column: pa.Array, places: npt.NDArray[np.integer[Any]], enough: int) -> int:

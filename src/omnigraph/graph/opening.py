@@ -126,11 +126,16 @@ def _graph(
     parts = Parts(
         engine=engine,
         clock=engine.clock,
-        worlds=Worlds(engine, bytes_max=bounds.cache_bytes_max, folder=cache_folder(os.environ)),
+        worlds=Worlds(
+            engine,
+            bytes_max=bounds.cache_bytes_max,
+            query_bytes_max=bounds.query_bytes_max,
+            folder=cache_folder(os.environ),
+        ),
         search=Search(embeddings),
         embeddings=embeddings,
         mutator=Mutator(engine, embeddings),
-        limits=Limits(frame_rows_max=bounds.frame_rows_max),
+        limits=Limits(frame_rows_max=bounds.frame_rows_max, bytes_max=bounds.query_bytes_max),
         rent=Rent(),
     )
     return Graph(parts, actor=actor)

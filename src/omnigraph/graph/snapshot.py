@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from omnigraph.core.snapshot import Snapshot as Pinned
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.direct.budget import TooWide
+from omnigraph.exec.direct.budget import Bounds, TooWide
 from omnigraph.exec.direct.world import DirectWorld, wanted_columns
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
@@ -148,7 +148,8 @@ class Snapshot:
         parts = self._parts
         begin = parts.clock.ticks_ns()
         wanted = wanted_columns(reading.plan)
-        world = DirectWorld(parts.engine, self._pinned, self._language.catalog, wanted)
+        bounds = Bounds(bytes=parts.limits.bytes_max)
+        world = DirectWorld(parts.engine, self._pinned, self._language.catalog, wanted, bounds)
         try:
             # All of it is read now: later it could turn out too wide, and nobody would catch it.
             return self._on(world, reading, params, now_ms, profile).settled()

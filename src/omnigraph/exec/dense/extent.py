@@ -102,6 +102,11 @@ class Surroundings(Protocol):
         """Smaller types are not saved: they are read faster than a file is found."""
         ...
 
+    @property
+    def query_bytes_max(self) -> int:
+        """How much a column, or the values taken of one, may have."""
+        ...
+
     def table(self, pin: TablePin) -> Table:
         """A pinned table."""
         ...
@@ -196,7 +201,9 @@ class Extent:
         if handles is not None and self._is_better_taken(name, len(handles)):
             return self._taken(name, handles)
         column = self.column(name)
-        return column if handles is None else taken(column, handles)
+        if handles is None:
+            return column
+        return taken(column, handles, self._around.query_bytes_max)
 
     def cells(self, name: str, handles: Sequence[int]) -> list[Any]:
         """A few values of a column as Python has them, null for -1."""
@@ -270,6 +277,11 @@ class Extent:
         if place is not None and self._around.archive is not None:
             self._around.archive.save(place, arrays)
 
+    def _read(self, columns: Sequence[str], *, row_id: bool = False) -> pa.Table:
+        """Whole columns, as they are stored."""
+        most = self._around.query_bytes_max
+        return read_columns(self.table(), columns, row_id=row_id, bytes_max=most)
+
     def _build_roster(self) -> Roster:
         return (
             self._derived_roster(self._around.older(self))
@@ -281,7 +293,7 @@ class Extent:
     def _stored_roster(self) -> Roster:
         telemetry.count("dense.roster_read")
         wanted = [ID] if self.kind == "node" else []
-        found = read_columns(self.table(), wanted, row_id=True)
+        found = self._read(wanted, row_id=True)
         if found.num_rows != self.size:
             text = f"{self.pin.table_key} has {found.num_rows} rows, not {self.size}"
             raise Corrupt(Code.CORRUPT, text, table_key=self.pin.table_key)
@@ -325,7 +337,7 @@ class Extent:
         return None
 
     def _build_order(self) -> Order:
-        stored = _numbers(read_columns(self.table(), [], row_id=True).column(ROW_ID))
+        stored = _numbers(self._read([], row_id=True).column(ROW_ID))
         return storage_order(self.roster.get(), stored)
 
     def _build_edge_ids(self) -> EdgeIds:
@@ -388,7 +400,12 @@ class Extent:
         for start in range(0, len(names), size):
             group = names[start : start + size]
             telemetry.count("dense.column_read", len(group))
-            stored = read_columns(table, group)
+            try:
+                stored = self._read(group)
+            except LimitExceeded as error:
+                if error.code is not Code.LIMIT_EXCEEDED:
+                    raise
+                return  # together they are too much: each is read, or refused, for itself
             for name in group:
                 column = reordered(stored.column(name), order)
                 self.save(_column_file(name), partial(_values, column))
@@ -419,7 +436,7 @@ class Extent:
         table = self.table()
         if pa.types.is_large_binary(table.schema.field(name).type):
             raise Internal(Code.INTERNAL, f"{name} holds blobs, which are read one by one")
-        stored = read_columns(table, [name]).column(name)
+        stored = self._read([name]).column(name)
         column = reordered(stored, order)
         self.save(_column_file(name), partial(_values, column))
         return column

@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.core.storage_errors import storage_errors
+from omnigraph.exec.memory import QUERY_BYTES_MAX, check_bytes
 from omnigraph.runtime.cancellation import checked
 from omnigraph.store.table import Table
 
@@ -15,9 +16,20 @@ from omnigraph.store.table import Table
 _BATCH_BYTES: Final = 64 << 20
 
 
-def read_columns(table: Table, columns: Sequence[str], *, row_id: bool = False) -> pa.Table:
-    """All rows of a table in storage order: these columns, and the identity of each row."""
+def read_columns(
+    table: Table, columns: Sequence[str], *, row_id: bool = False, bytes_max: int = QUERY_BYTES_MAX
+) -> pa.Table:
+    """All rows of a table in storage order: these columns, and the identity of each row.
+
+    Raises:
+        LimitExceeded: They have more than `bytes_max` bytes.
+    """
+    batches: list[pa.RecordBatch] = []
+    size = 0
     with storage_errors():
         stream = table.scan(columns, row_id=row_id, batch_bytes=_BATCH_BYTES)
-        batches = list(checked(stream))
+        for batch in checked(stream):
+            size += batch.nbytes
+            check_bytes(size, bytes_max, f"reading {', '.join(columns) or 'the rows'}")
+            batches.append(batch)
     return pa.Table.from_batches(batches, stream.schema)

@@ -21,6 +21,7 @@ from omnigraph.exec.dense.cache import Cache
 from omnigraph.exec.dense.extent import Extent
 from omnigraph.exec.dense.topology import Topology
 from omnigraph.exec.dense.world import DenseWorld
+from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import Pin, Table
@@ -42,6 +43,7 @@ class Worlds:
         engine: Engine,
         *,
         bytes_max: int = BYTES_MAX,
+        query_bytes_max: int = QUERY_BYTES_MAX,
         folder: Path | None = None,
         saved_rows_min: int = SAVED_ROWS_MIN,
     ) -> None:
@@ -50,6 +52,7 @@ class Worlds:
         Args:
             engine: The graph.
             bytes_max: How much is kept in memory.
+            query_bytes_max: How much a column, or the values taken of one, may have.
             folder: Where structures of large types are saved for other processes; None: nowhere.
             saved_rows_min: What a large type is.
         """
@@ -57,6 +60,7 @@ class Worlds:
         self.cache = Cache(bytes_max)
         self.archive = None if folder is None else Archive(folder)
         self.saved_rows_min = saved_rows_min
+        self.query_bytes_max = query_bytes_max
         self._lock = threading.RLock()
         self._last: DenseWorld | None = None
         # Of a few snapshots, since readers of several branches take turns.

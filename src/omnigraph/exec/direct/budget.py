@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnigraph.exec.memory import QUERY_BYTES_MAX
+
 
 class TooWide(Exception):
     """A query touches more than is worth looking up one by one; the dense world answers it.
@@ -21,17 +23,19 @@ class Bounds:
 
     keys: int = 1_000  # ids that are looked up
     rows: int = 20_000  # rows that come back
+    bytes: int = QUERY_BYTES_MAX  # and what they take
 
 
 class Budget:
     """What is left of the bounds of one query."""
 
-    __slots__ = ("keys", "rows")
+    __slots__ = ("bytes", "keys", "rows")
 
     def __init__(self, bounds: Bounds) -> None:
         """Start with everything."""
         self.keys = bounds.keys
         self.rows = bounds.rows
+        self.bytes = bounds.bytes
 
     def look_up(self, keys: int) -> None:
         """Spend some lookups."""
@@ -39,9 +43,12 @@ class Budget:
         if self.keys < 0:
             raise TooWide(f"{-self.keys} keys too many")
 
-    def read(self, rows: int) -> None:
-        """Spend some rows."""
+    def read(self, rows: int, nbytes: int) -> None:
+        """Spend some rows, and the memory that they take."""
         self.rows -= rows
+        self.bytes -= nbytes
+        if self.bytes < 0:
+            raise TooWide(f"{-self.bytes} bytes too many")
         if self.rows < 0:
             raise TooWide(f"{-self.rows} rows too many")
 

@@ -73,7 +73,7 @@ class Lookups:
 
     def _counted(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         for batch in checked(stream):
-            self._budget.read(batch.num_rows)
+            self._budget.read(batch.num_rows, batch.nbytes)
             yield batch
 
     def _nothing(self, columns: Sequence[str]) -> pa.Table:

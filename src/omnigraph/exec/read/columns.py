@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.arrow_types import arrow_type
 from omnigraph.exec.large_text import taken, with_room_for
+from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.exec.read.frame import Index
 from omnigraph.exec.world import Handles, World
 from omnigraph.lang.ir.expr import Column, ConstValue, EntityRef
@@ -51,9 +52,9 @@ class Cells:
             return self.world.take(self.entity, self.column, self.handles)
         return reader.take(self.world, self.entity, self.column, self.handles, self.type)
 
-    def settled(self) -> Values:
+    def settled(self, reader: Reader) -> Values:
         """The same column with nothing left to read."""
-        return Values(self.arrow(), self.type)
+        return Values(self.arrow(reader), self.type)
 
     def python(self, reader: Reader) -> list[Any]:
         """The values as plain Python."""
@@ -75,9 +76,8 @@ class Entities:
         """The same column for some of the rows."""
         return Entities(self.world, self.entity, self.columns, self.handles[places], self.type)
 
-    def settled(self) -> Entities:
+    def settled(self, reader: Reader) -> Entities:
         """The same column with nothing left to read."""
-        reader = Reader()
         return replace(self, read={item.name: self._take(item, reader) for item in self.columns})
 
     def arrow(self, reader: Reader | None = None) -> pa.Array:
@@ -120,7 +120,7 @@ class Values:
             return Values(self.array.slice(start, max(stop - start, 0)), self.type)
         return Values(taken(self.array, places), self.type)
 
-    def settled(self) -> Values:
+    def settled(self, _reader: Reader) -> Values:
         """The same column with nothing left to read."""
         return self
 
@@ -147,7 +147,7 @@ class Same:
             return Same(self.value, len(range(*places.indices(self.rows))), self.type)
         return Same(self.value, len(places), self.type)
 
-    def settled(self) -> Same:
+    def settled(self, _reader: Reader) -> Same:
         """The same column with nothing left to read."""
         return self
 
@@ -205,10 +205,11 @@ def plain(array: pa.Array, kind: ValueType) -> list[Any]:
 class Reader:
     """Reads columns of a result as plain Python; fast where the world has them in memory."""
 
-    __slots__ = ("_indices",)
+    __slots__ = ("_bytes_max", "_indices")
 
-    def __init__(self) -> None:
-        """Read nothing yet."""
+    def __init__(self, bytes_max: int = QUERY_BYTES_MAX) -> None:
+        """Read nothing yet; refuse to read more than this of one column."""
+        self._bytes_max = bytes_max
         self._indices: dict[int, tuple[Handles, pa.Array]] = {}
 
     def read(
@@ -226,7 +227,7 @@ class Reader:
         if numbers and handles.min(initial=0) >= 0:
             found: list[Any] = column.to_numpy()[handles].tolist()
             return found
-        column = with_room_for(column, handles)
+        column = with_room_for(column, handles, self._bytes_max)
         return plain(_TAKE.call([column, self._index(handles)], options=_TRUSTED), kind)
 
     def take(
@@ -235,7 +236,7 @@ class Reader:
         """The values of a column at some handles, null for -1."""
         if getattr(world, "cells", None) is None or kind.base is Base.VECTOR:
             return world.take(entity, name, handles)
-        column = with_room_for(world.take(entity, name, None), handles)
+        column = with_room_for(world.take(entity, name, None), handles, self._bytes_max)
         return _TAKE.call([column, self._index(handles)], options=_TRUSTED)
 
     def _index(self, handles: Handles) -> pa.Array:

@@ -34,7 +34,8 @@ class Along:
     def _ask_first(self, sources: Handles, run: Run) -> None:
         """Refuse what would not fit before it is made."""
         if len(sources) >= _MANY:
-            run.limits.check(int(run.world.degrees(self.op.edge, self.op.towards, sources).sum()))
+            found = int(run.world.degrees(self.op.edge, self.op.towards, sources).sum())
+            run.limits.check(found, len(self.tail.live))
 
 
 class Hop(Along):
@@ -57,7 +58,7 @@ class Hop(Along):
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
         fan = run.world.neighbours(op.edge, op.towards, sources)
-        run.limits.check(len(fan.targets))
+        run.limits.check(len(fan.targets), len(self.tail.live))
         mask = None if self.condition is None else self.condition.mask(run, fan.targets)
         return self.tail.expanded(frame, fan.counts, {op.target: fan.targets}, mask, op.target)
 
@@ -91,7 +92,7 @@ class HopEdges(Along):
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
         fan = run.world.edges(op.edge, op.towards, sources)
-        run.limits.check(len(fan.targets))
+        run.limits.check(len(fan.targets), len(self.tail.live))
         edges = fan.edges
         assert edges is not None
         mask: Mask | None = None
@@ -158,7 +159,7 @@ class Reach(Along):
             return self.tail.kept(frame.keep(there))
         if op.target not in self.tail.live and self.condition is None:
             return counted(frame, fan.counts[rows], self.tail)
-        run.limits.check(int(fan.counts[rows].sum()))
+        run.limits.check(int(fan.counts[rows].sum()), len(self.tail.live))
         spread = _spread(fan, rows)
         mask = None if self.condition is None else self.condition.mask(run, spread.targets)
         return self.tail.expanded(frame, spread.counts, {op.target: spread.targets}, mask)

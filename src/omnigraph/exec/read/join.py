@@ -119,8 +119,8 @@ class Optionally:
         lonely = np.flatnonzero(alone)
         missing = np.full(len(lonely), -1, np.int32)
         kept = frame.only([name for name in self.tail.live if name in frame.vars])
+        run.limits.check(len(places) + len(lonely), len(self.tail.live))
         joined = kept.pick(np.concatenate([places, lonely]))
-        run.limits.check(joined.rows)
         for name in self.binds:
             found = missing if end is None else np.concatenate([end.vars[name], missing])
             joined.vars[name] = found

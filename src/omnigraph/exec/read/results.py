@@ -60,7 +60,7 @@ class Results:
                 Cells(world, ref, name, handles[var], kind) for var, ref, name, kind in self.props
             ]
             places = None if frame.rows < 2 else self._by_ids(frame, run, last)
-            return self._cut(columns, frame.rows, places, first, last)
+            return self._cut(columns, frame.rows, places, first, last, run)
         if plan.grouped:
             columns, frame = self._grouped(frame, run)
             rankings = Rankings(frame, run)
@@ -76,7 +76,7 @@ class Results:
             rankings.values(plan.ranking)
         cancellation.check()
         places = self._places(columns, frame, run, rankings, last)
-        return self._cut(columns, frame.rows, places, first, last)
+        return self._cut(columns, frame.rows, places, first, last, run)
 
     def _cut(
         self,
@@ -85,6 +85,7 @@ class Results:
         places: Index | None,
         first: int,
         last: int | None,
+        run: Run,
     ) -> Rows:
         """The results at these places (all when None), from `first` up to `last`."""
         if places is not None:
@@ -95,7 +96,7 @@ class Results:
             part = slice(first, last)
             columns = [item.pick(part) for item in columns]
             count = len(range(*part.indices(count)))
-        return Rows(self.names, columns, count)
+        return Rows(self.names, columns, count, run.limits)
 
     def _empty(self, run: Run, first: int, last: int | None) -> Rows:
         plan = self.plan
@@ -127,6 +128,7 @@ class Results:
             if not isinstance(item.expr, Aggregate)
         ]
         first: Index = np.zeros(1, np.int64)
+        run.limits.check_keys(frame.rows, len(plan.outputs))
         if keys:
             of, first = grouped([column_codes(item) for item in keys], frame.rows)
             groups = Groups(of, len(first), frame.weights, frame.rows)
@@ -149,6 +151,7 @@ class Results:
         rankings = Rankings(frame, run)
         columns = [column(item.expr, frame, run, rankings) for item in self.plan.outputs]
         if frame.rows > 1:
+            run.limits.check_keys(frame.rows, len(columns))
             _, first = grouped([column_codes(item) for item in columns], frame.rows)
             columns = [item.pick(first) for item in columns]
             frame = frame.pick(first)
@@ -186,6 +189,7 @@ class Results:
             _by_column(columns[place], descending=False) for place in plan.tie_break_columns
         ]
         sources += [_by_id(frame, run, var) for var in plan.tie_break]
+        run.limits.check_keys(frame.rows, len(sources))
         return ordered(sources, frame.rows, most)
 
     def _by_ids(self, frame: Frame, run: Run, most: int | None) -> Index | None:
@@ -194,6 +198,7 @@ class Results:
         order = frame.order
         if order is not None and tuple([name for name in ties if name in order]) == order:
             return None
+        run.limits.check_keys(frame.rows, len(ties))
         return ordered([_by_id(frame, run, var) for var in ties], frame.rows, most)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any, overload
+from typing import Any, Final, overload
 
 import pyarrow as pa
 
 from omnigraph.exec.large_text import narrowed
 from omnigraph.exec.read.columns import Reader, ResultColumn, prepare
+from omnigraph.exec.read.limits import Limits
 from omnigraph.lang.values import ValueType
 from omnigraph.runtime.cancellation import checked
+
+_DEFAULT: Final = Limits()
 
 
 class Rows(Sequence[dict[str, Any]]):
@@ -31,10 +34,17 @@ class Rows(Sequence[dict[str, Any]]):
         columns: The names of the columns.
     """
 
-    __slots__ = ("_columns", "_count", "_listed", "columns")
+    __slots__ = ("_columns", "_count", "_limits", "_listed", "columns")
 
-    def __init__(self, names: tuple[str, ...], columns: Sequence[ResultColumn], count: int) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        columns: Sequence[ResultColumn],
+        count: int,
+        limits: Limits = _DEFAULT,
+    ) -> None:
         """Hold these columns, which have `count` entries each."""
+        self._limits = limits
         self.columns = names
         self._columns = columns
         self._count = count
@@ -72,8 +82,10 @@ class Rows(Sequence[dict[str, Any]]):
 
     def settled(self) -> Rows:
         """The same rows, with nothing left to read."""
-        found = [item.settled() for item in checked(self._columns)]
-        return Rows(self.columns, found, self._count)
+        prepare(self._columns)
+        reader = Reader(self._limits.bytes_max)
+        found = [item.settled(reader) for item in checked(self._columns)]
+        return Rows(self.columns, found, self._count, self._limits)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dictionaries; the caller may change them."""
@@ -83,14 +95,15 @@ class Rows(Sequence[dict[str, Any]]):
         """All rows as tuples, in the order of the columns."""
         if not self._columns:
             return [()] * self._count
+        self._limits.check_python(self._count, len(self._columns))
         prepare(self._columns)
-        reader = Reader()
+        reader = Reader(self._limits.bytes_max)
         return list(zip(*[item.python(reader) for item in self._columns], strict=True))
 
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table. A whole entity is a struct."""
         prepare(self._columns)
-        reader = Reader()
+        reader = Reader(self._limits.bytes_max)
         arrays = [narrowed(item.arrow(reader)) for item in self._columns]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 

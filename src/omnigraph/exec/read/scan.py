@@ -180,7 +180,7 @@ class Scan:
         count = run.world.size(self.entity) if handles is None else len(handles)
         if self.var not in self.tail.live and self.tail.mode is not Mode.ROWS:
             return self._counted(frame, count)
-        run.limits.check(frame.rows * count)
+        run.limits.check(frame.rows * count, len(self.tail.live))
         whole = self.var if handles is None else None
         if handles is None:
             handles = np.arange(count, dtype=np.int32)
@@ -228,7 +228,7 @@ class Match:
         begins = np.searchsorted(ordered, left_codes, "left")
         counts = np.searchsorted(ordered, left_codes, "right") - begins
         counts[left_codes < 0] = 0
-        run.limits.check(int(counts.sum()))
+        run.limits.check(int(counts.sum()), len(self.tail.live))
         shifts = begins - (np.cumsum(counts) - counts)
         places = order[np.repeat(shifts, counts) + np.arange(int(counts.sum()))]
         found = places.astype(np.int32) if handles is None else handles[places]
