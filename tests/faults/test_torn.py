@@ -4,6 +4,7 @@ state, says what it set aside, and never takes a damaged commit for an unfinishe
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,6 +170,18 @@ def test_a_branch_whose_only_version_is_torn_is_absent(world: Path, tear: Tear) 
     engine.create_branch(DEV)
     worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
     worlds.assert_in_order(engine)
+
+
+def test_a_branch_whose_files_are_gone_says_so(world: Path) -> None:
+    engine = worlds.open_world(world)
+    engine.create_branch(DEV)
+    place = f"{MANIFEST}/tree/{engine.snapshot(DEV).fork}"
+    shutil.rmtree(world / place)
+    for mode in OpenMode:
+        with pytest.raises(Corrupt) as caught:
+            worlds.open_world(world, mode).snapshot(DEV)
+        assert caught.value.details["path"] == place
+    worlds.add(worlds.open_world(world), {PERSON: ("next",)})
 
 
 @every_tear

@@ -32,7 +32,7 @@ from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.core.write import Prepared, WritePath
-from omnigraph.errors import Code, Forbidden, Gone, InvalidInput, NotFound
+from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
@@ -346,6 +346,11 @@ class Engine:
                     settled.extend(self.recovery.settle_orphans(branch))
                 except NotFound:
                     telemetry.count("manifest.branch_gone")  # deleted since it was listed
+                except Corrupt as damage:
+                    # Whoever reads the branch is told; the others must not suffer for it.
+                    if branch == MAIN:
+                        raise
+                    telemetry.logger.warning("branch '%s' cannot be read: %s", branch, damage)
         return tuple(settled)
 
     def _settle(self) -> tuple[Settlement, ...]:

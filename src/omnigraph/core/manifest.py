@@ -33,7 +33,7 @@ from omnigraph.core.records import (
     object_id,
 )
 from omnigraph.core.snapshot import ManifestIndex, Snapshot, sort_out, written_at
-from omnigraph.errors import Code, Conflict, Gone, InvalidInput, NotFound
+from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.table import CREATED_AT, ROW_ID
@@ -149,6 +149,7 @@ class Manifest:
 
     def snapshot(self, branch: BranchName) -> Snapshot:
         """The newest published state of a branch."""
+        missing: list[BranchInfo] = []
         for _ in range(_LOOKS_MAX):
             reader = self._reader(branch)
             try:
@@ -156,6 +157,7 @@ class Manifest:
             except StorageFailure as failure:
                 if branch == MAIN or failure.kind is not FailureKind.NOT_FOUND:
                     raise
+                missing.append(reader.info)
                 # Deleted under our eyes, and perhaps made again: look from the beginning.
                 self.forget(branch)
                 continue
@@ -163,6 +165,8 @@ class Manifest:
                 if self._settle_torn and self._tables.torn_versions(MANIFEST, snapshot.fork):
                     self._settle_torn(snapshot)
                 return snapshot
+        if len(missing) == _LOOKS_MAX and len(set(missing)) == 1:
+            raise _files_missing(missing[0])
         text = f"branch '{branch}' is deleted and made again while it is read"
         raise Conflict(Code.BRANCH_REPLACED, text, branch=branch)
 
@@ -374,6 +378,13 @@ def branch_replaced(branch: BranchName) -> Conflict:
     """The conflict of a write with the end of its branch."""
     text = f"branch '{branch}' was deleted meanwhile, and perhaps made again"
     return Conflict(Code.BRANCH_REPLACED, text, branch=branch)
+
+
+def _files_missing(info: BranchInfo) -> Corrupt:
+    """The error of a branch that is recorded and has no version: records come last and go first."""
+    place = f"{MANIFEST}/tree/{info.fork}"
+    text = f"the files of branch '{info.name}' are missing: restore {place} from a copy"
+    return Corrupt(Code.CORRUPT, text, branch=info.name, path=place)
 
 
 def _info(name: BranchName, text: str, fork: ForkInfo) -> BranchInfo:

@@ -24,7 +24,7 @@ from omnigraph.store.gateway import Gateway, tree_path
 from omnigraph.store.model import ForkInfo, Pin
 from omnigraph.store.newest import NOTE
 from omnigraph.store.objects import Backend
-from omnigraph.store.quarantine import Quarantine
+from omnigraph.store.quarantine import Quarantine, SetAside
 from omnigraph.store.refs import References, reference_path
 from omnigraph.store.root import Root
 from omnigraph.store.sync import link
@@ -59,8 +59,7 @@ class Forks:
         self._quarantine = quarantine
         self._clock: Clock = clock or SystemClock()
         self._ids: Ids = ids or UlidIds()
-        has_version = torn.has_whole if root.is_local else None
-        self.records = References(backend, has_version)
+        self.records = References(backend, torn.is_unfinished if root.is_local else None)
 
     def find(self, path: str, branch: str) -> ForkInfo | None:
         """Return what is known of a fork; None when there is none."""
@@ -95,6 +94,7 @@ class Forks:
     def _make_here(self, path: str, branch: str, at: Pin) -> None:
         """Place what Lance writes for a clone, then the record: each whole before the next."""
         record = self._record(path, at)
+        self.set_aside_record(path, branch)
         uuid = self._ids.new()
         place = tree_path(path, branch)
         staging = f"{place}/{_STAGING}{uuid}"
@@ -103,7 +103,7 @@ class Forks:
             storage_call(
                 StorageCall.TABLE_PLACE, place, lambda: self._place(staging, place, at, uuid)
             )
-            self._write_record(path, branch, record)
+            self.records.create(path, branch, record)
         finally:
             shutil.rmtree(self._root.local_path / staging, ignore_errors=True)
 
@@ -126,15 +126,15 @@ class Forks:
             os.replace(sources[-1].with_name(NOTE), targets[-1].with_name(NOTE))
         self._files.sync_names(targets)
 
-    def _write_record(self, path: str, branch: str, record: dict[str, Any]) -> None:
-        try:
-            self.records.create(path, branch, record)
-        except StorageFailure as failure:
-            taken = failure.kind is FailureKind.EXISTS
-            if not taken or self.find(path, branch) is not None:
-                raise
-            self._quarantine.take(reference_path(path, branch), _TORN)
-            self.records.create(path, branch, record)
+    def set_aside_record(self, path: str, branch: str) -> SetAside | None:
+        """Set the record of a fork aside if it stands for none."""
+
+        def is_torn() -> bool:
+            return self.records.is_torn(path, branch)
+
+        if not is_torn():
+            return None
+        return self._quarantine.take(reference_path(path, branch), _TORN, is_torn)
 
     def _record(self, path: str, at: Pin) -> dict[str, Any]:
         """What Lance would note: guard tests compare it with what it does."""

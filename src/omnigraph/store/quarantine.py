@@ -3,9 +3,17 @@
 A file moves to ``__set_aside/<id>/`` with its whole path below, and a record beside it says what it
 was and why it was taken away. Copy first, then the record, then the removal: a crash in between
 leaves the file where it was.
+
+Only one process at a time sets files aside. As long as a torn file has its name, nobody can put
+another one there, for names are given create-only; and once it has lost it, the next in line sees
+that. So what is removed is always the file that was judged. Only on local disk: object storage has
+no torn files.
 """
 
+import fcntl
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,11 +23,13 @@ from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import Backend
+from omnigraph.store.root import Root
 
 __all__ = ["SET_ASIDE", "Quarantine", "SetAside"]
 
 SET_ASIDE: Final = "__set_aside"
 _RECORD: Final = "record.json"
+_LOCK: Final = ".lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +55,38 @@ class Quarantine:
     """The files of one root that were set aside. Thread-safe."""
 
     def __init__(
-        self, backend: Backend, clock: Clock | None = None, ids: Ids | None = None
+        self, root: Root, backend: Backend, clock: Clock | None = None, ids: Ids | None = None
     ) -> None:
+        self._root = root
         self._backend = backend
         self._clock: Clock = clock or SystemClock()
         self._ids: Ids = ids or UlidIds()
 
-    def take(self, path: str, reason: str) -> SetAside | None:
-        """Set a file aside; None if it is gone, because somebody else did."""
-        try:
-            data = storage_call(StorageCall.OBJECT_GET, path, lambda: self._backend.get(path))
-        except StorageFailure as failure:
-            if failure.kind is FailureKind.NOT_FOUND:
-                return None
-            raise
+    def take(self, path: str, reason: str, is_due: Callable[[], bool]) -> SetAside | None:
+        """Set a file aside.
+
+        Args:
+            path: The file, relative to the root.
+            reason: Why.
+            is_due: Tells whether it still has to go, once nobody else sets files aside.
+
+        Returns:
+            What was set aside, or None because somebody else did.
+        """
+        with self._alone():
+            return self._take(path, reason) if is_due() else None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other process or thread sets files aside. Dying ends it, too."""
+        folder = self._root.local_path / SET_ASIDE
+        folder.mkdir(exist_ok=True)
+        with open(folder / _LOCK, "ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _take(self, path: str, reason: str) -> SetAside:
+        data = storage_call(StorageCall.OBJECT_GET, path, lambda: self._backend.get(path))
         folder = f"{SET_ASIDE}/{self._ids.new()}"
         taken = SetAside(
             path=path,
@@ -69,11 +97,7 @@ class Quarantine:
         )
         self._put(taken.kept_as, data)
         self._put(f"{folder}/{_RECORD}", _encode(taken))
-        try:
-            storage_call(StorageCall.OBJECT_DELETE, path, lambda: self._backend.delete(path))
-        except StorageFailure as failure:
-            if failure.kind is not FailureKind.NOT_FOUND:
-                raise
+        storage_call(StorageCall.OBJECT_DELETE, path, lambda: self._backend.delete(path))
         telemetry.count("store.set_aside")
         telemetry.logger.warning("set aside %s, kept as %s: %s", path, taken.kept_as, reason)
         return taken

@@ -23,7 +23,7 @@ from omnigraph.store.torn import Condition, condition_of_record
 
 __all__ = ["References", "fork_info", "reference_path"]
 
-HasVersion: TypeAlias = Callable[[str, int], bool]
+IsUnfinished: TypeAlias = Callable[[str, int], bool]
 
 _FOLDER: Final = "_refs/branches"
 _SUFFIX: Final = ".json"
@@ -37,13 +37,13 @@ def reference_path(path: str, branch: str) -> str:
 class References:
     """Forks by name. Thread-safe.
 
-    ``has_version`` tells whether the folder of a fork has a version that can be read, looking at
-    the given one first; None where storage never shows a part of an object.
+    ``is_unfinished`` tells whether all versions in the folder of a fork are torn, looking at the
+    given one first; None where storage never shows a part of an object.
     """
 
-    def __init__(self, backend: Backend, has_version: HasVersion | None) -> None:
+    def __init__(self, backend: Backend, is_unfinished: IsUnfinished | None) -> None:
         self._backend = backend
-        self._has_version = has_version
+        self._is_unfinished = is_unfinished
         self._lock = threading.Lock()
         # Records that were read and are whole, as the listing shows them; likewise forks.
         self._checked: set[ObjectInfo] = set()
@@ -59,12 +59,12 @@ class References:
         return info if self._is_sound(path, branch, info) else None
 
     def _is_sound(self, path: str, branch: str, info: ForkInfo) -> bool:
-        """Whether a fork has a version: the cut may have come between that and the record."""
+        """Whether a fork has a version: the cut may have kept the record alone."""
         key = (path, branch, info.identifier)
         with self._lock:
-            if self._has_version is None or key in self._sound:
+            if self._is_unfinished is None or key in self._sound:
                 return True
-        if not self._has_version(tree_path(path, branch), info.parent_version):
+        if self._is_unfinished(tree_path(path, branch), info.parent_version):
             telemetry.count("store.torn_fork")
             return False
         with self._lock:
@@ -77,9 +77,14 @@ class References:
         return tuple(sorted(_name(info) for info in whole))
 
     def torn(self, path: str) -> tuple[str, ...]:
-        """List the records that a power cut left torn, by their paths."""
+        """List the forks whose records a power cut left torn, or without a version."""
         _, torn = self._listed(path)
-        return tuple(sorted(info.path for info in torn))
+        return tuple(sorted(_name(info) for info in torn))
+
+    def is_torn(self, path: str, branch: str) -> bool:
+        """Tell whether there is a record that stands for no fork."""
+        place = reference_path(path, branch)
+        return self._read(path, place) is not None and self.find(path, branch) is None
 
     def create(self, path: str, branch: str, record: Mapping[str, Any]) -> None:
         """Write the record of a new fork; EXISTS. This is what makes the fork exist."""
@@ -107,7 +112,7 @@ class References:
     def _listed_torn(self, path: str, info: ObjectInfo) -> bool:
         """Look at a record and its fork on local disk, when it is new."""
         with self._lock:
-            if self._has_version is None or info in self._checked:
+            if self._is_unfinished is None or info in self._checked:
                 return False
         try:
             data = self._backend.get(info.path)

@@ -109,8 +109,8 @@ class Tables:
         self._files = files
         self._backend = backend
         self._placer = placer
-        self.quarantine = Quarantine(backend)
-        self._torn = TornVersions(backend, self.quarantine)
+        self.quarantine = Quarantine(root, backend)
+        self._torn = TornVersions(root, backend, self.quarantine)
         self._stager = Stager(gateway, files)
         self._merger = Merger(self._stager, files)
         self._lander = Lander(gateway, files, placer, self.open, self._torn.clear_way)
@@ -221,10 +221,12 @@ class Tables:
             if near is not None:
                 if near != known:
                     self.open(Pin(path, near, branch))
+                self._torn.forget(path, branch)
                 return near
             latest = self._latest(path, branch)
         except StorageFailure as failure:
             return self._torn.step_over(path, branch, failure)
+        self._torn.forget(path, branch)
         version = int(latest.version)
         pin = Pin(path, version, branch)
         # Replaces what was kept: a fork made anew under its old name has the same versions.
@@ -312,9 +314,8 @@ class Tables:
 
     def set_aside_torn_records(self, path: str) -> tuple[SetAside, ...]:
         """Set aside the torn records of a table's forks."""
-        reason = "the record of a fork that a power cut left unfinished"
-        found = self._forks.records.torn(checked_path(StorageCall.TABLE_FORKS.value, path))
-        taken = [self.quarantine.take(place, reason) for place in found]
+        torn = self._forks.records.torn(checked_path(StorageCall.TABLE_FORKS.value, path))
+        taken = [self._forks.set_aside_record(path, branch) for branch in torn]
         return tuple(each for each in taken if each is not None)
 
     # ------------------------------------------------------------ staging

@@ -2,7 +2,8 @@
 
 Only the newest versions can be torn: a version is written when the one before it has been read.
 Whoever looks for the head steps over them, and they are remembered here until somebody who may
-write sets them aside. Nothing is looked at unless opening a version failed.
+write sets them aside. Nothing is looked at unless opening a version failed, and nothing at all on
+object storage, which has no such thing.
 """
 
 import re
@@ -16,6 +17,7 @@ from omnigraph.store.files import manifest_name, version_of
 from omnigraph.store.gateway import tree_path
 from omnigraph.store.objects import Backend
 from omnigraph.store.quarantine import Quarantine, SetAside
+from omnigraph.store.root import Root
 from omnigraph.store.torn import Condition, condition_of_manifest
 
 __all__ = ["TornVersions"]
@@ -27,7 +29,8 @@ _REASON: Final = "a version that a power cut left unfinished"
 class TornVersions:
     """The torn versions below one root, as far as somebody came across them. Thread-safe."""
 
-    def __init__(self, backend: Backend, quarantine: Quarantine) -> None:
+    def __init__(self, root: Root, backend: Backend, quarantine: Quarantine) -> None:
+        self._is_local = root.is_local
         self._backend = backend
         self._quarantine = quarantine
         self._lock = threading.Lock()
@@ -39,9 +42,11 @@ class TornVersions:
             return self._known.get((path, branch), ())
 
     def forget(self, path: str, branch: str | None) -> None:
-        """Forget what was stepped over."""
-        with self._lock:
-            self._known.pop((path, branch), None)
+        """Forget what was stepped over: it is not there any more."""
+        # Every reader comes by, and hardly ever is there anything.
+        if self._known:
+            with self._lock:
+                self._known.pop((path, branch), None)
 
     def step_over(self, path: str, branch: str | None, failure: StorageFailure) -> int:
         """Return the newest version that is not torn, after opening the head failed.
@@ -50,7 +55,7 @@ class TornVersions:
             StorageFailure: The same failure, if the newest version is not torn; NOT_FOUND if all
                 of them are, for then the table was never made.
         """
-        if failure.kind in (FailureKind.UNAVAILABLE, FailureKind.EXISTS, FailureKind.CONFLICT):
+        if not self._is_local or failure.kind is FailureKind.UNAVAILABLE:
             raise failure
         place = tree_path(path, branch)
         torn: list[int] = []
@@ -69,11 +74,15 @@ class TornVersions:
             FailureKind.NOT_FOUND, StorageCall.TABLE_HEAD.value, path, text
         ) from failure
 
-    def has_whole(self, place: str, likely: int) -> bool:
-        """Tell whether there is a version that is not torn, looking at a likely one first."""
-        if self._condition(place, likely) not in (None, Condition.TORN):
-            return True
-        return any(not self.is_torn(place, version) for version in self._newest_first(place))
+    def is_unfinished(self, place: str, likely: int) -> bool:
+        """Tell whether all versions of a table are torn, looking at a likely one first.
+
+        Where there is none, something else has happened: they were written before the record.
+        """
+        if not self._is_local or self._condition(place, likely) is Condition.WHOLE:
+            return False
+        versions = self._newest_first(place)
+        return bool(versions) and all(self.is_torn(place, version) for version in versions)
 
     def is_torn(self, place: str, version: int) -> bool:
         """Tell whether a version is there and torn."""
@@ -107,10 +116,11 @@ class TornVersions:
         return self._take(place, version) is not None
 
     def _take(self, place: str, version: int) -> SetAside | None:
-        # Somebody else may have set it aside, and put a whole one in its place.
-        if not self.is_torn(place, version):
+        if not self._is_local or not self.is_torn(place, version):
             return None
-        return self._quarantine.take(_file(place, version), _REASON)
+        return self._quarantine.take(
+            _file(place, version), _REASON, lambda: self.is_torn(place, version)
+        )
 
     def _newest_first(self, place: str) -> list[int]:
         folder = f"{place}/_versions"

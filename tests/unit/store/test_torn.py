@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import lance
@@ -181,7 +182,7 @@ def test_a_fork_can_be_made_where_a_torn_record_is(
     assert len(tables.quarantine.records()) == 1
 
 
-@pytest.mark.parametrize("tear", [empty, shorten, blank, Path.unlink], ids=lambda t: t.__name__)
+@every_tear
 def test_a_record_without_a_version_is_no_fork(folder: Path, tables: Tables, tear: Tear) -> None:
     """Of two files without a sync, the disk may have kept either."""
     tables.fork("t", "good", Pin("t", 1))
@@ -196,6 +197,43 @@ def test_a_record_without_a_version_is_no_fork(folder: Path, tables: Tables, tea
     reader.clear_fork("t", "bad")
     reader.fork("t", "bad", Pin("t", 1))
     assert fresh(folder).fork_names("t") == ("bad", "good")
+
+
+def test_a_fork_that_lost_its_files_is_not_taken_for_an_unfinished_one(
+    folder: Path, tables: Tables
+) -> None:
+    """Its version was there before its record, so this is no power cut."""
+    tables.fork("t", "bad", Pin("t", 1))
+    shutil.rmtree(folder / "t/tree/bad")
+    reader = fresh(folder)
+    assert reader.fork_names("t") == ("bad",)
+    assert reader.set_aside_torn_records("t") == ()
+    with pytest.raises(StorageFailure):
+        reader.head("t", "bad")
+
+
+def test_a_version_that_took_the_place_of_a_torn_one_is_not_set_aside(
+    folder: Path, tables: Tables
+) -> None:
+    """Two came across it; the slower one must not remove what the faster one put there."""
+    empty(foreign_version(folder))
+    slow, fast = fresh(folder), fresh(folder)
+    assert slow.head("t") == fast.head("t") == 1
+    assert grow(fast, Pin("t", 1)) == 2
+    assert slow.set_aside_torn_versions("t") == ()
+    assert fresh(folder).head("t") == 2
+    assert slow.head("t", known=1) == 2
+    assert slow.torn_versions("t") == ()
+
+
+def test_of_many_that_set_a_file_aside_one_does(folder: Path, tables: Tables) -> None:
+    empty(foreign_version(folder))
+    others = [fresh(folder) for _ in range(6)]
+    assert {other.head("t") for other in others} == {1}
+    with ThreadPoolExecutor(len(others)) as pool:
+        found = list(pool.map(lambda other: other.set_aside_torn_versions("t"), others))
+    assert sorted(len(taken) for taken in found) == [0, 0, 0, 0, 0, 1]
+    assert len(tables.quarantine.records()) == 1
 
 
 def test_dropping_a_fork_keeps_those_below_and_beside_it(folder: Path, tables: Tables) -> None:

@@ -23,13 +23,14 @@ from omnigraph.store.tables import SetAside, Tables
 class TornFiles:
     """Judges the torn files of one graph, and sets them aside where writing is allowed."""
 
-    __slots__ = ("_intents", "_may_write", "_tables")
+    __slots__ = ("_intents", "_may_write", "_tables", "_told")
 
     def __init__(self, tables: Tables, intents: IntentLog, may_write: Callable[[], bool]) -> None:
         """Work on these tables; `may_write` tells whether the handle may."""
         self._tables = tables
         self._intents = intents
         self._may_write = may_write
+        self._told: set[tuple[str, int]] = set()  # what was logged, once
 
     def settle(self, snapshot: Snapshot) -> None:
         """Judge the torn versions that reading a branch's newest snapshot stepped over."""
@@ -42,6 +43,9 @@ class TornFiles:
         if self._may_write():
             self._tables.set_aside_torn_versions(MANIFEST, snapshot.fork)
             return
+        if (snapshot.incarnation, torn[0]) in self._told:
+            return
+        self._told.add((snapshot.incarnation, torn[0]))
         telemetry.logger.warning(
             "version %s of the manifest of branch '%s' was left unfinished by a power cut, "
             "reading version %s",
