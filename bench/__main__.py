@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import commit, compile, report
+from bench import commit, compile, growth, report
 from bench.load import group as load
 from bench.load.parts import PARTS
 from bench.measure import Case, measure
@@ -18,6 +18,7 @@ from omnigraph.errors import JsonValue
 GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "compile": lambda _: _measured("compile", compile.cases),
     "commit": lambda _: _measured("commit", commit.cases),
+    "growth": lambda chosen: growth.run(chosen.scale),
     "query": lambda chosen: query.run(_query_choice(chosen)),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
@@ -49,7 +50,7 @@ def main() -> None:
         "--scale",
         type=float,
         default=1.0,
-        help="of `query` and `load`: how much data; less than 1 is quick",
+        help="of `growth`, `query` and `load`: how much data; less than 1 is quick",
     )
     arguments.add_argument(
         "--part",

@@ -39,7 +39,7 @@ class Writer:
     """Commits one new row at a time into some tables of a graph."""
 
     def __init__(self, engine: Engine, tables: Sequence[str]) -> None:
-        self._engine = engine
+        self.engine = engine
         self._tables = tables
         self._count = 0
 
@@ -48,7 +48,7 @@ class Writer:
         self.put([{"id": f"r{self._count}", "name": f"r{self._count}"}])
 
     def put(self, rows: list[dict[str, str]]) -> None:
-        engine = self._engine
+        engine = self.engine
         base = engine.snapshot(MAIN)
         writes = []
         for key in self._tables:
