@@ -341,16 +341,9 @@ class Engine:
         self.require_writable()
         settled = list(self._settle())
         with storage_errors():
-            for branch in self.manifest.names():
-                try:
-                    settled.extend(self.recovery.settle_orphans(branch))
-                except NotFound:
-                    telemetry.count("manifest.branch_gone")  # deleted since it was listed
-                except Corrupt as damage:
-                    # Whoever reads the branch is told; the others must not suffer for it.
-                    if branch == MAIN:
-                        raise
-                    telemetry.logger.warning("branch '%s' cannot be read: %s", branch, damage)
+            names = self.manifest.names()
+        for branch in names:
+            settled.extend(self._settle_orphans(branch))
         return tuple(settled)
 
     def _settle(self) -> tuple[Settlement, ...]:
@@ -358,6 +351,20 @@ class Engine:
         with storage_errors():
             self.torn.settle_records()
         return self.recovery.sweep()
+
+    def _settle_orphans(self, branch: BranchName) -> tuple[Settlement, ...]:
+        try:
+            with storage_errors():
+                return self.recovery.settle_orphans(branch)
+        except NotFound:
+            telemetry.count("manifest.branch_gone")  # deleted since it was listed
+        except (Corrupt, Gone) as damage:
+            # Whoever reads the branch is told; the others must not suffer for it.
+            if branch == MAIN:
+                raise
+            telemetry.count("manifest.branch_damaged")
+            telemetry.logger.warning("branch '%s' cannot be read: %s", branch, damage)
+        return ()
 
     def set_aside(self) -> tuple[SetAside, ...]:
         """The files that power cuts left unfinished and that were set aside, oldest first."""

@@ -73,6 +73,8 @@ def table_delta(
 
 
 def _removed(table: Table, since: Table) -> Any:
+    for version in (since, table):
+        version.check(StorageCall.TABLE_SCAN)
     delta = table.dataset.delta(compared_against=since.pin.version)
     return delta.get_deleted_row_ids().read_all().column(0).to_numpy()
 

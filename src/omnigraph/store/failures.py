@@ -34,6 +34,10 @@ _MOVING: Final = frozenset(
     f"table.{name}"
     for name in ("create", "commit", "place", "merge", "stamp", "compact", "fork", "drop_fork")
 )
+# Calls in which nothing can be invalid but the files: they take no more than a version.
+_OPENING: Final = frozenset(
+    f"table.{name}" for name in ("open", "head", "versions", "transaction", "forks")
+)
 # Arrow reports trouble of a stream that it reads as an invalid argument, with this in front.
 _EXTERNAL: Final = "External error"
 # Lance looks for signals while Arrow waits for a batch: then Ctrl-C comes back in this form.
@@ -84,6 +88,9 @@ _DAMAGE: Final = (
     "manifest length does not match",
     "magic number",
     "invalid format",
+    "file size is too small",
+    # Columns are named after the schema of the graph, which the table was made for.
+    "no field named",
 )
 
 # Text of an error, in lower case, and what it proves. The first match counts, so the narrow
@@ -156,6 +163,13 @@ def _panic_kind(error: BaseException, verb: str) -> FailureKind:
 
 
 def _lance_kind(error: Exception, verb: str) -> FailureKind:
+    kind = _general_kind(error, verb)
+    if kind is FailureKind.INVALID and verb in _OPENING:
+        return FailureKind.CORRUPT
+    return kind
+
+
+def _general_kind(error: Exception, verb: str) -> FailureKind:
     if isinstance(error, InjectedFault):
         return FailureKind.UNAVAILABLE
     if type(error).__name__ == "CommitConflictError":

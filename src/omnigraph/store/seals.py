@@ -1,9 +1,11 @@
-"""Checksums of data files, kept in their names.
+"""Checksums of data and deletion files, kept in their names.
 
-Lance's data files have none. A flipped byte in one may change a value, or make Lance ask for more
+Lance's files have none. A flipped byte in one may change a value, or make Lance ask for more
 memory than there is. So a small file gets its name when it is written, and the name ends with the
 checksum of the content: it costs no file and no read, and whoever has the metadata has the
 checksum. It is compared once per process, before Lance reads the file for the first time.
+
+A deletion file is named by a number; ours is a mark and the checksum.
 
 Large files are not read twice for this; of them, and of files that were named by others, the
 numbers in the footer are compared with the size. Only on local disk: object storage has checksums
@@ -21,6 +23,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from lance.fragment import DeletionFile
+
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.sync import replace
 
@@ -29,7 +33,11 @@ __all__ = ["SEALED_MAX", "Seals"]
 # Measured: comparing a file of this size takes about 3 ms.
 SEALED_MAX: Final = 8 << 20
 _SEALED: Final = re.compile(r"_([0-9a-f]{8})\.lance")
+_DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
 _SUFFIX: Final = ".lance"
+# The upper half of the number of a deletion file whose lower half is its checksum.
+_MARK: Final = 0x6F676372
+_HALF: Final = 32
 # The places of column metadata, of the tables of columns and global buffers; how many of both.
 _FOOTER: Final = struct.Struct("<QQQIIHH4s")
 _MAGIC: Final = b"LANC"
@@ -54,6 +62,21 @@ class Seals:
             for each in fragments
         ]
 
+    def seal_deletions(self, place: str, fragment: Any) -> Any:
+        """Rename the deletion file of a fragment that nothing refers to; return the fragment."""
+        found = fragment.deletion_file
+        if self._base is None or found is None or found.base_id is not None:
+            return fragment
+        path = self._base / place / found.path(fragment.id)
+        if os.path.getsize(path) > SEALED_MAX:
+            return fragment
+        number = _MARK << _HALF | zlib.crc32(path.read_bytes())
+        sealed = DeletionFile(
+            found.read_version, number, found.file_type, found.num_deleted_rows, None
+        )
+        replace(path, self._base / place / sealed.path(fragment.id))
+        return dataclasses.replace(fragment, deletion_file=sealed)
+
     def check(self, verb: str, place: str, dataset: Any, fragments: Iterable[Any]) -> None:
         """Compare the files of fragments with their checksums, unless that was done before.
 
@@ -62,14 +85,15 @@ class Seals:
         """
         if self._base is None:
             return
+        own = os.path.join(self._base, place)
         bases: dict[int, str] | None = None
-        for file in _files(fragments):
-            folder = os.path.join(self._base, place)
-            if file.base_id is not None:
+        for base_id, name in _names(fragments):
+            folder = own
+            if base_id is not None:
                 if bases is None:
                     bases = {key: str(base.path) for key, base in dataset.base_paths().items()}
-                folder = bases.get(file.base_id, folder)
-            path = os.path.join(folder, "data", str(file._path))
+                folder = bases.get(base_id, own)
+            path = os.path.join(folder, name)
             if path not in self._checked:
                 reason = _damage(path)
                 if reason is not None:
@@ -79,9 +103,14 @@ class Seals:
                     self._checked.add(path)
 
 
-def _files(fragments: Iterable[Any]) -> Iterator[Any]:
+def _names(fragments: Iterable[Any]) -> Iterator[tuple[int | None, str]]:
+    """Yield the files of fragments, each by its base and its path there."""
     for fragment in fragments:
-        yield from fragment.files
+        for file in fragment.files:
+            yield file.base_id, f"data/{file._path}"
+        deletions = fragment.deletion_file
+        if deletions is not None and deletions.id >> _HALF == _MARK:
+            yield deletions.base_id, deletions.path(fragment.id)
 
 
 def _sealed(folder: Path, file: Any) -> Any:
@@ -100,18 +129,26 @@ def _sealed(folder: Path, file: Any) -> Any:
 
 def _damage(path: str) -> str | None:
     """Tell what is wrong with a file; None if nothing is known. One that is missing is Lance's."""
-    sealed = _SEALED.search(path)
+    checksum = _checksum(path)
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if sealed and size <= SEALED_MAX:
-                if zlib.crc32(file.read()) != int(sealed[1], 16):
+            if checksum is not None and size <= SEALED_MAX:
+                if zlib.crc32(file.read()) != checksum:
                     return "its content does not have the checksum that its name says"
                 return None
             file.seek(max(0, size - _FOOTER.size))
             return _footer_damage(file.read(), size)
     except OSError:
         return None
+
+
+def _checksum(path: str) -> int | None:
+    """Return the checksum that a name says."""
+    if sealed := _SEALED.search(path):
+        return int(sealed[1], 16)
+    number = _DELETIONS.search(path)
+    return None if number is None else int(number[1]) & ((1 << _HALF) - 1)
 
 
 def _footer_damage(footer: bytes, size: int) -> str | None:

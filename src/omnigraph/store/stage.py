@@ -225,18 +225,25 @@ class Stager:
         changed: list[Any] = []
         removed: list[int] = []
         owners = addresses >> _FRAGMENT_BITS
+        if len(owners):
+            # What is deleted already is read and written again.
+            table.check(StorageCall.TABLE_ERASE)
         for owner in np.unique(owners).tolist():
             offsets = (addresses[owners == owner] & _OFFSET_MASK).tolist()
             fragment = table.dataset.get_fragment(owner)
             if fragment is None:
                 raise _invalid(table, f"there is no fragment {owner}")
-            erase = partial(fragment.delete_rows, offsets)
+            erase = partial(self._erased, _place(table), fragment, offsets)
             left = storage_call(StorageCall.TABLE_ERASE, _place(table), erase)
             if left is None:
                 removed.append(owner)
             else:
                 changed.append(left)
         return changed, removed
+
+    def _erased(self, place: str, fragment: Any, offsets: list[int]) -> Any:
+        left = fragment.delete_rows(offsets)
+        return None if left is None else self._files.seals.seal_deletions(place, left)
 
     def base_uuid(self, table: Table) -> str | None:
         """Return what tells a fork from a later one of its name; None for the trunk."""

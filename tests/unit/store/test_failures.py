@@ -73,6 +73,12 @@ def test_damage_is_no_fault_of_the_caller(text: str) -> None:
     assert failed(ValueError(text), StorageCall.TABLE_COMMIT).kind is FailureKind.UNKNOWN
 
 
+def test_opening_has_no_arguments_that_could_be_wrong() -> None:
+    error = ValueError("LanceError(Schema): Field 'x' (id=4) references parent id -129")
+    assert failed(error, StorageCall.TABLE_OPEN).kind is FailureKind.CORRUPT
+    assert failed(error, StorageCall.TABLE_WRITE).kind is FailureKind.INVALID
+
+
 def test_damage_is_told_with_its_place_and_what_to_do() -> None:
     error = public(StorageFailure(FailureKind.CORRUPT, "table.scan", "nodes/1/data/x", "no"))
     assert isinstance(error, Corrupt)

@@ -142,6 +142,38 @@ def test_what_is_no_data_file(
     assert caught.value.kind is FailureKind.CORRUPT
 
 
+def test_deletions_are_sealed(root: Root, tables: Tables) -> None:
+    pin = made(tables)
+    table = tables.open(pin)
+    staged = tables.stage(table, deletes=table.locate(["a"]), uuid="less")
+    assert staged is not None
+    less = Pin("t", tables.land(staged))
+    assert reopened(root, less).read(["id"]).column("id").to_pylist() == ["b", "c"]
+    [path] = (root.local_path / "t" / "_deletions").iterdir()
+    assert staged.files == (str(path),)
+    for place in flips(path):
+        with pytest.raises(StorageFailure) as caught:
+            reopened(root, less).read(["id"])
+        assert caught.value.kind is FailureKind.CORRUPT, place
+        assert caught.value.place == f"t/_deletions/{path.name}"
+    again = reopened(root, less)
+    assert again.read(["id"]).num_rows == 2
+
+
+def test_damaged_deletions_are_not_written_again(root: Root, tables: Tables) -> None:
+    table = tables.open(made(tables))
+    staged = tables.stage(table, deletes=table.locate(["a"]), uuid="less")
+    assert staged is not None
+    less = Pin("t", tables.land(staged))
+    addresses = tables.open(less).locate(["b"])
+    [path] = (root.local_path / "t" / "_deletions").iterdir()
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    fresh = open_tables(root, durable=False)
+    with pytest.raises(StorageFailure) as caught:
+        fresh.stage(fresh.open(less), deletes=addresses, uuid="none")
+    assert caught.value.kind is FailureKind.CORRUPT
+
+
 def test_a_file_is_looked_at_once(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
