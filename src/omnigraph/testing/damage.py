@@ -27,6 +27,8 @@ __all__ = ["Outcome", "leave_intent", "make", "visit", "visit_as", "visit_in_chi
 
 MEMORY_MAX: Final = 3 << 30
 
+# Where an error says what it is about.
+_PLACES: Final = ("path", "place", "uri", "branch", "table_key", "operation_id")
 _SCHEMA: Final = """
 node Person { name: String @key  age: I32? @index  bio: String? @index  spot: Vector(3)? @index }
 node Company { name: String @key  size: I32? }
@@ -38,6 +40,7 @@ query add($name: String, $age: I32, $bio: String, $spot: Vector(3)) {
 }
 query found($name: String, $size: I32) { insert Company { name: $name, size: $size } }
 query know($a: String, $b: String, $since: I32) { insert Knows { from: $a, to: $b, since: $since } }
+query close($name: String) { delete Company where name = $name }
 query gone($name: String) { delete Person where name = $name }
 query grow($name: String, $age: I32) { update Person set { age: $age } where name = $name }
 """
@@ -91,7 +94,9 @@ def make(path: Path, *, indexed: bool = True) -> None:
         for number in range(3):
             ends = {"a": f"p{number}", "b": f"p{number + 1}", "since": number}
             graph.mutate(_CHANGES, ends, name="know")
-        graph.mutate(_CHANGES, {"name": "acme", "size": 7}, name="found")
+        firms = [{"name": f"c{number}", "size": number} for number in range(40)]
+        graph.load({"Company": firms})
+        graph.mutate(_CHANGES, {"name": "c7"}, name="close")
         graph.mutate(_CHANGES, {"name": "p2", "age": 33}, name="grow")
         graph.mutate(_CHANGES, {"name": "p3"}, name="gone")
         if indexed:
@@ -195,7 +200,7 @@ def _step(
 def _failed(step: str, error: BaseException) -> Outcome:
     known = error if isinstance(error, GraphError) else None
     details = {} if known is None else known.details
-    path = next((str(details[key]) for key in ("path", "place", "uri") if key in details), None)
+    path = next((str(details[key]) for key in _PLACES if key in details), None)
     return Outcome(
         step,
         error=type(error).__name__,
