@@ -1,0 +1,68 @@
+"""What messages and pages tell people to run is there to be run."""
+
+import re
+from pathlib import Path
+
+import typer
+
+import omnigraph as og
+from omnigraph.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+TEXTS = [
+    *sorted((ROOT / "src").rglob("*.py")),
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+COMMAND = re.compile(r"`(?:\$ )?omnigraph ((?:[a-z]+ ?)+)[^`]*`")
+METHOD = re.compile(r"`graph\.([a-z_]+)")
+
+
+def command_names() -> set[str]:
+    found: set[str] = set()
+
+    def walk(group: object, prefix: str) -> None:
+        for name, command in getattr(group, "commands", {}).items():
+            found.add(f"{prefix}{name}")
+            walk(command, f"{prefix}{name} ")
+
+    walk(typer.main.get_command(app), "")
+    return found
+
+
+def test_the_pattern_finds_commands_and_methods() -> None:
+    assert COMMAND.findall("run `omnigraph recover`, or `omnigraph schema plan --json`") == [
+        "recover",
+        "schema plan ",
+    ]
+    assert METHOD.findall("`graph.embed()`") == ["embed"]
+    assert {"recover", "schema plan"} <= command_names()
+
+
+def unknown_names(text: str, known: set[str]) -> list[str]:
+    commands = [
+        f"omnigraph {named}"
+        for named in COMMAND.findall(text)
+        if not any(" ".join(named.split()[:size]) in known for size in (1, 2))
+    ]
+    methods = [f"graph.{named}" for named in METHOD.findall(text) if not is_there(named)]
+    return commands + methods
+
+
+def is_there(named: str) -> bool:
+    return hasattr(og.Graph, named) or named in ("branches", "commits")
+
+
+def test_a_command_that_is_missing_is_noticed() -> None:
+    found = unknown_names("`omnigraph nonsense`, `graph.nonsense()`", command_names())
+    assert found == ["omnigraph nonsense", "graph.nonsense"]
+
+
+def test_every_command_and_method_that_is_named_exists() -> None:
+    known = command_names()
+    found = {
+        str(path.relative_to(ROOT)): names
+        for path in TEXTS
+        if (names := unknown_names(path.read_text(encoding="utf-8"), known))
+    }
+    assert found == {}
