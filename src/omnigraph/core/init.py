@@ -6,6 +6,8 @@ one takes the claim over, sweeps up and starts again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 from omnigraph.core.arrow_types import table_schema
@@ -126,17 +128,27 @@ def _no_tables(folder: str, objects: ObjectStore) -> list[str]:
 
 def _make_tables(schema: AcceptedSchema, objects: ObjectStore, tables: Tables) -> list[Record]:
     records: list[Record] = []
+    schemas: dict[str, pa.Schema] = {}
     for entity in (*schema.catalog.nodes, *schema.catalog.edges):
         path = table_path(entity.kind, entity.id)
-        version = _fresh_table(path, table_schema(entity), objects, tables)
         key = table_key(entity.kind, entity.name)
+        schemas[path] = table_schema(entity)
         records.append(TableRecord(table_key=key, location=path))
         records.append(
-            VersionRecord(
-                table_key=key, location=path, version=version, table_branch=None, row_count=0
-            )
+            VersionRecord(table_key=key, location=path, version=1, table_branch=None, row_count=0)
         )
+    _remove_leftovers(schemas, objects)
+    tables.create_empty(schemas)
     return records
+
+
+def _remove_leftovers(paths: Collection[str], objects: ObjectStore) -> None:
+    """Remove what a maker that died left where tables are to be."""
+    for folder in table_folders():
+        for name in objects.children(folder):
+            if f"{folder}/{name}" in paths:
+                for info in objects.list(f"{folder}/{name}"):
+                    objects.delete(info.path)
 
 
 def _make_manifest(root: Root, records: list[Record], tables: Tables) -> None:
@@ -158,18 +170,6 @@ def _make_manifest(root: Root, records: list[Record], tables: Tables) -> None:
         # We hold the claim: if it is there, it is ours and the reply was lost.
         if failure.effect_free or not tables.exists(MANIFEST):
             raise
-
-
-def _fresh_table(path: str, schema: pa.Schema, objects: ObjectStore, tables: Tables) -> int:
-    """Make an empty table; what a dead maker left at its place is removed first."""
-    try:
-        return tables.create(path, schema)
-    except StorageFailure as failure:
-        if failure.kind is not FailureKind.EXISTS:
-            raise
-    for info in objects.list(path):
-        objects.delete(info.path)
-    return tables.create(path, schema)
 
 
 def _exists(root: Root) -> Conflict:

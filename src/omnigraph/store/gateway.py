@@ -113,8 +113,13 @@ class Gateway:
             data_storage_version=STORAGE_VERSION,
         )
 
+    def empty(self, schema: pa.Schema) -> Transaction:
+        """Describe the first version of a table without rows; nothing is written for it."""
+        columns = stored(schema.empty_table(), marked(schema)).schema
+        return lance.Transaction(read_version=0, operation=LanceOperation.Overwrite(columns, []))
+
     def create(
-        self, path: str, transaction: Transaction, exact: ExactVersion, *, row_ids: bool
+        self, path: str, transaction: Transaction, exact: ExactVersion | None, *, row_ids: bool
     ) -> Dataset:
         """Commit the first version; with retries a stale create would overwrite the winner."""
         commit: Any = lance.LanceDataset.commit
@@ -124,7 +129,7 @@ class Gateway:
             max_retries=0,
             enable_stable_row_ids=row_ids,
             storage_options=self._options,
-            **_placed_by(exact),
+            **({} if exact is None else _placed_by(exact)),
         )
 
     def clone(self, place: str, at: Pin, *, branch: str, uuid: str) -> None:

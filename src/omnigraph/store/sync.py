@@ -96,26 +96,34 @@ class Disk:
 
     def sync_names(self, files: Iterable[Path]) -> None:
         """Make the names of files durable, once per directory."""
+        new: dict[str, None] = {}  # names of directories that will be durable, too
+        wanted: dict[Path, None] = {}
         for parent in dict.fromkeys(path.parent for path in files):
-            _sync_directory(parent)
-            self._sync_name(parent)
+            wanted[parent] = None
+            self._add_parents(parent, wanted, new)
+        # The deepest first, each once: many files of one write share directories.
+        for directory in sorted(wanted, key=lambda path: len(path.parts), reverse=True):
+            _sync_directory(directory)
+        with self._lock:
+            self._durable_names.update(new)
 
     def sync_directories(self, directories: Iterable[Path]) -> None:
         """Make the names in directories durable, after something was removed from them."""
         for directory in directories:
             _sync_directory(directory)
 
-    def _sync_name(self, directory: Path) -> None:
-        """Sync the parents of a directory, as far up as its name is new to us."""
+    def _add_parents(self, directory: Path, wanted: dict[Path, None], new: dict[str, None]) -> None:
+        """Add the parents of a directory, as far up as its name is new to us."""
         while directory not in (self._root.parent, directory.parent):
             name = str(directory)
+            if name in new:
+                return
             with self._lock:
                 if name in self._durable_names:
                     return
-            _sync_directory(directory.parent)
-            with self._lock:
-                self._durable_names.add(name)
+            new[name] = None
             directory = directory.parent
+            wanted[directory] = None
 
     def forget(self, directory: Path) -> None:
         """Forget what is known about a directory and everything below, because it was removed."""

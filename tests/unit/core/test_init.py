@@ -6,12 +6,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 
+from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.claims import open_claims
 from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.layout import INIT_CLAIM, SCHEMA_IR, SCHEMA_STATE, SCHEMA_TEXT
+from omnigraph.core.layout import (
+    INIT_CLAIM,
+    SCHEMA_IR,
+    SCHEMA_STATE,
+    SCHEMA_TEXT,
+    table_path,
+)
 from omnigraph.core.recovery.live import PROCESS
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints, telemetry
@@ -133,6 +141,66 @@ def test_looking_for_foreign_files_does_not_walk_through_them(root: Root) -> Non
     with telemetry.counting() as counts:
         make(other, many_types(40))
     assert counts.snapshot()["object.list"] == lists
+
+
+# -- what it costs ---------------------------------------------------------------------------------
+
+
+def test_a_type_costs_one_call_and_few_syncs(tmp_path: Path) -> None:
+    found = []
+    for types in (10, 50):
+        with telemetry.counting() as counts:
+            make(Root.parse(str(tmp_path / str(types))), many_types(types), durable=True)
+        found.append(counts.snapshot())
+    few, many = found
+    # Heads are looked at by the opening that follows.
+    calls = [n for n in many if n.startswith(("table.", "object.")) and n != "table.head"]
+    assert sum(many[name] - few[name] for name in calls) == 40
+    assert many["disk.files"] - few["disk.files"] == 40  # the version
+    assert many["disk.dirs"] - few["disk.dirs"] == 2 * 40  # its folder, and the table's
+
+
+def field_ids(fields: list[Any]) -> list[Any]:
+    return [(field.name(), field.id(), field_ids(field.children())) for field in fields]
+
+
+def test_tables_are_those_that_are_made_one_by_one(tmp_path: Path) -> None:
+    text = """
+    node Thing {
+        name: String @key  a: I32  b: [String]?  v: Vector(3)?  at: DateTime?  c: Blob?
+        kind: enum(x, y)?
+    }
+    edge Has: Thing -> Thing { since: Date?  proof: Blob? }
+    """
+    root = Root.parse(str(tmp_path / "g"))
+    engine = make(root, text)
+    catalog = engine.schema(engine.snapshot()).catalog
+    for entity in (*catalog.nodes, *catalog.edges):
+        path = f"alone/{entity.id}"
+        engine.tables.create(path, table_schema(entity))
+        made = lance.dataset(root.join(table_path(entity.kind, entity.id)))
+        alone = lance.dataset(root.join(path))
+        assert made.schema.equals(alone.schema, check_metadata=True)
+        assert field_ids(made.lance_schema.fields()) == field_ids(alone.lance_schema.fields())
+        assert made.data_storage_version == alone.data_storage_version
+        assert made.has_stable_row_ids
+        assert alone.has_stable_row_ids
+        assert made.version == alone.version == 1
+        assert made.config() == alone.config()
+        assert made.metadata == alone.metadata
+
+
+def test_what_a_power_cut_left_of_tables_is_removed(root: Root) -> None:
+    with failpoints.armed({Fp.INIT_SCHEMA: Refuse()}), suppress(Exception):
+        make(root)
+    left = [path for path in root.local_path.glob("nodes/**/*") if path.is_file()]
+    assert left
+    for number, path in enumerate(left):
+        path.write_bytes(b"" if number % 2 else path.read_bytes()[:7])
+    engine = make(root)
+    write(engine, {PERSON: people("a")})
+    assert ids(reopen(root), PERSON) == {"a"}
+    audit(engine)
 
 
 # -- races -----------------------------------------------------------------------------------------
