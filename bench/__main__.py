@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import commit, compile, growth, report
+from bench import commit, compile, growth, report, wide
 from bench.load import group as load
 from bench.load.parts import PARTS
 from bench.measure import Case, measure
@@ -19,6 +19,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "compile": lambda _: _measured("compile", compile.cases),
     "commit": lambda _: _measured("commit", commit.cases),
     "growth": lambda chosen: growth.run(chosen.scale),
+    "wide": lambda _: _measured("wide", wide.cases),
     "query": lambda chosen: query.run(_query_choice(chosen)),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
