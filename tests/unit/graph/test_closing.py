@@ -47,6 +47,7 @@ CALLS: dict[str, Callable[[og.Graph], object]] = {
     "optimize": lambda graph: graph.optimize(),
     "embed": lambda graph: graph.embed(),
     "refresh": lambda graph: graph.refresh(),
+    "recover": lambda graph: graph.recover(),
     "create": lambda graph: graph.branches.create("dev"),
     "list": lambda graph: graph.branches.list(),
     "show": lambda graph: graph.branches.show("main"),
