@@ -202,8 +202,7 @@ class Births:
 
     def base(self, name: BranchName, origin: Origin) -> Snapshot:
         """What a branch starts from, if that is still there."""
-        if self._manifest.branch(origin.branch).incarnation != origin.incarnation:
-            raise branch_replaced(origin.branch)
+        self._check_source(origin)
         found = self._manifest.at_version(origin.branch, origin.version)
         incarnation = born(origin.operation_id)
         return replace(found, branch=name, incarnation=incarnation, fork=None, origin=origin)
@@ -233,9 +232,29 @@ class Births:
         at = self._first_commit(
             cradle_name(origin.operation_id, origin.branch), origin, rows, lookup
         )
+        # Whoever deletes the source from now on finds the cradle, and leaves what we stand on.
+        self._check_source(origin)
         fork = self.free_fork(name)
         guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, fork, at))
+        self._check_made(name, fork, origin)
         return at.version
+
+    def _check_source(self, origin: Origin) -> None:
+        if self._manifest.branch(origin.branch).incarnation != origin.incarnation:
+            raise branch_replaced(origin.branch)
+
+    def _check_made(self, name: BranchName, fork: str, origin: Origin) -> None:
+        """Refuse to acknowledge a branch that others had given up, or deleted, before it was made.
+
+        Whoever gives it up removes the intent first and looks for the branch afterwards; we make
+        the branch first and look for the intent afterwards. So at least one sees the other.
+        """
+        if self._manifest.fork_of(name) != fork:
+            raise _not_made(name)  # of a generation that is over: nobody sees it
+        if self._intents.get(origin.operation_id) is None:
+            with suppress(StorageFailure):
+                self._manifest.mark_deleted(self._manifest.branch(name), self.new_id())
+            raise _not_made(name)
 
     def free_fork(self, name: BranchName) -> str:
         """The fork that a new branch will be, cleared of what a maker that died left there."""

@@ -76,6 +76,11 @@ class Branches:
             found = self._manifest.branch(name)
             if found.fork != fork:
                 raise branch_replaced(name)  # somebody was faster, and has deleted it since
+            if not self._manifest.stands(snapshot):
+                # Whoever deleted the source may not have seen this branch, and removes its files.
+                self._mark(found)
+                self._births.drop(MANIFEST, fork)
+                raise branch_replaced(source)
             return found
 
     def _make(self, name: BranchName, fork: str, at: Pin) -> None:
@@ -103,8 +108,10 @@ class Branches:
             self._births.still_alone()
             self._mark(info)
             self._manifest.forget(name)
-            # It is gone. What is left of it is nobody's, and can be removed at any time.
-            self._births.drop(MANIFEST, str(info.fork))
+            # It is gone. What is left of it is removed, unless a branch was made from it at the
+            # last moment: that one stands on these files.
+            if not self._births.drop(MANIFEST, str(info.fork)) and self._children(info):
+                return
             if info.cradle is not None:
                 self._births.drop(MANIFEST, info.cradle)
         for pin in snapshot.tables.values():
@@ -116,7 +123,7 @@ class Branches:
         operation_id = self._births.new_id()
 
         def mark() -> None:
-            self._deleted.mark(info.name, info.generation, info.incarnation, operation_id)
+            self._manifest.mark_deleted(info, operation_id)
 
         try:
             guarded(Fp.DROP, mark)
@@ -209,16 +216,19 @@ class Branches:
         paths = sorted({pin.path for pin in self._manifest.snapshot(MAIN).tables.values()})
         # Forks first, branches after: a branch that is made meanwhile is then among the living.
         forks = [(path, fork) for path in paths for fork in self._tables.fork_names(path)]
-        living = {fork_mark(incarnation) for incarnation in self._living()}
-        dead = [(path, fork) for path, fork in forks if fork.partition(".")[0] not in living]
         with self._births.alone():
             dropped = self._reclaim_manifest()
+        living = {fork_mark(incarnation) for incarnation in self._living()}
+        dead = [(path, fork) for path, fork in forks if fork.partition(".")[0] not in living]
         return dropped + sum(self._births.drop(path, fork) for path, fork in dead)
 
     def _living(self) -> set[str]:
-        """The incarnations that are there or being made, the latter first: they may be born."""
+        """The incarnations that are there or being made, the latter first: they may be born.
+
+        A deleted branch whose fork is still there counts: others may have been made from it.
+        """
         making = {intent.incarnation for intent in self._intents.pending()}
-        return making | {info.incarnation for info in self._manifest.branches().values()}
+        return making | self._manifest.incarnations()
 
     def _reclaim_manifest(self) -> int:
         """Drop what is left of deleted branches, and of branches that were never made.

@@ -115,6 +115,19 @@ class Manifest:
             if generation < deleted.get(name, 0)
         ]
 
+    def incarnations(self) -> set[str]:
+        """The branches that have a fork: those that are there, and what is left of deleted ones."""
+        forks = self._tables.forks(MANIFEST)
+        return {
+            _info(name, text, fork).incarnation
+            for text, fork in forks.items()
+            for name, _ in _valid(text)
+        }
+
+    def mark_deleted(self, info: BranchInfo, operation_id: str) -> None:
+        """Delete the branch of one generation, and no other; EXISTS when it is deleted already."""
+        self._deleted.mark(info.name, info.generation, info.incarnation, operation_id)
+
     def branch(self, name: BranchName) -> BranchInfo:
         """One branch as it is now."""
         if name == MAIN:

@@ -242,9 +242,12 @@ class Recovery:
         if isinstance(verdict, RollForward):
             self._publish_forward(intent, verdict.versions)
             return self._close(intent, RecoveryKind.ROLLED_FORWARD)
-        known = () if base is None else (pin.path for pin in base.tables.values())
-        self._births.clear(origin, {*known, *(item.path for item in intent.tables)})
-        return self._given_up(intent, authority)
+        # The intent goes first: a slow maker looks for it once it has made the branch.
+        outcome = self._given_up(intent, authority)
+        if not self._births.is_born(intent.branch, intent.incarnation):
+            known = () if base is None else (pin.path for pin in base.tables.values())
+            self._births.clear(origin, {*known, *(item.path for item in intent.tables)})
+        return outcome
 
     def _base_of_birth(self, intent: Intent, origin: Origin) -> Snapshot | None:
         """What a branch starts from; None when it cannot be made any more."""
