@@ -35,6 +35,7 @@ from omnigraph.errors import (
     GraphError,
     InvalidInput,
     JsonValue,
+    NotFound,
     RecoveryRequired,
 )
 from omnigraph.runtime import cancellation, telemetry
@@ -404,9 +405,8 @@ class WritePath:
                 raise
             actual = self._head_or_none(staged)
             if intent.origin is None and actual is not None and actual > staged.expected:
-                for found in self._recovery.settle_orphans(
-                    intent.branch, [item.table_key], apart_from=intent.operation_id
-                ):
+                # What our own intent names is settled with it: others may be at it already.
+                for found in self._recovery.settle_orphans(intent.branch, [item.table_key]):
                     if found.settled is Settled.STUCK:
                         # To try again would not help, and to guess could lose somebody's work.
                         text = f"{found.note}. `omnigraph recover` says more"
@@ -468,8 +468,11 @@ class WritePath:
         raise self._unknown(intent)
 
     def _is_published(self, intent: Intent) -> bool:
-        self._manifest.snapshot(intent.branch)
-        return intent.commit_id in self._manifest.commits(intent.branch)
+        try:
+            self._manifest.snapshot(intent.branch)
+            return intent.commit_id in self._manifest.commits(intent.branch)
+        except NotFound:
+            return False
 
     def _unknown(self, intent: Intent) -> GraphError:
         if self._has_lost_its_branch(intent):
