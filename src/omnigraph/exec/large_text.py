@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.exec.memory import UNBOUNDED, check_bytes
+from omnigraph.exec.memory import UNBOUNDED, too_large
 
 # How many bytes of text one array with 32-bit offsets can hold. Tests lower it.
 TEXT_BYTES_MAX = 2**31 - 1
@@ -76,7 +76,8 @@ def with_room_for(
         LimitExceeded: They have more than `bytes_max` bytes.
     """
     size = taken_bytes(column, places, min(TEXT_BYTES_MAX, bytes_max))
-    check_bytes(size, bytes_max, f"taking {len(places)} values")
+    if size > bytes_max:
+        raise too_large(size, bytes_max, f"taking {len(places)} values")
     wide = _WIDE.get(_plain(column.type))
     return column if wide is None or size <= TEXT_BYTES_MAX else column.cast(wide)
 

@@ -15,15 +15,10 @@ UNBOUNDED: Final = 1 << 62
 PYTHON_VALUE_BYTES: Final = 64
 
 
-def check_bytes(size: int, most: int, what: str) -> None:
-    """Refuse to take so much memory at once.
-
-    Raises:
-        LimitExceeded: Naming the bound and the setting.
-    """
-    if size > most:
-        text = (
-            f"{what} would take about {size} bytes at once, at most {most} are allowed; make the "
-            "query more selective, or raise the setting `query_bytes_max`"
-        )
-        raise LimitExceeded(Code.LIMIT_EXCEEDED, text, limit="query_bytes_max", most=most)
+def too_large(size: int, most: int, what: str) -> LimitExceeded:
+    """The error of whoever would take so much memory at once; it names bound and setting."""
+    text = (
+        f"{what} would take about {size} bytes at once, at most {most} are allowed; make the "
+        "query more selective, or raise the setting `query_bytes_max`"
+    )
+    return LimitExceeded(Code.LIMIT_EXCEEDED, text, limit="query_bytes_max", most=most)

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.exec.memory import QUERY_BYTES_MAX, check_bytes
+from omnigraph.exec.memory import QUERY_BYTES_MAX, too_large
 from omnigraph.runtime.cancellation import checked
 from omnigraph.store.table import Table
 
@@ -30,6 +30,7 @@ def read_columns(
         stream = table.scan(columns, row_id=row_id, batch_bytes=_BATCH_BYTES)
         for batch in checked(stream):
             size += batch.nbytes
-            check_bytes(size, bytes_max, f"reading {', '.join(columns) or 'the rows'}")
+            if size > bytes_max:
+                raise too_large(size, bytes_max, f"reading {', '.join(columns) or 'the rows'}")
             batches.append(batch)
     return pa.Table.from_batches(batches, stream.schema)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import Code, LimitExceeded
-from omnigraph.exec.memory import PYTHON_VALUE_BYTES, QUERY_BYTES_MAX, check_bytes
+from omnigraph.exec.memory import PYTHON_VALUE_BYTES, QUERY_BYTES_MAX, too_large
 
 FRAME_ROWS_MAX: Final = 100_000_000
 # A handle per variable, and what an operator needs beside them while it makes a row.
 _HANDLE_BYTES: Final = 4
 _ROW_BYTES: Final = 16
 _KEY_BYTES: Final = 8
+# What so few rows take matters to nobody, and small queries are counted in microseconds.
+_FEW: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,11 @@ class Limits:
             raise LimitExceeded(
                 Code.LIMIT_EXCEEDED, text, limit="frame_rows_max", most=self.frame_rows_max
             )
+        if rows <= _FEW:
+            return
         size = rows * (_ROW_BYTES + variables * _HANDLE_BYTES)
-        check_bytes(size, self.bytes_max, f"matching {rows} rows")
+        if size > self.bytes_max:
+            raise too_large(size, self.bytes_max, f"matching {rows} rows")
 
     def check_keys(self, rows: int, keys: int) -> None:
         """Refuse to sort or group so many rows by so many keys.
@@ -51,7 +56,8 @@ class Limits:
             LimitExceeded: Naming the bound.
         """
         size = rows * (_ROW_BYTES + keys * _KEY_BYTES)
-        check_bytes(size, self.bytes_max, f"sorting or grouping {rows} rows")
+        if size > self.bytes_max:
+            raise too_large(size, self.bytes_max, f"sorting or grouping {rows} rows")
 
     def check_python(self, rows: int, columns: int) -> None:
         """Refuse to make so many rows of Python values.
@@ -59,5 +65,8 @@ class Limits:
         Raises:
             LimitExceeded: Naming the bound.
         """
+        if rows <= _FEW:
+            return
         size = rows * (1 + columns) * PYTHON_VALUE_BYTES
-        check_bytes(size, self.bytes_max, f"a result of {rows} rows as Python values")
+        if size > self.bytes_max:
+            raise too_large(size, self.bytes_max, f"a result of {rows} rows as Python values")
