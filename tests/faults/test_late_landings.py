@@ -7,6 +7,7 @@ cleanly, and the tables must stay writable.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -27,9 +28,10 @@ from omnigraph.core.recovery.liveness import GRACE_US
 from omnigraph.core.recovery.owner import LEASE_US
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.write import Prepared
-from omnigraph.errors import Code, Conflict, RecoveryRequired
+from omnigraph.errors import Code, Conflict, Effect, GraphError, RecoveryRequired
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.clock import ManualClock
+from omnigraph.runtime.failpoints import Fault, LostReply, Refuse
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.root import Root
@@ -399,4 +401,27 @@ def test_the_lease_is_checked_when_the_version_is_about_to_get_its_name(world: P
     (outcome,) = engine.recover()
     assert outcome.settled is Settled.ROLLED_BACK
     worlds.add(engine, BOTH)
+    worlds.assert_in_order(engine)
+
+
+@pytest.mark.parametrize("fault", [Refuse(), LostReply()], ids=str)
+def test_a_commit_without_tables_is_never_said_to_have_had_no_effect_when_it_is_there(
+    engine: Engine, fault: Fault
+) -> None:
+    """Also when it cannot be told whether its branch was deleted while it was published."""
+    engine.branches.create(DEV)
+    for nth in itertools.count(1):
+        base = engine.snapshot(DEV)
+        write = Prepared(base=base, kind=WriterKind.MUTATION, tables=(), actor="tester")
+        with failpoints.armed(dict.fromkeys(StorageCall, fault), nth=nth) as plan:
+            try:
+                engine.commit(write)
+            except GraphError as error:
+                refused = error.effect is Effect.NONE
+            else:
+                refused = False
+        if plan.fired is None:
+            break
+        assert not refused or engine.snapshot(DEV).head == base.head, plan.fired
+    assert nth > 3
     worlds.assert_in_order(engine)

@@ -99,9 +99,7 @@ class Publisher:
                 check(change, snapshot)
                 commit, version = self._attempt(change, snapshot)
                 if version is not None:
-                    if not self._manifest.stands(snapshot):
-                        # Deleted while we published: nobody can see what we wrote.
-                        raise branch_replaced(change.branch)
+                    self._check_branch(change, snapshot)
                     return Published(commit=commit, manifest_version=version)
                 telemetry.count("publish.lost_race")
         text = f"branch '{change.branch}' is written to by too many at once"
@@ -158,6 +156,15 @@ class Publisher:
                 return commit, None
             return commit, self._look(change, failure)
 
+    def _check_branch(self, change: Change, snapshot: Snapshot) -> None:
+        """Refuse if the branch was deleted while we published: nobody can see what we wrote."""
+        try:
+            stands = self._manifest.stands(snapshot)
+        except StorageFailure as failure:
+            raise _unknown(change) from failure
+        if not stands:
+            raise branch_replaced(change.branch)
+
     def _look(self, change: Change, failure: StorageFailure) -> int:
         """After an unclear answer the manifest itself tells whether the change is in it."""
         try:
@@ -167,14 +174,18 @@ class Publisher:
                 return snapshot.manifest_version
         except (StorageFailure, NotFound):
             telemetry.count("publish.unclear")
-        text = "the publish was sent and its outcome is not known"
-        raise RecoveryRequired(
-            Code.OUTCOME_UNKNOWN, text, commit_id=change.commit_id, branch=change.branch
-        ) from failure
+        raise _unknown(change) from failure
 
     def make_durable(self, branch: BranchName) -> None:
         """Sync a manifest that shows a commit whose own sync nobody has seen to succeed."""
         self._tables.sync(MANIFEST, self._manifest.branch(branch).fork)
+
+
+def _unknown(change: Change) -> RecoveryRequired:
+    text = "the publish was sent and its outcome is not known"
+    return RecoveryRequired(
+        Code.OUTCOME_UNKNOWN, text, commit_id=change.commit_id, branch=change.branch
+    )
 
 
 def _records(change: Change, snapshot: Snapshot) -> tuple[Commit, tuple[Record, ...]]:
