@@ -24,6 +24,7 @@ from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST, cradle_name, fork_mark
 from omnigraph.core.manifest import Manifest, born, branch_replaced
 from omnigraph.core.records import KEY, Commit
+from omnigraph.core.recovery.audit import Audit, RecoveryKind
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind
 from omnigraph.core.recovery.owner import this_process
 from omnigraph.core.snapshot import Origin, Snapshot
@@ -251,16 +252,31 @@ class Births:
         """
         if self._manifest.fork_of(name) != fork:
             raise _not_made(name)  # of a generation that is over: nobody sees it
-        if self._intents.get(origin.operation_id) is None:
+        if self._intents.get(origin.operation_id) is None and self._is_given_up(origin):
             with suppress(StorageFailure):
-                self._manifest.mark_deleted(self._manifest.branch(name), self.new_id())
+                found = self._manifest.branch(name)
+                if found.fork == fork:
+                    self._manifest.mark_deleted(found, self.new_id())
             raise _not_made(name)
+
+    def _is_given_up(self, origin: Origin) -> bool:
+        """Did whoever settled the write take it back, rather than find the branch made?"""
+        return any(
+            row.operation_id == origin.operation_id
+            and row.recovery_kind is RecoveryKind.ROLLED_BACK
+            for row in Audit(self._tables).rows()
+        )
 
     def free_fork(self, name: BranchName) -> str:
         """The fork that a new branch will be, cleared of what a maker that died left there."""
         fork = self._manifest.fork_of(name)
-        if self._tables.clear_fork(MANIFEST, fork):
-            telemetry.count("branch.leftovers_removed")
+        try:
+            if self._tables.clear_fork(MANIFEST, fork):
+                telemetry.count("branch.leftovers_removed")
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.EXISTS:
+                raise branch_exists(name) from failure
+            raise
         self.still_alone()
         return fork
 

@@ -320,10 +320,11 @@ class Tables:
         A fork is made and dropped in two steps. When a process dies between them, its files stay
         and no fork of that name can be made. The caller sees to it that nobody is making one.
         """
+        place = tree_path(path, branch)
+        # Files first, record after: those of a fork that is made meanwhile are not among them.
+        left = storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place))
         if self.fork_info(path, branch) is not None:
             raise _failure(FailureKind.EXISTS, StorageCall.TABLE_DROP_FORK, path, branch)
-        place = tree_path(path, branch)
-        left = storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place))
         for info in left:
             self._erase_object(info.path)
         if left:
