@@ -225,7 +225,7 @@ def interleave(
         ("birth", "come_and_go", 3, StorageCall.TABLE_FORK),
         ("birth", "drop", 4, StorageCall.TABLE_FORK),
         # The branch is there, and its maker looks whether it was given up.
-        ("birth", "replace", 4, StorageCall.OBJECT_GET),
+        ("birth", "replace", 5, StorageCall.OBJECT_GET),
         ("create_child", "drop", 1, StorageCall.TABLE_FORK),
         # About to remove what a dead maker may have left: others make the branch and write to it.
         ("create", "replace", 4, StorageCall.OBJECT_LIST),

@@ -228,17 +228,22 @@ class Births:
         above a fork together with the last fork below them.
         """
         # Somebody may have settled it while we waited to be alone.
-        if self._intents.get(origin.operation_id) is None:
-            raise _not_made(name)
+        self._check_unsettled(name, origin)
         at = self._first_commit(
             cradle_name(origin.operation_id, origin.branch), origin, rows, lookup
         )
         # Whoever deletes the source from now on finds the cradle, and leaves what we stand on.
         self._check_source(origin)
         fork = self.free_fork(name)
+        # Once more: it may have been made, and deleted, before we learned of this generation.
+        self._check_unsettled(name, origin)
         guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, fork, at))
         self._check_made(name, fork, origin)
         return at.version
+
+    def _check_unsettled(self, name: BranchName, origin: Origin) -> None:
+        if self._intents.get(origin.operation_id) is None:
+            raise _not_made(name)
 
     def _check_source(self, origin: Origin) -> None:
         if self._manifest.branch(origin.branch).incarnation != origin.incarnation:
