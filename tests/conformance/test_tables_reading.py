@@ -41,11 +41,18 @@ def test_scan_streams_what_read_returns(tables: Tables) -> None:
     assert table.read(["id"], filter="id = 'k007'")["id"].to_pylist() == ["k007"]
 
 
-def test_a_bad_filter_is_invalid(tables: Tables) -> None:
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    # Columns come from the schema that the table was made for, so one that is missing is damage.
+    [("v >", FailureKind.INVALID), ("nope = 1", FailureKind.CORRUPT)],
+)
+def test_a_bad_filter_is_told_from_a_column_that_is_lost(
+    tables: Tables, condition: str, kind: FailureKind
+) -> None:
     tables.create("t", PEOPLE, rows=people("a"))
     with pytest.raises(StorageFailure) as caught:
-        tables.open(Pin("t", 1)).read(filter="nope = 1")
-    assert kind_of(caught) is FailureKind.INVALID
+        tables.open(Pin("t", 1)).read(filter=condition)
+    assert kind_of(caught) is kind
 
 
 def test_locate_finds_few_and_many(tables: Tables) -> None:
