@@ -204,3 +204,15 @@ def test_a_change_made_for_a_dropped_fork_does_not_land_on_its_successor(tables:
         tables.land(late)
     assert kind_of(caught) is FailureKind.CONFLICT
     assert ids(tables, Pin("t", 2, "f")) == ["a", "new"]
+
+
+def test_a_fork_that_another_one_was_made_from_is_not_dropped(tables: Tables) -> None:
+    """Whoever deletes a branch relies on it: the other one stands on its files."""
+    tables.create("t", PEOPLE, rows=people("a"))
+    tables.fork("t", "f", Pin("t", 1))
+    pin = insert(tables, Pin("t", 1, "f"), "b")
+    tables.fork("t", "deeper", pin)
+    with pytest.raises(StorageFailure):
+        tables.drop_fork("t", "f")
+    assert sorted(tables.forks("t")) == ["deeper", "f"]
+    assert ids(tables, insert(tables, Pin("t", 2, "deeper"), "c")) == ["a", "b", "c"]
