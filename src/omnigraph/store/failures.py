@@ -89,6 +89,7 @@ _DAMAGE: Final = (
     "magic number",
     "invalid format",
     "file size is too small",
+    "invalid range",
     # Columns are named after the schema of the graph, which the table was made for.
     "no field named",
 )

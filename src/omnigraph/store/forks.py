@@ -29,6 +29,7 @@ from omnigraph.store.refs import References, reference_path
 from omnigraph.store.root import Root
 from omnigraph.store.sync import link
 from omnigraph.store.torn_versions import TornVersions
+from omnigraph.store.version_checksums import add_checksum
 
 __all__ = ["Forks"]
 
@@ -111,6 +112,7 @@ class Forks:
         names = (f"_transactions/{at.version}-{uuid}.txn", f"_versions/{manifest_name(at.version)}")
         sources = [self._root.local_path / staging / name for name in names]
         targets = [self._root.local_path / place / name for name in names]
+        add_checksum(sources[-1])
         self._files.sync_contents(sources)
         for source, target in zip(sources, targets, strict=True):
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -18,11 +18,14 @@ from lance.lance import _Session
 
 from omnigraph.store.blobs import marked, stored
 from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.files import manifest_name
 from omnigraph.store.model import Pin
 from omnigraph.store.newest import noted_head
 from omnigraph.store.recorded import RecordedPaths
 from omnigraph.store.root import Root
 from omnigraph.store.strict import ExactVersion
+from omnigraph.store.version_checksums import damage_of
 
 __all__ = [
     "Commit",
@@ -69,18 +72,31 @@ class Gateway:
         place = tree_path(path, branch)
         if version is None and self._root.is_local:
             version = noted_head(self._root.local_path / place / "_versions")
+        if version is not None:
+            self._check(place, version)
         dataset = lance.dataset(
             self._root.join(place),
             version=version,
             storage_options=self._options,
             session=self._session,
         )
+        if version is None:
+            self._check(place, int(dataset.version))
         if branch is not None:
             self._recorded.check(dataset, path)
         # The session forgets its connections with the last handle; making them anew takes longer
         # than any call. So one handle, of whatever table, is always kept.
         self._anchor = dataset
         return dataset
+
+    def _check(self, place: str, version: int) -> None:
+        """Refuse a version file that does not have its checksum."""
+        if not self._root.is_local:
+            return
+        name = f"{place}/_versions/{manifest_name(version)}"
+        reason = damage_of(self._root.local_path / name)
+        if reason is not None:
+            raise StorageFailure(FailureKind.CORRUPT, StorageCall.TABLE_OPEN.value, name, reason)
 
     def release(self) -> None:
         """Let go of the handle that keeps connections alive; the next one to open is kept again."""

@@ -4,7 +4,8 @@ Lance rebases a commit whose base is no longer the head and lands it later, even
 ``max_retries=0``. It also lets a "namespace" place the manifests that it writes. We pass one that
 takes a manifest only for the announced version and gives it its final name by a create-only step.
 So the last word is ours, for every kind of commit, against every other process: one link on local
-disk, one conditional put on S3. Readers need nothing of this; names and contents stay Lance's own.
+disk, one conditional put on S3. Readers need nothing of this; names and contents stay Lance's own,
+but for a checksum that it passes over (see ``version_checksums``).
 
 The object that Lance calls is duck-typed: its base class would cost a second of imports.
 """
@@ -21,6 +22,7 @@ from omnigraph.store.files import Files, manifest_name
 from omnigraph.store.objects import Backend, open_backend
 from omnigraph.store.root import Root
 from omnigraph.store.sync import link, unlink
+from omnigraph.store.version_checksums import add_checksum
 
 __all__ = ["ExactVersion", "Placer", "open_placer"]
 
@@ -28,8 +30,12 @@ __all__ = ["ExactVersion", "Placer", "open_placer"]
 class Placer(Protocol):
     """Gives a written manifest its final name, create-only."""
 
-    def place(self, folder: str, staging: str, final: str) -> None:
-        """Do it, or fail with EXISTS; durable on return."""
+    def place(self, folder: str, staging: str, final: str) -> int | None:
+        """Do it, or fail with EXISTS; durable on return.
+
+        Returns:
+            The size of the file, if it is not the one that Lance wrote.
+        """
         ...
 
 
@@ -47,13 +53,15 @@ class _LocalPlacer:
         self._root = root
         self._files = files
 
-    def place(self, folder: str, staging: str, final: str) -> None:
+    def place(self, folder: str, staging: str, final: str) -> int | None:
         source, target = self._root / folder / staging, self._root / folder / final
+        size = add_checksum(source)
         self._files.sync_contents([source])
         link(source, target)
         self._files.sync_names([target])
         with suppress(OSError):
             unlink(source)
+        return size
 
 
 class _ObjectPlacer:
@@ -62,12 +70,13 @@ class _ObjectPlacer:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    def place(self, folder: str, staging: str, final: str) -> None:
+    def place(self, folder: str, staging: str, final: str) -> int | None:
         source, target = f"{folder}/{staging}", f"{folder}/{final}"
         self._backend.put_new(target, self._backend.get(source))
         # What stays behind is junk that a clean-up takes; the commit is done.
         with suppress(Exception):
             self._backend.delete(source)
+        return None
 
 
 class ExactVersion:
@@ -112,13 +121,13 @@ class ExactVersion:
             raise self._taken()
         self._ask()
         final = manifest_name(self._version)
-        storage_call(
+        size = storage_call(
             StorageCall.TABLE_PLACE,
             self._place,
             lambda: self._placer.place(self._folder, staging, final),
         )
         self.placed = True
-        return self._answer(int(request["version"]), request.get("manifest_size"))
+        return self._answer(int(request["version"]), size or request.get("manifest_size"))
 
     def _ask(self) -> None:
         try:

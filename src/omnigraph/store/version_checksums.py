@@ -1,0 +1,70 @@
+"""Checksums of version files, kept in them.
+
+A version file of Lance ends with a message and a footer of 16 bytes. Before a version gets its
+name on local disk, its message gets one more field: the checksum of all the rest of the file.
+Lance, like every reader of Protocol Buffers, passes over fields that it does not know, and leaves
+it out of what it writes next. A version without one was written by somebody else and is believed.
+"""
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Final
+
+__all__ = ["add_checksum", "damage_of"]
+
+_FOOTER: Final = struct.Struct("<QHH4s")  # where the message begins, the version, the magic
+_MAGIC: Final = b"LANC"
+_LENGTH: Final = struct.Struct("<I")
+# The key of field 28519 with four bytes of content, as Protocol Buffers spell it.
+_KEY: Final = bytes([0xBD, 0xF6, 0x0D])
+_FIELD_BYTES: Final = len(_KEY) + _LENGTH.size
+
+
+def add_checksum(path: Path) -> int | None:
+    """Add the checksum to a version file that nobody reads yet.
+
+    Returns:
+        The new size of the file; None if it was left alone, for it is not laid out as expected.
+    """
+    data = path.read_bytes()
+    if len(data) < _FOOTER.size + _LENGTH.size:
+        return None
+    start, _, _, magic = _FOOTER.unpack(data[-_FOOTER.size :])
+    end = len(data) - _FOOTER.size
+    message = start + _LENGTH.size
+    if magic != _MAGIC or message > end or _checksum_of(data) is not None:
+        return None
+    (length,) = _LENGTH.unpack(data[start:message])
+    if message + length != end:
+        return None
+    head = data[:start] + _LENGTH.pack(length + _FIELD_BYTES) + data[message:end] + _KEY
+    tail = data[end:]
+    sealed = head + _LENGTH.pack(_sum(head, tail)) + tail
+    path.write_bytes(sealed)
+    return len(sealed)
+
+
+def damage_of(path: Path) -> str | None:
+    """Tell what is wrong with a version file; None if nothing is known, or it is not there."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    expected = _checksum_of(data)
+    end = len(data) - _FOOTER.size
+    if expected is None or expected == _sum(data[: end - _LENGTH.size], data[end:]):
+        return None
+    return "its content does not have the checksum that it carries"
+
+
+def _checksum_of(data: bytes) -> int | None:
+    """Return the checksum that a file carries."""
+    end = len(data) - _FOOTER.size
+    if data[max(0, end - _FIELD_BYTES) : max(0, end - _LENGTH.size)] != _KEY:
+        return None
+    return int(_LENGTH.unpack(data[end - _LENGTH.size : end])[0])
+
+
+def _sum(head: bytes, tail: bytes) -> int:
+    return zlib.crc32(tail, zlib.crc32(head))
