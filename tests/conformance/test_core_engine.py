@@ -7,6 +7,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.errors import Code, Conflict, NotFound, RecoveryRequired, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import LostReply, Refuse
+from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName
 from tests.graphs import (
@@ -233,4 +234,24 @@ def test_a_lost_reply_at_a_birth_is_found_out(graph: Engine, point: Fp) -> None:
     with failpoints.armed({point: LostReply()}):
         bear(graph)
     assert ids(graph, PERSON, DEV) == {"born"}
+    audit(graph)
+
+
+def test_a_landing_that_is_applied_after_its_client_gave_up_is_refused(
+    graph: Engine, root: Root
+) -> None:
+    """A slow put that a timeout or Ctrl-C left under way: recovery closes the door first."""
+    deltas = {PERSON: people("late"), COMPANY: companies("late")}
+    prepared = prepare(graph, deltas, base=graph.snapshot())
+    with failpoints.armed({Fp.LAND: Refuse()}), pytest.raises(RecoveryRequired):
+        graph.commit(prepared)
+    other = reopen(root)  # settles it
+    assert not other.intents.pending()
+    for item in prepared.tables:
+        with pytest.raises(StorageFailure) as caught:
+            graph.tables.land(item.staged[0])
+        assert caught.value.kind is FailureKind.CONFLICT
+    write(graph, {PERSON: people("next"), COMPANY: companies("next")})
+    assert ids(reopen(root), PERSON) >= {"next"}
+    assert "late" not in ids(reopen(root), PERSON)
     audit(graph)
