@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 
 from omnigraph.core.layout import SCHEMA_IR, SCHEMA_STATE, SCHEMA_TEXT, schema_path
-from omnigraph.errors import Code, Corrupt
+from omnigraph.core.storage_errors import damaged
 from omnigraph.lang.catalog import canonical
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -65,11 +65,14 @@ class SchemaFiles:
             schema = AcceptedSchema(
                 catalog=canonical.loads(plain["catalog"]), text=str(plain["text"])
             )
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+            raise damaged(place, "the schema is missing") from failure
         except (KeyError, TypeError, ValueError) as error:
-            raise Corrupt(Code.CORRUPT, f"the schema {place} cannot be read", path=place) from error
+            raise damaged(place, f"the schema cannot be read: {error}") from error
         if schema.digest != digest:
-            text = f"the schema {place} is not the one that its name says"
-            raise Corrupt(Code.CORRUPT, text, path=place)
+            raise damaged(place, "the schema is not the one that its name says")
         self._cache[digest] = schema
         return schema
 

@@ -87,6 +87,7 @@ _DAMAGE: Final = (
     "column metadata region",
     "manifest length does not match",
     "magic number",
+    "does not appear to be a lance file",
     "invalid format",
     "file size is too small",
     "invalid range",
