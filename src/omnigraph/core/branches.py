@@ -187,7 +187,10 @@ class Branches:
                 return Pin(path=at.path, version=at.version, branch=fork)
             if found is not None and self._is_unused(found, at, fork):
                 return Pin(path=at.path, version=at.version, branch=fork)
-        text = f"{at.path} has {FORKS_MAX} unusable forks"
+        text = (
+            f"{at.path} has {FORKS_MAX} unusable forks on this branch; make another branch from it "
+            "and go on there"
+        )
         raise Busy(Code.BUSY, text, path=at.path)
 
     def _try_fork(self, at: Pin, fork: str) -> bool:
