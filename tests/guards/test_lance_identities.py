@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 from lance import LanceOperation
-from lance.fragment import RowIdSequence, write_fragments
+from lance.fragment import RowDatasetVersionMeta, RowIdSequence, write_fragments
 
 from tests.guards.lance_steps import (
     RACERS,
@@ -57,6 +57,30 @@ def test_a_fence_leaves_index_coverage_and_row_versions_alone(uri: Path) -> None
     found = {row["id"]: row for row in after.to_table(columns=columns).to_pylist()}
     assert found["a"]["_row_last_updated_at_version"] == 1
     assert found["b"]["_row_last_updated_at_version"] == 3
+
+
+def test_a_fragment_that_is_there_keeps_the_creation_that_is_given(uri: Path) -> None:
+    base = append(create(uri, "a", "b"), "c")
+    base.create_scalar_index("id", "BTREE")
+    base = lance.dataset(str(uri))
+    base.optimize.compact_files(target_rows_per_fragment=1_000)
+    base = lance.dataset(str(uri))
+    columns = ["id", "_row_created_at_version", "_row_last_updated_at_version"]
+    before = base.to_table(columns=columns, with_row_id=True)
+    assert before["_row_created_at_version"].to_pylist() == [1, 1, 2]
+    (fragment,) = (each.metadata for each in base.get_fragments())
+    once = RowDatasetVersionMeta.from_json('{"inline": [10, 8, 10, 4, 10, 2, 16, 3, 16, 1]}')
+    given = dataclasses.replace(fragment, created_at_version_meta=once)
+    new = write_fragments(rows("d"), base)
+    change = LanceOperation.Update([], [given], new, [], fields(base), "rewrite_rows")
+    after = land(base, change, "u")
+    found = after.to_table(columns=columns, with_row_id=True)
+    assert found["_row_created_at_version"].to_pylist() == [1, 1, 1, after.version]
+    rest = ["id", "_row_last_updated_at_version", "_rowid"]
+    assert found.select(rest).slice(0, 3).equals(before.select(rest))
+    (index,) = after.describe_indices()
+    assert set(index.segments[0].fragment_ids) == {fragment.id}
+    assert after.to_table(filter="id = 'c'").num_rows == 1
 
 
 def test_compaction_keeps_row_ids_and_row_versions(uri: Path) -> None:

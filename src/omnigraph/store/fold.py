@@ -5,24 +5,37 @@ would carry all of them. So a change that finds many small fragments takes their
 one. Rows keep their identity; only the version at which they were last written moves, which no
 reader of changes takes for a change of content. What an index covers is left alone, it would lose
 its coverage, and so are tables with blobs, whose bytes would have to be copied.
+
+Every version also lists, for every fragment, the versions that created its rows: a run for each
+commit that inserted some. Where a fold has left many runs, a later change rounds them down to the
+oldest one. Lance derives this list for fragments that it adds and takes it as given for those that
+are there, so it takes a second change.
 """
 
+import dataclasses
+import json
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import RowDatasetVersionMeta
 
 from omnigraph.store.blobs import marked
-from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
+from omnigraph.store.table import CREATED_AT, ROW_ADDRESS, ROW_ID, Table
 
-__all__ = ["fold_candidates", "rows_to_fold"]
+__all__ = ["created_at_once", "fold_candidates", "rows_to_fold", "scattered_creation"]
 
 # Fragments of similar size are folded when there are this many, so that a row is rewritten only
 # once per factor of this size.
 FANOUT: Final = 16
 _TIERS: Final = (FANOUT, FANOUT**2, FANOUT**3)
 _BYTES_MAX: Final = 64 << 20
+
+# A fragment that lists more characters than this has more runs of creation than one fold of single
+# rows brings together. A run takes 10 to 20 numbers of one to three digits.
+_CREATION_TEXT_MAX: Final = 80 * FANOUT
 
 
 def fold_candidates(table: Table, fragments: Sequence[Any]) -> tuple[int, ...]:
@@ -55,6 +68,50 @@ def rows_to_fold(table: Table, chosen: Collection[int], dead: Any) -> pa.Table:
         return rows
     keep = ~np.isin(np.asarray(rows.column(ROW_ADDRESS).cast(pa.uint64())), dead)
     return rows.filter(pa.array(keep))
+
+
+def scattered_creation(fragments: Sequence[Any]) -> list[Any]:
+    """Return the fragments whose rows many versions created."""
+    return [
+        fragment
+        for fragment in fragments
+        if (created := fragment.created_at_version_meta) is not None
+        and len(created.json()) > _CREATION_TEXT_MAX
+    ]
+
+
+def created_at_once(table: Table, fragment: Any) -> Any:
+    """Return a fragment with its rows created in the oldest version that created one of them.
+
+    Which rows were written since a version is told by when they were last written, which stays
+    exact; that a row is new, by whether the older version has it.
+    """
+    reader = table.scan([CREATED_AT], fragments=[fragment.id])
+    oldest = min((pc.min(batch.column(0)).as_py() for batch in reader if batch.num_rows), default=0)
+    if not oldest:
+        return fragment
+    run = _message(1, _message(1, _number(2, fragment.physical_rows))) + _number(2, oldest)
+    listed = {"inline": list(_message(1, run))}
+    created = RowDatasetVersionMeta.from_json(json.dumps(listed))
+    return dataclasses.replace(fragment, created_at_version_meta=created)
+
+
+def _message(tag: int, content: bytes) -> bytes:
+    """A field of a protobuf message that is a message itself."""
+    return bytes([tag << 3 | 2]) + _varint(len(content)) + content
+
+
+def _number(tag: int, value: int) -> bytes:
+    return bytes([tag << 3]) + _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def _bytes(fragments: Sequence[Any]) -> int:

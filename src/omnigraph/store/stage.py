@@ -22,7 +22,12 @@ from lance.fragment import RowIdSequence
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.files import Files
-from omnigraph.store.fold import fold_candidates, rows_to_fold
+from omnigraph.store.fold import (
+    created_at_once,
+    fold_candidates,
+    rows_to_fold,
+    scattered_creation,
+)
 from omnigraph.store.gateway import Gateway, transaction, transaction_uuid, tree_path
 from omnigraph.store.model import FragmentReceipt, Staged, StagedKind
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
@@ -150,7 +155,7 @@ class Stager:
                 operation=change_operation(
                     table,
                     current=current,
-                    changed=changed,
+                    changed=_rounded(table, current, changed, removed),
                     removed=removed,
                     new=new,
                 ),
@@ -261,6 +266,15 @@ def change_operation(
         return LanceOperation.Overwrite(table.dataset.lance_schema, new)
     fields = _field_ids(table.dataset.lance_schema.fields())
     return LanceOperation.Update(removed, changed, new, [], fields, "rewrite_rows")
+
+
+def _rounded(table: Table, current: list[Any], changed: list[Any], removed: list[int]) -> list[Any]:
+    """The changed fragments, with those that list too many versions that created their rows."""
+    now = {fragment.id: fragment for fragment in current if fragment.id not in removed}
+    now.update((fragment.id, fragment) for fragment in changed)
+    rounded = [created_at_once(table, each) for each in scattered_creation(list(now.values()))]
+    after = {fragment.id: fragment for fragment in (*changed, *rounded)}
+    return list(after.values())
 
 
 def _field_ids(fields: Iterable[Any]) -> list[int]:

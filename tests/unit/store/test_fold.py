@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.store.blobs import blob_field
+from omnigraph.store.delta import table_delta
 from omnigraph.store.fold import FANOUT
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Btree, Pin, Staged, Table, Tables, open_tables
@@ -134,3 +135,40 @@ def test_tables_with_blobs_are_left_alone(tmp_path: Path) -> None:
     for number in range(FANOUT + 1):
         rows.insert(f"r{number}")
     assert len(rows.table.fragment_ids()) == FANOUT + 1
+
+
+def test_many_versions_that_created_rows_are_rounded_to_the_oldest(rows: Rows) -> None:
+    count = FANOUT**2 + 2 * FANOUT
+    opened = {}
+    written_at: dict[str, int] = {}
+    for number in range(count):
+        rows.insert(f"r{number}")
+        written_at[f"r{number}"] = rows.version
+        if number % 40 == 5:
+            rows.update([f"r{number - 3}"], number)
+        opened[rows.version] = (rows.table, rows.content(), rows.identities())
+    rows.delete("r7")
+    listed = [
+        len(each.metadata.created_at_version_meta.json())
+        for each in rows.table.dataset.get_fragments()
+    ]
+    assert max(listed) < 80 * FANOUT
+    content, identities = rows.content(), rows.identities()
+    assert content.keys() == {f"r{number}" for number in range(count)} - {"r7"}
+    read = rows.table.read(["id"], versions=True).to_pylist()
+    created = {row["id"]: row["_row_created_at_version"] for row in read}
+    assert all(created[key] <= written_at[key] for key in content)
+    assert all(
+        row["_row_created_at_version"] <= row["_row_last_updated_at_version"] for row in read
+    )
+    for old, before, known in (opened[version] for version in list(opened)[::23]):
+        delta = table_delta(rows.table, old, ["id", "n"], rows_max=10_000)
+        assert delta is not None
+        assert known.items() - identities.items() <= {("r7", known.get("r7"))}
+        told = before | dict(
+            zip(delta.written["id"].to_pylist(), delta.written["n"].to_pylist(), strict=True)
+        )
+        gone = set(delta.removed.tolist())
+        assert {
+            key: n for key, n in told.items() if identities.get(key, known.get(key)) not in gone
+        } == content
