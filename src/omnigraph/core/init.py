@@ -57,6 +57,10 @@ def create_graph(
     ids: Ids,
 ) -> None:
     """Make a graph with this schema; refuse if there is one."""
+    if root.is_local and "?" in root.uri:
+        # Lance takes what follows for the query of a URL when it looks for the trunk of a fork.
+        text = f"branches cannot be written under {root.uri!r}: choose a path without '?'"
+        raise InvalidInput(Code.INPUT_INVALID, text, uri=root.uri)
     if root.is_local and root.local_path.is_file():
         text = f"{root.uri} is a file; a graph needs a folder of its own"
         raise InvalidInput(Code.FOLDER_NOT_EMPTY, text, uri=root.uri)

@@ -116,6 +116,22 @@ def test_a_file_is_no_place_for_a_graph(root: Root) -> None:
     assert caught.value.code is Code.FOLDER_NOT_EMPTY
 
 
+def test_a_question_mark_is_refused_because_branches_would_break(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="without") as caught:
+        make(Root.parse(str(tmp_path / "what?")))
+    assert caught.value.code is Code.INPUT_INVALID
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["h#y", "p%20q", "a b", "ä", "[1]*", "a&b:c'd"])
+def test_other_signs_in_a_path_mean_themselves(tmp_path: Path, name: str) -> None:
+    engine = make(Root.parse(str(tmp_path / name)))
+    engine.create_branch(BranchName("side"))
+    write(engine, {PERSON: people("a")}, branch=BranchName("side"))
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert ids(reopen(Root.parse(str(tmp_path / name))), PERSON, BranchName("side")) == {"a"}
+
+
 def test_only_a_few_of_many_files_are_named(root: Root) -> None:
     root.local_path.mkdir()
     for number in range(100):
