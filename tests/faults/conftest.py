@@ -1,10 +1,13 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from omnigraph.core.engine import Engine
 from omnigraph.testing import worlds
+from tests.conformance.seaweed import serving
 from tests.faults.harness import Lab
+from tests.faults.slow_server import SlowServer, slow_server
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +24,21 @@ def world(lab: Lab) -> Path:
 @pytest.fixture
 def engine(world: Path) -> Engine:
     return worlds.open_world(world)
+
+
+@pytest.fixture(scope="session")
+def s3_options(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    """How to reach a running S3 server, shared by the workers of the run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(request.config, "workerinput") else base
+    with serving(shared / "seaweed") as options:
+        yield options
+
+
+@pytest.fixture(scope="session")
+def server(s3_options: dict[str, str]) -> Iterator[SlowServer]:
+    """A proxy in front of the S3 server."""
+    with slow_server(s3_options["aws_endpoint"]) as front:
+        yield front

@@ -26,6 +26,7 @@ from omnigraph.errors import Effect, GraphError, RecoveryRequired
 from omnigraph.runtime import failpoints
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
+from omnigraph.store.root import Root
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON
 from omnigraph.types import MAIN, BranchName
@@ -138,7 +139,8 @@ class Outcome:
     text: str = ""
 
 
-def _attempt(world: Path, action: str) -> Outcome:
+def attempt(world: Path | Root, action: str) -> Outcome:
+    """Do something through a handle of its own, and say how it ended."""
     try:
         result = LATE_ACTIONS[action].run(worlds.attach(world))
     except GraphError as error:
@@ -172,7 +174,7 @@ def serve(pipe: Connection, machine: str) -> None:
     failpoints.watch(hold)
     while (job := pipe.recv()) is not None:
         world, action, left, call = job
-        outcome = _attempt(world, action)
+        outcome = attempt(world, action)
         left = 0
         pipe.send(outcome)
 

@@ -7,185 +7,23 @@ and every branch is there or absent as acknowledged.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine
-from omnigraph.errors import Code, Conflict, GraphError
+from omnigraph.errors import GraphError
 from omnigraph.store.calls import StorageCall
 from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, DEV, KNOWS, PERSON
-from omnigraph.types import MAIN, BranchName
 from tests.faults.harness import Lab
-from tests.faults.late import (
-    CHILD,
-    LATE_ACTIONS,
-    Ending,
-    Late,
-    Machine,
-    Outcome,
-    age,
-    machine,
-)
-
-TRIES_MAX = 4
-
-
-@dataclass(slots=True)
-class Facts:
-    """What the process that did not stop has been told."""
-
-    rows: dict[BranchName, set[str]] = field(default_factory=dict)  # people on living branches
-    deleted: set[BranchName] = field(default_factory=set)
-    ended: set[str] = field(default_factory=set)  # incarnations and commits of deleted branches
-
-
-def persistently(engine: Engine, act: Callable[[], object]) -> None:
-    """Do something that others may be in the way of, a bounded number of times."""
-    for number in itertools.count(1):
-        try:
-            act()
-        except GraphError as error:
-            if number == TRIES_MAX:
-                raise AssertionError(f"still refused: {error}") from error
-            age(Path(engine.root.local_path))
-            engine.recover()
-        else:
-            return
-
-
-def write(engine: Engine, facts: Facts, branch: BranchName, name: str) -> None:
-    rows = dict.fromkeys((PERSON, COMPANY, KNOWS), (name,))
-    persistently(engine, lambda: worlds.add(engine, rows, branch=branch, key=name))
-    facts.rows.setdefault(branch, set()).add(name)
-
-
-def delete(engine: Engine, facts: Facts, branch: BranchName) -> None:
-    """Delete a branch, if it is there and nothing descends from it."""
-    if branch not in engine.branches.list():
-        return
-    info = engine.manifest.branch(branch)
-    commits = {str(commit.id) for commit in engine.commits(branch)}
-    try:
-        engine.delete_branch(branch)
-    except Conflict as conflict:
-        if conflict.code is not Code.BRANCH_IN_USE:
-            raise
-        return
-    facts.rows.pop(branch, None)
-    facts.deleted.add(branch)
-    facts.ended |= {info.incarnation, *commits}
-
-
-def create(engine: Engine, facts: Facts, branch: BranchName, source: BranchName = MAIN) -> None:
-    if source not in engine.branches.list() or branch in engine.branches.list():
-        return
-    persistently(engine, lambda: engine.create_branch(branch, source=source))
-    facts.rows[branch] = set(facts.rows.get(source, set()))
-    facts.deleted.discard(branch)
-
-
-# -- what happens meanwhile ------------------------------------------------------------------------
-
-
-def settle(engine: Engine, facts: Facts) -> None:
-    """Settle what the slow process left, and write to the same tables."""
-    engine.recover()
-    write(engine, facts, MAIN, "ours")
-    if DEV in engine.branches.list():
-        write(engine, facts, DEV, "ours-on-dev")
-
-
-def drop(engine: Engine, facts: Facts) -> None:
-    """Delete the branch, and remove what is left of it."""
-    delete(engine, facts, DEV)
-    engine.branches.reclaim()
-
-
-def replace(engine: Engine, facts: Facts) -> None:
-    """Delete the branch, make it again and write to it."""
-    delete(engine, facts, DEV)
-    create(engine, facts, DEV)
-    write(engine, facts, DEV, "ours")
-
-
-def come_and_go(engine: Engine, facts: Facts) -> None:
-    """Make the branch, if need be, and delete it again."""
-    create(engine, facts, DEV)
-    delete(engine, facts, DEV)
-
-
-def descend(engine: Engine, facts: Facts) -> None:
-    """Make a branch from the branch, and leave it as it is."""
-    if DEV in engine.branches.list():
-        write(engine, facts, DEV, "inherited")
-    create(engine, facts, CHILD, DEV)
-
-
-MEANWHILE: dict[str, Callable[[Engine, Facts], None]] = {
-    "settle": settle,
-    "drop": drop,
-    "replace": replace,
-    "come_and_go": come_and_go,
-    "descend": descend,
-}
-
+from tests.faults.late import LATE_ACTIONS, Ending, Late, Machine, Outcome, age, machine
+from tests.faults.meanwhile import MEANWHILE, Facts, begin, judge
 
 # -- one interleaving ------------------------------------------------------------------------------
 
 
 def prepare(lab: Lab, late: Late) -> tuple[Path, Facts]:
     path = lab.copy(lab.template("base", worlds.make))
-    engine, facts = worlds.open_world(path), Facts()
-    facts.rows[MAIN] = {"p0", "p1"}
-    if late.needs_branch:
-        engine.create_branch(DEV)
-        facts.rows[DEV] = {"p0", "p1"}
-        write(engine, facts, DEV, "early")
-    if late.prepare is not None:
-        late.prepare(engine)
-    return path, facts
-
-
-def judge(path: Path, facts: Facts, late: Late, outcome: Outcome) -> None:
-    """What must hold in the end, whoever was faster."""
-    age(path)
-    engine = worlds.open_world(path)
-    engine.recover()
-    acknowledged = outcome.ending is Ending.ACKNOWLEDGED
-    there = set(engine.branches.list())
-    for branch, rows in facts.rows.items():
-        if branch == late.branch and late.deletes and outcome.ending is not Ending.REFUSED:
-            if branch in there and acknowledged:
-                assert "ours" in rows, "a branch is there that was deleted"
-            continue
-        assert branch in there, f"{branch} has vanished"
-        assert rows <= worlds.rows_of(engine, PERSON, branch)
-    for branch in facts.deleted - {late.branch}:
-        assert branch not in there
-    if acknowledged and outcome.made not in {None, *facts.ended}:
-        assert late.branch is not None
-        assert late.branch in there, "an acknowledged branch is not there"
-        made = {str(commit.id) for commit in engine.commits(late.branch)}
-        made.add(engine.manifest.branch(late.branch).incarnation)
-        assert outcome.made in made, "what was acknowledged has vanished"
-    if outcome.ending is Ending.REFUSED and late.branch in facts.deleted:
-        assert late.branch not in there
-    assert_usable(engine)
-    engine.branches.reclaim()
-    assert_usable(worlds.open_world(path), "again")
-
-
-def assert_usable(engine: Engine, name: str = "next") -> None:
-    """Every table of every branch can be read and written to."""
-    facts = Facts()
-    for branch in engine.branches.list():
-        write(engine, facts, branch, f"{name}-{branch}")
-    worlds.state(engine)
-    worlds.assert_in_order(engine)
+    return path, begin(path, late)
 
 
 def interleave(

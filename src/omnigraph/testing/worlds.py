@@ -94,30 +94,34 @@ def _accepted(text: str) -> AcceptedSchema:
 # -- making and opening ----------------------------------------------------------------------------
 
 
-def begin(path: Path, *, durable: bool = False) -> Engine:
-    """Make an empty graph in a folder."""
-    root = Root.parse(str(path))
+def _root(place: Path | Root) -> Root:
+    return place if isinstance(place, Root) else Root.parse(str(place))
+
+
+def begin(place: Path | Root, *, durable: bool = False) -> Engine:
+    """Make an empty graph in a folder, or elsewhere."""
+    root = _root(place)
     return Engine.init(root, _accepted(_SCHEMA), components(root, durable=durable))
 
 
-def make(path: Path) -> None:
+def make(place: Path | Root) -> None:
     """Make a graph with a few rows in every table."""
-    engine = begin(path)
+    engine = begin(place)
     rows = {PERSON: ("p0", "p1"), COMPANY: ("c0",), KNOWS: ("k0",)}
     engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.LOAD))
 
 
 def open_world(
-    path: Path, mode: OpenMode = OpenMode.READ_WRITE, *, durable: bool = False
+    place: Path | Root, mode: OpenMode = OpenMode.READ_WRITE, *, durable: bool = False
 ) -> Engine:
-    """Open the graph of a folder with parts of its own, as a new process would."""
-    root = Root.parse(str(path))
+    """Open a graph with parts of its own, as a new process would."""
+    root = _root(place)
     return Engine.open(root, components(root, durable=durable), mode)
 
 
-def attach(path: Path, *, durable: bool = False) -> Engine:
+def attach(place: Path | Root, *, durable: bool = False) -> Engine:
     """A handle that settles nothing when it is made, like one that was open all the time."""
-    root = Root.parse(str(path))
+    root = _root(place)
     return Engine(root, components(root, durable=durable), OpenMode.READ_WRITE)
 
 
