@@ -80,15 +80,17 @@ def standalone(
 
 
 @contextmanager
-def connect_server(folder: Path, master: str = "local[2,3]") -> Iterator[str]:
-    """A Spark Connect server; yields its address."""
-    with connect_process(folder, master) as (url, _):
+def connect_server(
+    folder: Path, master: str = "local[2,3]", paths: Sequence[Path] = ()
+) -> Iterator[str]:
+    """A Spark Connect server; yields its address. Its Python finds modules in these folders."""
+    with connect_process(folder, master, paths) as (url, _):
         yield url
 
 
 @contextmanager
 def connect_process(
-    folder: Path, master: str = "local[2,3]"
+    folder: Path, master: str = "local[2,3]", paths: Sequence[Path] = ()
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A Spark Connect server, and the process that it is."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +109,7 @@ def connect_process(
     arguments = ["org.apache.spark.deploy.SparkSubmit", "--class", server, "--master", master]
     for key, value in settings.items():
         arguments += ["--conf", f"{key}={value}"]
-    with _process(arguments, log, "127.0.0.1", memory="1g") as process:
+    with _process(arguments, log, "127.0.0.1", memory="1g", paths=paths) as process:
         yield "sc://" + _awaited(process, log, r"Spark Connect server started at: (\S+)"), process
 
 
@@ -132,12 +134,16 @@ def local_cluster() -> Iterator[str]:
 
 @contextmanager
 def _process(
-    arguments: Sequence[str], log: Path, host: str, memory: str = "256m"
+    arguments: Sequence[str],
+    log: Path,
+    host: str,
+    memory: str = "256m",
+    paths: Sequence[Path] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *paths))),
         "SPARK_DAEMON_JAVA_OPTS": LEAN,
         "SPARK_DAEMON_MEMORY": memory,
         "SPARK_LOCAL_IP": host,

@@ -12,6 +12,7 @@ from omnigraph.dataplane.spark.session import acquire
 from tests.graphs import audit
 from tests.spark.clusters import EXECUTORS, connect_server, standalone
 from tests.spark.loads import BreakingRunner, contents, faulty, loaded_here, people, refused
+from tests.spark.streams import FileStream
 from tests.spark.test_clusters import SPECULATION
 from tests.unit.dataplane.load.support import lab_at, person
 
@@ -74,3 +75,25 @@ def test_load_and_export_over_connect(tmp_path: Path) -> None:
         with og.init(tmp_path / "copy.omni", schema) as copy:
             copy.load(tmp_path / "out", engine="spark", spark=held.session)
             assert copy.snapshot().counts == graph.snapshot().counts
+
+
+def test_a_stream_over_connect(tmp_path: Path) -> None:
+    schema = "node Person { name: String @key  age: I32? }"
+    with (
+        # The sink is opened by a process of the server, which needs our package for that.
+        connect_server(tmp_path / "server", paths=[Path(og.__file__).parents[1]]) as url,
+        acquire(configured(url)) as held,
+        og.init(tmp_path / "g.omni", schema) as graph,
+    ):
+        stream = FileStream(graph, held.session, tmp_path)
+        stream.add("1.json", ("s1", 1))
+        stream.run()
+        assert (graph.commits.list()[0].idempotency_key or "").startswith("stream:people:0:")
+        commits = graph.commits.list()
+        stream.lose_checkpoint()
+        stream.run()
+        assert graph.commits.list() == commits
+        stream.lose_checkpoint()
+        stream.add("2.json", ("s2", 2))
+        stream.run()
+        assert stream.ages() == {"s1": 1, "s2": 2}

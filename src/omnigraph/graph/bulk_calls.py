@@ -220,28 +220,33 @@ class BulkCalls:
     ) -> Callable[[Any, int], None]:
         """A function for `foreachBatch` that takes each batch of a stream into the graph once.
 
-        Every batch is one commit. Its number is part of an idempotency key, so a batch that Spark
-        repeats after a failure, or after its checkpoint was lost, changes nothing.
+        Every batch is one commit. A batch is known by the name of the stream, its number and a
+        fingerprint of its rows, in whatever order they come. What Spark repeats after a failure, or
+        after its checkpoint was lost, changes nothing; other rows under a number that was there
+        before are loaded like any batch. Over Spark Connect the function travels to the server,
+        which needs OmniGraph installed and the graph within its reach.
 
             frame.writeStream.foreachBatch(graph.stream_sink("Person", stream="people")).start()
 
         Args:
             type_name: The type of the rows.
-            stream: Names the stream. Two streams that share a name take each other's batches for
-                their own; a stream that starts over with other data needs another name.
+            stream: Names the stream; give each stream a name of its own.
             mode: `merge`, or `append`, which refuses what exists.
             branch: Which branch to change.
             replace: With `merge`: replace whole entities, not only the fields that are named.
             actor: Who does it; the actor of the handle if not given.
         """
-        name = IdempotencyKey(f"stream:{stream}:0").rpartition(":")[0]
+        from omnigraph.graph.streams import SinkTerms, StreamSink  # noqa: PLC0415
 
-        terms: dict[str, Any] = {"mode": mode, "branch": branch, "replace": replace}
-
-        def write(frame: Any, batch: int) -> None:
-            self.load({type_name: frame}, actor=actor, idempotency_key=f"{name}:{batch}", **terms)
-
-        return write
+        terms = SinkTerms(
+            type_name=type_name,
+            stream=stream,
+            mode=mode,
+            branch=BranchName(branch),
+            replace=bool(replace),
+            actor=self._actor if actor is None else Actor(actor),
+        )
+        return StreamSink(self._engine, self._parts.embeddings, terms)
 
     def optimize(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from omnigraph.core import gates
@@ -16,6 +16,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.load.committed import Base, StoredTable
+from omnigraph.dataplane.load.fingerprint import total
 from omnigraph.dataplane.load.found import Found, open_file, write_all
 from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan, Stop, Targets, Workplace, key_of
@@ -23,6 +24,7 @@ from omnigraph.dataplane.load.reading import partitions_for, read_inputs
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import Counts, Loaded, LoadMode, LoadRequest
 from omnigraph.dataplane.load.stages import Stages, Verdict
+from omnigraph.dataplane.load.stream import STREAM, batch_key, recorded
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import ReaderInput
@@ -104,6 +106,7 @@ class Loader:
             try:
                 with self._engine.preparing(base):
                     receipts = read_inputs(request, plan, runner, monitor)
+                request = self._named(request, receipts, base)
                 # Reading may have taken long. What others did meanwhile matters to an overwrite,
                 # and nobody else writes to a branch that is being made.
                 kept = base.origin is not None or request.mode is LoadMode.OVERWRITE
@@ -159,6 +162,7 @@ class Loader:
             partitions=partitions_for(request, is_far=is_remote and not engine.root.is_local),
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,
+            fingerprints=request.batch is not None,
             embeddings=self._embeddings,
             stop=Stop(None if monitor is None else lambda: monitor.is_stopped),
         )
@@ -294,6 +298,8 @@ class Loader:
             details[_CREATED] = True
         if request.idempotency_key is not None:
             details[_REQUEST] = request.digest
+        if request.batch is not None:
+            details[STREAM] = recorded(request.batch)
         written = {item.table_key for item in writes}
         judged = sorted(work.judged - written)
         prepared = Prepared(
@@ -316,6 +322,21 @@ class Loader:
             bytes=size,
             missing=missing,
         )
+
+    def _named(
+        self, request: LoadRequest, receipts: Sequence[ReadReceipt], base: Snapshot
+    ) -> LoadRequest:
+        """The request, with the key of its batch if it is one of a stream."""
+        if request.batch is None:
+            return request
+        with storage_errors():
+            key = batch_key(
+                request.batch,
+                total(receipt.fingerprint for receipt in receipts),
+                find=lambda key: self._engine.manifest.find_key(base.branch, key),
+                newest_first=lambda: self._engine.commits(base.branch),
+            )
+        return replace(request, idempotency_key=key)
 
     # -- conditions --------------------------------------------------------------------------------
 

@@ -150,6 +150,7 @@ class LoadPlan:
         partitions: Into how many parts keys are divided.
         violations_max: How many violations are told.
         tells_all: All of them go to a file, too.
+        fingerprints: Receipts tell the fingerprint of the rows that were read.
         fragment_bytes: About how much is written at once.
         embeddings: What computes vectors from texts.
         stop: Whether to stop.
@@ -168,6 +169,7 @@ class LoadPlan:
     partitions: int
     violations_max: int
     tells_all: bool = False
+    fingerprints: bool = False
     fragment_bytes: int = FRAGMENT_BYTES
     embeddings: Embeddings
     stop: Stop

@@ -21,6 +21,7 @@ from omnigraph.dataplane.load.entities import (
     with_defaults,
 )
 from omnigraph.dataplane.load.exchange import KEY, LINE, Emitter, claims_channel
+from omnigraph.dataplane.load.fingerprint import NOTHING, fingerprint, total
 from omnigraph.dataplane.load.found import Found, collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
@@ -127,6 +128,7 @@ class _Reading:
         self._spill = _Spill()
         self._spilled: list[Parcel] = []
         self._vectors = VectorsOfTask(plan)
+        self._fingerprint = NOTHING
 
     def take(self, decoded: Decoded) -> None:
         """Take the rows of one block and one type."""
@@ -138,6 +140,8 @@ class _Reading:
             self._emitter.add(claims_channel(key), claimed)
         if not decoded.rows.num_rows:
             return
+        if plan.fingerprints:
+            self._fingerprint = total((self._fingerprint, fingerprint(decoded)))
 
         def origin(row: int) -> tuple[str, int]:
             return "", int(decoded.lines[row])
@@ -172,6 +176,7 @@ class _Reading:
             partitions=self._emitter.partitions,
             violations=self._out.settled(),
             missing=self._vectors.missing,
+            fingerprint=self._fingerprint,
         )
 
     def _insert(self, entities: Entities) -> None:

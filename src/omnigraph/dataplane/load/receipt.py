@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.dataplane.load.exchange import Placed, split_label
+from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint
 from omnigraph.dataplane.staging import Parcel
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.rules.violation import Violations
@@ -31,6 +32,7 @@ class ReadReceipt:
         partitions: Into how many partitions that was divided.
         violations: What breaks a rule, with the line within the split.
         missing: Vectors that were left null because nobody can compute them.
+        fingerprint: Of the rows as the input gives them, if the plan asks for it.
     """
 
     split: int
@@ -45,6 +47,7 @@ class ReadReceipt:
     partitions: int
     violations: Violations
     missing: tuple[MissingVectors, ...] = ()
+    fingerprint: Fingerprint = NOTHING
 
     @property
     def label(self) -> str:

@@ -34,6 +34,21 @@ class Fill(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBatch:
+    """A batch of a stream.
+
+    Attributes:
+        stream: The name that the caller gave to the stream.
+        number: The number of the batch, as Spark counts.
+        query: The id of the streaming query, which its checkpoint keeps; None if nobody tells.
+    """
+
+    stream: str
+    number: int
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
     """A load, and the terms on which it runs.
 
@@ -52,6 +67,8 @@ class LoadRequest:
         violations_file: A local file that takes all of them, one JSON object per line.
         split_bytes: How much of a file one task reads.
         partitions: Into how many parts keys are divided; None: as many as the size asks for.
+        batch: The input is a batch of a stream, which is taken once, whatever its number is; it
+            takes the place of an idempotency key.
         fill: The rows of a merge are vectors of entities whose text they name: only where the
             text is still that, and of these only some, they count.
     """
@@ -69,6 +86,7 @@ class LoadRequest:
     violations_file: str | None = None
     split_bytes: int = SPLIT_BYTES
     partitions: int | None = None
+    batch: StreamBatch | None = None
     fill: Fill | None = None
 
     @property

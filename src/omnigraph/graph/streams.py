@@ -1,0 +1,88 @@
+"""Streams into a graph: what `foreachBatch` of Spark calls for every batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.dataplane.load.request import StreamBatch
+from omnigraph.dataplane.load.stream import check_stream_name
+from omnigraph.embed.source import Embeddings
+from omnigraph.graph.bulk import Bulk, LoadTerms, Terms
+from omnigraph.rules.violation import KEPT_MAX
+from omnigraph.store.root import Root
+from omnigraph.types import BranchName
+
+# What the thread that runs a batch knows of its query, in Spark's own words.
+_QUERY_ID: Final = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkTerms:
+    """What becomes of the batches of a stream."""
+
+    type_name: str
+    stream: str
+    mode: str
+    branch: BranchName
+    replace: bool
+    actor: str | None
+
+
+class StreamSink:
+    """Takes batches of a stream into a graph. Picklable: elsewhere it opens the graph anew."""
+
+    def __init__(self, engine: Engine, embeddings: Embeddings, terms: SinkTerms) -> None:
+        """Load into this graph.
+
+        Raises:
+            InvalidInput: The stream has no proper name.
+        """
+        check_stream_name(terms.stream)
+        self._engine: Engine | None = engine
+        self._root = engine.root
+        self._embeddings = embeddings
+        self._terms = terms
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        """Load one batch, unless it was loaded before."""
+        engine, terms = self._opened(), self._terms
+        asked = LoadTerms(
+            mode=terms.mode,
+            branch=terms.branch,
+            create_from=None,
+            replace=terms.replace,
+            cascade=False,
+            actor=terms.actor,
+            idempotency_key=None,
+            format=None,
+            storage_options=None,
+            violations_max=KEPT_MAX,
+            violations_file=None,
+            batch=StreamBatch(stream=terms.stream, number=int(batch), query=_query_of(frame)),
+        )
+        catalog = engine.schema(engine.snapshot(terms.branch)).catalog
+        Bulk(engine, self._embeddings).load({terms.type_name: frame}, catalog, asked, Terms())
+
+    def _opened(self) -> Engine:
+        if self._engine is None:
+            root = self._root
+            self._engine = Engine.open(root, components(root), OpenMode.READ_WRITE)
+        return self._engine
+
+    def __getstate__(self) -> tuple[Root, Embeddings, SinkTerms]:
+        return self._root, self._embeddings, self._terms
+
+    def __setstate__(self, state: tuple[Root, Embeddings, SinkTerms]) -> None:
+        self._root, self._embeddings, self._terms = state
+        self._engine = None
+
+
+def _query_of(frame: Any) -> str | None:
+    """The id of the query that a batch comes from; None where Spark does not tell (Connect)."""
+    context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
+    if context is None:
+        return None
+    found = context.getLocalProperty(_QUERY_ID)
+    return None if found is None else str(found)
