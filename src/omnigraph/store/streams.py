@@ -32,6 +32,7 @@ __all__ = [
     "list_inputs",
     "open_input",
     "open_output",
+    "read_stream",
     "stream_size",
 ]
 
@@ -92,6 +93,26 @@ def open_input(
         return storage_call(StorageCall.OBJECT_GET, uri, lambda: pa.OSFile(path, "rb"))
     known = stream_size(uri, storage_options) if size is None else size
     return pa.PythonFile(_ObjectReader(place, known), mode="r")
+
+
+def read_stream(
+    uri: str, storage_options: Mapping[str, str] | None = None
+) -> tuple[bytes, int | None]:
+    """Read a small file or object as a whole; NOT_FOUND.
+
+    Returns its bytes, and when it was last changed, in nanoseconds, if it is a file of this
+    machine.
+    """
+    place = _place(uri, storage_options)
+
+    def read() -> tuple[bytes, int | None]:
+        if place.path is None:
+            return bytes(place.store.get(place.key).bytes()), None
+        with open(place.path, "rb", buffering=0) as file:
+            data = file.readall()
+            return data, os.fstat(file.fileno()).st_mtime_ns
+
+    return storage_call(StorageCall.OBJECT_GET, uri, read)
 
 
 def stream_size(uri: str, storage_options: Mapping[str, str] | None = None) -> int:

@@ -59,20 +59,10 @@ def decode(split: Split, shape: Shape, out: Violations, tally: Tally) -> Iterato
         reading(item.name),
         open_input(item.uri, item.storage_options, size=item.size) as file,
     ):
-        if item.format is Format.NDJSON:
+        if item.format is Format.NDJSON or item.format in _DELIMITERS:
             chunks = _chunks(split, file, shape, tally, damage)
             is_start = split.start == 0
-            yield from decode_ndjson(chunks, shape, out, tally, file=item.name, is_start=is_start)
-        elif item.format in _DELIMITERS:
-            yield from decode_csv(
-                _chunks(split, file, shape, tally, damage),
-                _entity(item.type, shape.catalog),
-                shape,
-                out,
-                tally,
-                file=item.name,
-                delimiter=_DELIMITERS[item.format],
-            )
+            yield from decode_text(chunks, item, shape, out, tally, is_start=is_start)
         else:
             read = _parquet if item.format is Format.PARQUET else _arrow
             yield from decode_batches(
@@ -87,6 +77,30 @@ def decode(split: Split, shape: Shape, out: Violations, tally: Tally) -> Iterato
         check_unchanged(item)
     if damage.text is not None:
         out.add(_violation(item, tally.lines + 1, damage.text))
+
+
+def decode_text(
+    chunks: Iterator[bytes],
+    item: FileInput,
+    shape: Shape,
+    out: Violations,
+    tally: Tally,
+    *,
+    is_start: bool = True,
+) -> Iterator[Decoded]:
+    """Decode the bytes of a file of lines; `is_start` if they are the beginning of it."""
+    if item.format is Format.NDJSON:
+        yield from decode_ndjson(chunks, shape, out, tally, file=item.name, is_start=is_start)
+        return
+    yield from decode_csv(
+        chunks,
+        _entity(item.type, shape.catalog),
+        shape,
+        out,
+        tally,
+        file=item.name,
+        delimiter=_DELIMITERS[item.format],
+    )
 
 
 def _decode_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,3 +57,23 @@ class Tally:
     lines: int = 0  # of the split, blank ones included; rows for formats that have no lines
     bytes: int = 0  # of the file, as stored
     rows: int = 0  # decoded
+
+
+def joined(parts: Sequence[Decoded]) -> Decoded:
+    """Rows of one type that follow each other, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    absent = {}
+    for name in sorted({name for part in parts for name in part.absent}):
+        pieces = [
+            part.absent[name] if name in part.absent else pa.repeat(False, part.rows.num_rows)
+            for part in parts
+        ]
+        absent[name] = pa.concat_arrays(pieces)
+    return Decoded(
+        entity=parts[0].entity,
+        rows=pa.concat_tables([part.rows for part in parts]),
+        lines=np.concatenate([part.lines for part in parts]),
+        absent=absent,
+        claimed=tuple(id_ for part in parts for id_ in part.claimed),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -19,9 +19,8 @@ from omnigraph.dataplane.decode.lines import (
     blocks,
     find_lines,
 )
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally
+from omnigraph.dataplane.decode.model import Decoded, Shape, Tally, joined
 from omnigraph.dataplane.decode.route import UNKNOWN, Router, Routes
-from omnigraph.lang.catalog.model import EntityType
 from omnigraph.rules.violation import Violations
 
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -104,7 +103,7 @@ class _Decoder:
             elif route == UNKNOWN:
                 yield from self._carefully(lines, places)
             else:
-                yield from _joined(self._read(route, lines, places))
+                yield from _by_type(self._read(route, lines, places))
 
     def _route(self, lines: Lines) -> Routes:
         view = np.frombuffer(lines.data, np.uint8)
@@ -156,27 +155,10 @@ def _distinct(routes: Routes) -> list[int]:
     return np.unique(routes).tolist() if (routes != first).any() else [first]
 
 
-def _joined(parts: Iterable[Decoded]) -> Iterator[Decoded]:
+def _by_type(parts: Iterable[Decoded]) -> Iterator[Decoded]:
     """Parts that follow each other, those of one type as one."""
     found: dict[tuple[str, str], list[Decoded]] = {}
     for part in parts:
         found.setdefault((part.entity.kind, part.entity.name), []).append(part)
     for items in found.values():
-        yield items[0] if len(items) == 1 else _join(items[0].entity, items)
-
-
-def _join(entity: EntityType, parts: Sequence[Decoded]) -> Decoded:
-    absent = {}
-    for name in sorted({name for part in parts for name in part.absent}):
-        pieces = [
-            part.absent[name] if name in part.absent else pa.repeat(False, part.rows.num_rows)
-            for part in parts
-        ]
-        absent[name] = pa.concat_arrays(pieces)
-    return Decoded(
-        entity=entity,
-        rows=pa.concat_tables([part.rows for part in parts]),
-        lines=np.concatenate([part.lines for part in parts]),
-        absent=absent,
-        claimed=tuple(id_ for part in parts for id_ in part.claimed),
-    )
+        yield joined(items)

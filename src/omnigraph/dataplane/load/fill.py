@@ -26,7 +26,7 @@ from omnigraph.dataplane.load.request import Counts, Fill, Loaded, LoadMode, Loa
 from omnigraph.dataplane.load.vectors import embedded
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.dataplane.source.model import FrameInput, TypeRef
+from omnigraph.dataplane.source.model import FrameInput, Piece, TypeRef
 from omnigraph.embed.provider import PROVIDER_VARIABLE, no_provider
 from omnigraph.embed.source import Embeddings
 from omnigraph.lang.catalog.model import Catalog, Embed, EntityType, Property
@@ -100,7 +100,8 @@ def embed_split(task: FillTask) -> ReadReceipt:
         vectors = plan.embeddings.embed_rows(texts, task.target.type.dim, task.embed.model)
         decoded = _decoded(entity, task.target.name, found, vectors.reshape(-1))
         tally = Tally(lines=len(texts), bytes=found.nbytes, rows=len(texts))
-        return stage_rows(plan, task.split, key_of(entity), iter([decoded]), tally)
+        files = (Piece(name=key_of(entity), first_row=None, lines=tally.lines),)
+        return stage_rows(plan, task.split, iter([decoded]), tally, lambda: files)
 
 
 def _decoded(entity: EntityType, target: str, found: pa.Table, vectors: np.ndarray) -> Decoded:

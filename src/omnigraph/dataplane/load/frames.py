@@ -16,7 +16,7 @@ from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.read_task import stage_rows
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.source.model import TypeRef
+from omnigraph.dataplane.source.model import Piece, TypeRef
 from omnigraph.lang.catalog.model import Catalog, EntityType
 
 # More partitions than any DataFrame has: the splits of one follow those of another.
@@ -51,16 +51,13 @@ class FrameTask:
         decoded = decode_batches(
             _counted(batches, tally), entity, shape, out, tally, file=self.name, is_start=False
         )
+        first = 1 if partition == 0 else None
+
+        def files() -> tuple[Piece, ...]:
+            return (Piece(name=self.name, first_row=first, lines=tally.lines),)
+
         with storage_errors():
-            return stage_rows(
-                plan,
-                self.first_split + partition,
-                self.name,
-                decoded,
-                tally,
-                out=out,
-                first_row=1 if partition == 0 else None,
-            )
+            return stage_rows(plan, self.first_split + partition, decoded, tally, files, out=out)
 
 
 def entity_of(catalog: Catalog, ref: TypeRef) -> EntityType:

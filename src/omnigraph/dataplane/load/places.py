@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,37 +12,47 @@ import pyarrow as pa
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.load.exchange import LINE, ids_channel, texts_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.source.model import Piece
 from omnigraph.dataplane.staging import Staging
 from omnigraph.rules.violation import Rule, Violation
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A split: what it is a piece of, and how many lines of that come before it."""
+class _Pack:
+    """What one task read: its pieces, and how many lines of their files come before each."""
 
-    name: str
-    before: int
+    def __init__(self, pieces: Sequence[Piece], before: Sequence[int]) -> None:
+        self._pieces = pieces
+        self._before = before
+        self._starts = [piece.start for piece in pieces]
+
+    def place(self, line: int) -> tuple[str, int | None]:
+        """The file of a line, and its number there; None for the file as such."""
+        at = bisect_right(self._starts, line) - 1
+        within = line - self._starts[at]
+        return self._pieces[at].name, within + self._before[at] if within else None
 
 
 class Places:
-    """Where the splits of a load begin."""
+    """Where the files of a load begin in what its tasks read."""
 
     def __init__(self, receipts: Sequence[ReadReceipt]) -> None:
         """Count the lines; the receipts are in the order of the input."""
-        self._pieces: dict[str, _Piece] = {}
+        self._packs: dict[str, _Pack] = {}
         after = 0
         for receipt in receipts:
-            before = after if receipt.first_row is None else receipt.first_row - 1
-            self._pieces[receipt.label] = _Piece(receipt.name, before)
-            after = before + receipt.lines
+            before: list[int] = []
+            for piece in receipt.pieces:
+                before.append(after if piece.first_row is None else piece.first_row - 1)
+                after = before[-1] + piece.lines
+            self._packs[receipt.label] = _Pack(receipt.pieces, before)
 
     def shown(self, violation: Violation) -> Violation:
         """A violation that names a split and a line of it, as it names a file and a line."""
-        piece = self._pieces.get(violation.file or "")
-        if piece is None:
+        pack = self._packs.get(violation.file or "")
+        if pack is None:
             return replace(violation, file=None, line=None)
-        line = None if violation.line is None else violation.line + piece.before
-        return replace(violation, file=piece.name, line=line)
+        file, line = pack.place(violation.line or 0)
+        return replace(violation, file=file, line=line)
 
 
 def named(

@@ -1,16 +1,16 @@
-"""Reading one split: rows become entities, are judged one by one, and are written or spilled."""
+"""Reading splits: rows become entities, are judged one by one, and are written or spilled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.decode.dispatch import decode
 from omnigraph.dataplane.decode.model import Decoded, Tally
+from omnigraph.dataplane.decode.pack import decode_pack
 from omnigraph.dataplane.load.entities import (
     Entities,
     emit_ends,
@@ -32,7 +32,7 @@ from omnigraph.dataplane.load.vectors import (
     pieces,
 )
 from omnigraph.dataplane.load.writing import Writer
-from omnigraph.dataplane.source.model import FileSplit, Split
+from omnigraph.dataplane.source.model import Piece, SplitPack
 from omnigraph.dataplane.staging import Parcel
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.violation import Violations
@@ -42,27 +42,26 @@ ABSENT: Final = "absent "  # in front of the name of a column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTask:
-    """A split to read."""
+    """Splits to read."""
 
     plan: LoadPlan
-    split: Split
+    pack: SplitPack
     is_alone: bool = False  # the load has no other
 
 
-def read_split(task: ReadTask) -> ReadReceipt:
-    """Read a split. A task of a load: it may run more than once, and only its receipt counts."""
-    split, plan = task.split, task.plan
-    out, tally = collector(plan, split.number), Tally()
-    name = split.input.name if isinstance(split, FileSplit) else split.name
+def read_pack(task: ReadTask) -> ReadReceipt:
+    """Read splits. A task of a load: it may run more than once, and only its receipt counts."""
+    pack, plan = task.pack, task.plan
+    out, tally = collector(plan, pack.number), Tally()
+    pieces: list[Piece] = []
     with plan.workplace.errors():
         return stage_rows(
             plan,
-            split.number,
-            name,
-            decode(split, shape_of(plan), out, tally),
+            pack.number,
+            decode_pack(pack.parts, shape_of(plan), out, tally, pieces),
             tally,
+            lambda: tuple(pieces),
             out=out,
-            first_row=split.first_row,
             is_alone=task.is_alone,
         )
 
@@ -70,24 +69,22 @@ def read_split(task: ReadTask) -> ReadReceipt:
 def stage_rows(
     plan: LoadPlan,
     split_number: int,
-    name: str,
     decoded: Iterator[Decoded],
     tally: Tally,
+    files: Callable[[], tuple[Piece, ...]],
     *,
     out: Found | None = None,
-    first_row: int | None = None,
     is_alone: bool = False,
 ) -> ReadReceipt:
-    """Take decoded rows of one split as far as they get without a look at other splits.
+    """Take decoded rows as far as they get without a look at those of other tasks.
 
     Args:
         plan: The load.
-        split_number: Which split; no two have the same, and their order is that of the input.
-        name: What messages call the source.
+        split_number: No two tasks have the same, and their order is that of the input.
         decoded: The rows.
         tally: What the decoder counts.
+        files: Tells, once all rows are decoded, which files they came from.
         out: Where the decoder reports what breaks a rule, made by `collector` for this split.
-        first_row: The number that the first row has in its source, if that is known.
         is_alone: The load has no other split.
     """
     found = collector(plan, split_number) if out is None else out
@@ -96,7 +93,7 @@ def stage_rows(
         for item in decoded:
             plan.stop.check()
             reading.take(item)
-        return reading.receipt(name, tally, first_row)
+        return reading.receipt(tally, files())
 
 
 @dataclass(slots=True)
@@ -156,7 +153,7 @@ class _Reading:
         if entities.names.null_count:
             self._insert(entities.filter(pc.invert(known)))
 
-    def receipt(self, name: str, tally: Tally, first_row: int | None) -> ReadReceipt:
+    def receipt(self, tally: Tally, files: tuple[Piece, ...]) -> ReadReceipt:
         """Finish; tell what was made."""
         self._put_spill()
         if self._out:
@@ -165,9 +162,7 @@ class _Reading:
         parcels = self._emitter.close()
         return ReadReceipt(
             split=self._split,
-            name=name,
-            first_row=first_row,
-            lines=tally.lines,
+            pieces=files,
             bytes=tally.bytes,
             present=self._present,
             fragments=fragments,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from omnigraph.dataplane.load.exchange import PARTITIONS_MAX
 from omnigraph.dataplane.load.frames import FRAME_SPLITS, FrameTask
 from omnigraph.dataplane.load.plan import LoadPlan
-from omnigraph.dataplane.load.read_task import ReadTask, read_split
+from omnigraph.dataplane.load.read_task import ReadTask, read_pack
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.progress import Monitor
@@ -23,7 +23,7 @@ from omnigraph.dataplane.source.model import (
     SparkTable,
     TableInput,
 )
-from omnigraph.dataplane.source.split import split
+from omnigraph.dataplane.source.split import OPEN_BYTES, pack, split
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog, EntityType
 
@@ -47,19 +47,21 @@ def read_inputs(
     """Read everything; the receipts, in the order of the input."""
     monitor.stage("split")
     frames = [item for item in request.inputs if isinstance(item, FrameInput)]
+    wanted = _split_bytes(request, runner)
     splits = split(
         tuple(item for item in request.inputs if not isinstance(item, FrameInput)),
-        bytes_per_split=_split_bytes(request, runner),
+        bytes_per_split=wanted,
         spool_to=plan.staging.address,
         storage_options=plan.staging.storage_options,
         is_remote=runner.is_remote,
     )
+    packs = pack(splits, bytes_per_task=wanted)
     monitor.expect(bytes_of(request.inputs))
-    monitor.stage("read", None if frames else len(splits))
-    is_alone = len(splits) == 1 and not frames
-    tasks = [ReadTask(plan=plan, split=part, is_alone=is_alone) for part in splits]
+    monitor.stage("read", None if frames else len(packs))
+    is_alone = len(packs) == 1 and not frames
+    tasks = [ReadTask(plan=plan, pack=each, is_alone=is_alone) for each in packs]
     receipts: list[ReadReceipt] = []
-    found = runner.run("read", read_split, tasks)
+    found = runner.run("read", read_pack, tasks)
     for _, receipt in chain(found, _read_frames(frames, plan, runner)):
         receipts.append(receipt)
         monitor.add(
@@ -74,7 +76,7 @@ def read_inputs(
 
 def _split_bytes(request: LoadRequest, runner: Runner) -> int:
     """How much one task reads: less than it could when all of them would not have work then."""
-    total = sum(_size(item) or 0 for item in request.inputs)
+    total = sum((_size(item) or 0) + OPEN_BYTES for item in request.inputs)
     fair = max(_FAIR_BYTES, -(-total // runner.parallelism))
     return min(request.split_bytes, fair)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.dataplane.load.exchange import Placed, split_label
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint
+from omnigraph.dataplane.source.model import Piece
 from omnigraph.dataplane.staging import Parcel
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.rules.violation import Violations
@@ -17,14 +18,12 @@ Fragments = Mapping[str, tuple[FragmentReceipt, ...]]  # by table key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReceipt:
-    """What reading one split gave.
+    """What one task read.
 
     Attributes:
-        split: The number of the split; the order of numbers is the order of the input.
-        name: The file, or whatever else it is a piece of, as messages call it.
-        first_row: The number that its first line has in its file; None: those before it tell.
-        lines: How many lines, or rows, it has.
-        bytes: How many bytes of the file were read.
+        split: The number of what was read; the order of numbers is the order of the input.
+        pieces: The files that it is made of, or a piece of.
+        bytes: How many bytes of the files were read.
         present: Per table key, how many rows were decoded.
         fragments: What was written.
         spilled: Rows that wait for a look at the committed ones, piece by piece.
@@ -36,9 +35,7 @@ class ReadReceipt:
     """
 
     split: int
-    name: str
-    first_row: int | None
-    lines: int
+    pieces: tuple[Piece, ...]
     bytes: int
     present: Mapping[str, int]
     fragments: Fragments

@@ -116,6 +116,7 @@ class FileSplit:
         number: Splits are numbered in the order of the input, from 0.
         first_row: The 1-based number, in its file, of its first row; None where only reading the
             splits before it can tell (lines), and the driver adds it up afterwards.
+        bytes: About how many bytes its rows have once they are unpacked.
     """
 
     number: int
@@ -124,6 +125,17 @@ class FileSplit:
     stop: int | None = None
     groups: tuple[int, ...] | None = None
     first_row: int | None = None
+    bytes: int = field(default=0, compare=False)
+
+    @property
+    def name(self) -> str:
+        """How messages call the file."""
+        return self.input.name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of its file."""
+        return self.start == 0 and self.stop is None and self.groups is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,5 +148,47 @@ class TableSplit:
     table: pa.Table
     first_row: int | None = 1
 
+    @property
+    def bytes(self) -> int:
+        """How many bytes its rows have."""
+        return int(self.table.nbytes)
+
 
 Split = FileSplit | TableSplit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitPack:
+    """Splits that follow each other and are read by one task. Picklable.
+
+    Attributes:
+        number: Packs are numbered in the order of the input, from 0.
+        parts: The splits.
+    """
+
+    number: int
+    parts: tuple[Split, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Where the lines of one split are among the lines of its pack.
+
+    Attributes:
+        name: The file, or whatever else it is a piece of, as messages call it.
+        first_row: The number that its first line has in its file; None: those before it tell.
+        lines: How many lines, or rows, it has.
+        start: What is added to the number of a line of the split, from 1, to get its number in
+            the pack. The number `start` itself stands for the file as such, and the one after the
+            last line for its end, so that no two splits of a pack share a number.
+    """
+
+    name: str
+    first_row: int | None
+    lines: int
+    start: int = 0
+
+    @property
+    def stop(self) -> int:
+        """The start of the split that follows it."""
+        return self.start + self.lines + 2

@@ -18,7 +18,7 @@ from omnigraph.errors import Code, Conflict, NotFound
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.root import Root
-from omnigraph.store.streams import exists, list_inputs, stream_size
+from omnigraph.store.streams import exists, list_inputs, read_stream, stream_size
 
 _MAGIC: Final = re.compile(r"[*?[]")
 
@@ -54,7 +54,7 @@ def find_files(text: str, storage_options: Mapping[str, str]) -> tuple[Found, ..
         Unavailable: Storage failed.
     """
     with reading(text):
-        found = _remote(text, storage_options) if _is_remote(text) else _local(text)
+        found = _remote(text, storage_options) if is_remote(text) else _local(text)
     if not found:
         fault = "nothing matches" if _MAGIC.search(text) else "there is no file in it to load"
         raise NotFound(Code.FILE_NOT_FOUND, f"{text}: {fault}", path=text)
@@ -86,9 +86,9 @@ def check_unchanged(item: FileInput) -> None:
     """
     if item.is_spooled or item.size is None:
         return
-    if item.modified_ns is None and not _is_remote(item.uri):
+    if item.modified_ns is None and not is_remote(item.uri):
         return  # a copy of our own
-    if _is_remote(item.uri):
+    if is_remote(item.uri):
         is_same = stream_size(item.uri, item.storage_options) == item.size
     else:
         status = _status(item.uri)
@@ -96,8 +96,30 @@ def check_unchanged(item: FileInput) -> None:
             raise missing(item.name)
         is_same = (status.st_size, status.st_mtime_ns) == (item.size, item.modified_ns)
     if not is_same:
-        text = f"{item.name} has changed while it was read; nothing of it was loaded"
-        raise Conflict(Code.CONFLICT, text, path=item.name)
+        raise _changed(item)
+
+
+def read_whole(item: FileInput) -> bytes:
+    """Read a small file as it was when the load began.
+
+    Raises:
+        Conflict: It has changed.
+        NotFound: It is gone.
+        Unavailable: Storage failed.
+    """
+    with reading(item.name):
+        data, modified_ns = read_stream(item.uri, item.storage_options)
+    if item.is_spooled:
+        return data
+    is_moved = item.modified_ns is not None and modified_ns != item.modified_ns
+    if is_moved or len(data) != item.size:
+        raise _changed(item)
+    return data
+
+
+def _changed(item: FileInput) -> Conflict:
+    text = f"{item.name} has changed while it was read; nothing of it was loaded"
+    return Conflict(Code.CONFLICT, text, path=item.name)
 
 
 def missing(name: str) -> NotFound:
@@ -105,7 +127,8 @@ def missing(name: str) -> NotFound:
     return NotFound(Code.FILE_NOT_FOUND, f"{name}: there is no such file", path=name)
 
 
-def _is_remote(text: str) -> bool:
+def is_remote(text: str) -> bool:
+    """Whether an address is one of object storage."""
     scheme, separator, _ = text.partition("://")
     return bool(separator) and scheme.lower() != "file"
 

@@ -25,6 +25,7 @@ from omnigraph.dataplane.source.model import (
     Input,
     ReaderInput,
     Split,
+    SplitPack,
     TableInput,
     TableSplit,
 )
@@ -33,6 +34,9 @@ from omnigraph.dataplane.source.spool import PIECE_BYTES, spool_batches
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.streams import open_input, open_output
 
+# What opening a file costs, in bytes that could be read in the same time.
+OPEN_BYTES: Final = 4 << 10
+_SLACK: Final = 16
 _IPC_MAGIC: Final = b"ARROW1"
 _RATIO_MAX: Final = 16
 _ROW_BYTES: Final = 64  # what a row takes at least once it is unpacked and has an id
@@ -73,6 +77,26 @@ def split(
         )
         found.extend(parts)
     return tuple(replace(part, number=number) for number, part in enumerate(found))
+
+
+def pack(splits: Sequence[Split], *, bytes_per_task: int) -> tuple[SplitPack, ...]:
+    """Put neighbouring splits together until they are worth a task; the order stays.
+
+    A split that is large enough by itself is alone in its pack.
+    """
+    packs: list[list[Split]] = []
+    room = 0
+    # A small one that does not quite fit is taken, too: otherwise every pack would be a bit too
+    # small, and the rest of them all would be one more.
+    slack = bytes_per_task // _SLACK
+    for part in splits:
+        size = part.bytes + OPEN_BYTES
+        if room <= 0 or size > room + slack:
+            packs.append([])
+            room = bytes_per_task
+        packs[-1].append(part)
+        room -= size
+    return tuple(SplitPack(number=n, parts=tuple(parts)) for n, parts in enumerate(packs))
 
 
 # -- making inputs readable ------------------------------------------------------------------------
@@ -154,7 +178,7 @@ def _table_splits(item: TableInput, wanted: int) -> Iterator[TableSplit]:
 
 def _file_splits(item: FileInput, wanted: int) -> Iterator[FileSplit]:
     size = item.size or 0
-    whole = FileSplit(number=0, input=item, first_row=1)
+    whole = FileSplit(number=0, input=item, first_row=1, bytes=size)
     # Parquet is packed: what is small may be large, and only its footer tells.
     unpacked = size * _RATIO_MAX if item.format is Format.PARQUET else size
     if unpacked <= wanted or item.compression is not Compression.NONE:
@@ -162,7 +186,9 @@ def _file_splits(item: FileInput, wanted: int) -> Iterator[FileSplit]:
     elif item.format is Format.NDJSON:
         for start, stop in _ranges(size, -(-size // wanted)):
             first = 1 if start == 0 else None
-            yield FileSplit(number=0, input=item, start=start, stop=stop, first_row=first)
+            yield FileSplit(
+                number=0, input=item, start=start, stop=stop, first_row=first, bytes=stop - start
+            )
     elif item.format is Format.PARQUET:
         yield from _parquet_splits(item, wanted) or (whole,)
     elif item.format is Format.ARROW:
@@ -180,13 +206,20 @@ def _parquet_splits(item: FileInput, wanted: int) -> list[FileSplit]:
             return []
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     starts = [0, *accumulate(group.num_rows for group in groups)]
-    ends = list(accumulate(max(g.total_byte_size, g.num_rows * _ROW_BYTES) for g in groups))
+    sizes = [max(g.total_byte_size, g.num_rows * _ROW_BYTES) for g in groups]
+    ends = list(accumulate(sizes))
     count = -(-ends[-1] // wanted) if groups else 0
     found: list[list[int]] = [[] for _ in range(count)]
     for number, end in enumerate(ends):
         found[(end - 1) * count // ends[-1]].append(number)
     return [
-        FileSplit(number=0, input=item, groups=tuple(each), first_row=starts[each[0]] + 1)
+        FileSplit(
+            number=0,
+            input=item,
+            groups=tuple(each),
+            first_row=starts[each[0]] + 1,
+            bytes=sum(sizes[number] for number in each),
+        )
         for each in found
         if each
     ]
@@ -208,6 +241,7 @@ def _arrow_splits(item: FileInput, wanted: int) -> list[FileSplit]:
             input=item,
             groups=tuple(range(start, stop)),
             first_row=1 if start == 0 else None,
+            bytes=(item.size or 0) // count,
         )
         for start, stop in _ranges(batches, count)
     ]
