@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
@@ -46,10 +46,18 @@ _ids: Final = UlidIds()
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A file or object as a listing shows it."""
+    """A file or object as a listing shows it.
+
+    Attributes:
+        uri: Its address.
+        size: How many bytes it has.
+        modified_ns: When it was last changed, in nanoseconds; None for objects, and for pipes and
+            devices, whose size means nothing.
+    """
 
     uri: str
     size: int
+    modified_ns: int | None = field(default=None, compare=False)
 
 
 class Output(Protocol):
@@ -96,23 +104,41 @@ def open_input(
 
 
 def read_stream(
-    uri: str, storage_options: Mapping[str, str] | None = None
+    uri: str, storage_options: Mapping[str, str] | None = None, *, size: int
 ) -> tuple[bytes, int | None]:
     """Read a small file or object as a whole; NOT_FOUND.
 
-    Returns its bytes, and when it was last changed, in nanoseconds, if it is a file of this
-    machine.
+    Args:
+        uri: The address.
+        storage_options: How to reach it.
+        size: How many bytes it should have. If it has more by now, one more is read.
+
+    Returns:
+        Its bytes, and when it was last changed, in nanoseconds, if it is a file of this machine.
     """
+    # There may be many of them: what is a path already is not taken apart.
+    if os.path.isabs(uri):
+        return storage_call(StorageCall.OBJECT_GET, uri, lambda: _read_file(uri, size))
     place = _place(uri, storage_options)
+    path = place.path
 
     def read() -> tuple[bytes, int | None]:
-        if place.path is None:
-            return bytes(place.store.get(place.key).bytes()), None
-        with open(place.path, "rb", buffering=0) as file:
-            data = file.readall()
-            return data, os.fstat(file.fileno()).st_mtime_ns
+        if path is not None:
+            return _read_file(path, size)
+        return bytes(place.store.get(place.key).bytes()), None
 
     return storage_call(StorageCall.OBJECT_GET, uri, read)
+
+
+def _read_file(path: str | Path, size: int) -> tuple[bytes, int]:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        data = os.read(file, size + 1)
+        while len(data) < size and (more := os.read(file, size + 1 - len(data))):
+            data += more
+        return data, os.fstat(file).st_mtime_ns
+    finally:
+        os.close(file)
 
 
 def stream_size(uri: str, storage_options: Mapping[str, str] | None = None) -> int:
@@ -236,7 +262,8 @@ def _local_files(path: Path) -> Iterator[StreamInfo]:
             except FileNotFoundError:  # gone meanwhile, or a link to nothing
                 continue
             if not name.startswith(_TEMPORARY):
-                yield StreamInfo(file, found.st_size)
+                is_regular = stat.S_ISREG(found.st_mode)
+                yield StreamInfo(file, found.st_size, found.st_mtime_ns if is_regular else None)
 
 
 def _objects(place: _Place) -> Iterator[StreamInfo]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import pyarrow as pa
 
@@ -168,6 +169,54 @@ class SplitPack:
 
     number: int
     parts: tuple[Split, ...]
+
+    def __reduce__(self) -> tuple[Callable[..., SplitPack], tuple[object, ...]]:
+        # What many small files share is sent once.
+        found = [part for part in self.parts if isinstance(part, FileSplit) and part.is_whole]
+        if len(found) < len(self.parts) or len({_shared(part.input) for part in found}) != 1:
+            return _pack, (self.number, self.parts)
+        files = [part.input for part in found]
+        told = (
+            [part.number for part in found],
+            [part.bytes for part in found],
+            [item.uri for item in files],
+            [item.name for item in files],
+            [item.size for item in files],
+            [item.modified_ns for item in files],
+        )
+        return _pack_of_files, (self.number, files[0], *told)
+
+
+def _shared(item: FileInput) -> tuple[object, ...]:
+    options = tuple(sorted(item.storage_options.items()))
+    return item.format, item.compression, item.type, item.is_spooled, options
+
+
+def _pack(number: int, parts: tuple[Split, ...]) -> SplitPack:
+    return SplitPack(number=number, parts=parts)
+
+
+def _pack_of_files(number: int, first: FileInput, *told: Sequence[Any]) -> SplitPack:
+    parts = tuple(
+        FileSplit(
+            number=split,
+            input=FileInput(
+                uri=uri,
+                name=name,
+                format=first.format,
+                compression=first.compression,
+                size=size,
+                type=first.type,
+                storage_options=first.storage_options,
+                modified_ns=modified_ns,
+                is_spooled=first.is_spooled,
+            ),
+            first_row=1,
+            bytes=bytes_,
+        )
+        for split, bytes_, uri, name, size, modified_ns in zip(*told, strict=True)
+    )
+    return SplitPack(number=number, parts=parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Final
 
 from omnigraph.core.storage_errors import public
@@ -108,7 +107,7 @@ def read_whole(item: FileInput) -> bytes:
         Unavailable: Storage failed.
     """
     with reading(item.name):
-        data, modified_ns = read_stream(item.uri, item.storage_options)
+        data, modified_ns = read_stream(item.uri, item.storage_options, size=item.size or 0)
     if item.is_spooled:
         return data
     is_moved = item.modified_ns is not None and modified_ns != item.modified_ns
@@ -147,10 +146,16 @@ def _local(text: str) -> tuple[Found, ...]:
         return tuple(sorted(_matches(shown), key=lambda found: found.name))
     if not stat.S_ISDIR(status.st_mode):
         return (_file(path, shown, status),)
+    inside = os.path.join(path, "")
     return tuple(
-        _file(info.uri, os.path.join(shown, relative), os.stat(info.uri))
+        Found(
+            uri=info.uri,
+            name=os.path.join(shown, relative),
+            size=None if info.modified_ns is None else info.size,
+            modified_ns=info.modified_ns,
+        )
         for info in list_inputs(path)
-        if not _is_hidden(relative := os.path.relpath(info.uri, path))
+        if not _is_hidden(relative := info.uri.removeprefix(inside))
     )
 
 
@@ -181,7 +186,7 @@ def _file(path: str, shown: str, status: os.stat_result) -> Found:
 
 
 def _is_hidden(relative: str) -> bool:
-    return any(part.startswith(("_", ".")) for part in PurePosixPath(relative).parts)
+    return any(part.startswith(("_", ".")) for part in relative.split("/"))
 
 
 # -- object storage --------------------------------------------------------------------------------

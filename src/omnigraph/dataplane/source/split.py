@@ -8,7 +8,7 @@ reading from the beginning tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Final
@@ -70,13 +70,12 @@ def split(
     found: list[Split] = []
     for item in inputs:
         readable = _readable(item, spool, is_remote)
-        parts = (
-            _table_splits(readable, bytes_per_split)
-            if isinstance(readable, TableInput)
-            else _file_splits(readable, bytes_per_split)
-        )
-        found.extend(parts)
-    return tuple(replace(part, number=number) for number, part in enumerate(found))
+        first = len(found)
+        if isinstance(readable, TableInput):
+            found += _table_splits(readable, bytes_per_split, first)
+        else:
+            found += _file_splits(readable, bytes_per_split, first)
+    return tuple(found)
 
 
 def pack(splits: Sequence[Split], *, bytes_per_task: int) -> tuple[SplitPack, ...]:
@@ -163,12 +162,12 @@ def _copied(item: FileInput, spool: _Spool) -> FileInput:
 # -- dividing --------------------------------------------------------------------------------------
 
 
-def _table_splits(item: TableInput, wanted: int) -> Iterator[TableSplit]:
+def _table_splits(item: TableInput, wanted: int, first: int) -> Iterator[TableSplit]:
     rows = item.table.num_rows
     count = max(1, min(rows, -(-item.table.nbytes // wanted)))
-    for start, stop in _ranges(rows, count):
+    for number, (start, stop) in enumerate(_ranges(rows, count), first):
         yield TableSplit(
-            number=0,
+            number=number,
             name=item.name,
             type=item.type,
             table=item.table.slice(start, stop - start),
@@ -176,25 +175,31 @@ def _table_splits(item: TableInput, wanted: int) -> Iterator[TableSplit]:
         )
 
 
-def _file_splits(item: FileInput, wanted: int) -> Iterator[FileSplit]:
+def _file_splits(item: FileInput, wanted: int, first: int) -> list[FileSplit]:
     size = item.size or 0
-    whole = FileSplit(number=0, input=item, first_row=1, bytes=size)
+    whole = FileSplit(number=first, input=item, first_row=1, bytes=size)
     # Parquet is packed: what is small may be large, and only its footer tells.
     unpacked = size * _RATIO_MAX if item.format is Format.PARQUET else size
     if unpacked <= wanted or item.compression is not Compression.NONE:
-        yield whole
-    elif item.format is Format.NDJSON:
-        for start, stop in _ranges(size, -(-size // wanted)):
-            first = 1 if start == 0 else None
-            yield FileSplit(
-                number=0, input=item, start=start, stop=stop, first_row=first, bytes=stop - start
-            )
-    elif item.format is Format.PARQUET:
-        yield from _parquet_splits(item, wanted) or (whole,)
-    elif item.format is Format.ARROW:
-        yield from _arrow_splits(item, wanted) or (whole,)
-    else:
-        yield whole
+        return [whole]
+    divide = _DIVIDE.get(item.format)
+    parts = [] if divide is None else divide(item, wanted)
+    return [replace(part, number=n) for n, part in enumerate(parts, first)] or [whole]
+
+
+def _line_splits(item: FileInput, wanted: int) -> list[FileSplit]:
+    size = item.size or 0
+    return [
+        FileSplit(
+            number=0,
+            input=item,
+            start=start,
+            stop=stop,
+            first_row=1 if start == 0 else None,
+            bytes=stop - start,
+        )
+        for start, stop in _ranges(size, -(-size // wanted))
+    ]
 
 
 def _parquet_splits(item: FileInput, wanted: int) -> list[FileSplit]:
@@ -250,3 +255,10 @@ def _arrow_splits(item: FileInput, wanted: int) -> list[FileSplit]:
 def _ranges(size: int, count: int) -> Iterator[tuple[int, int]]:
     for number in range(count):
         yield size * number // count, size * (number + 1) // count
+
+
+_DIVIDE: Final[Mapping[Format, Callable[[FileInput, int], list[FileSplit]]]] = {
+    Format.NDJSON: _line_splits,
+    Format.PARQUET: _parquet_splits,
+    Format.ARROW: _arrow_splits,
+}
