@@ -1,12 +1,15 @@
 """Group `commit`: what a commit costs beside its floor, and that cost follows the change alone."""
 
+import itertools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 
+import omnigraph as og
 from bench.floor import Floor
 from bench.measure import Case
 from omnigraph.core.arrow_types import table_schema
@@ -26,12 +29,13 @@ node C { name: String @key  note: String? }
 """
 SHORT, LONG = 50, 2_000
 SMALL, LARGE = 10_000, 1_000_000
+UPDATES, THREADS = 16, 8
 _kept = ExitStack()  # folders and servers live as long as the process
 
 
 def cases() -> tuple[list[Case], list[str]]:
     """The cases of this group, and remarks about them."""
-    found = [*_against_floor(), *_history(), *_size(), *_branches(), *_on_s3()]
+    found = [*_against_floor(), *_history(), *_size(), *_branches(), *_threads(), *_on_s3()]
     return found, ["every commit is synced to disk before it counts, the floor's too"]
 
 
@@ -123,6 +127,30 @@ def _history() -> list[Case]:
             )
         )
     return made
+
+
+def _threads() -> list[Case]:
+    """So many updates of rows of one type, by one thread and by several that share the work."""
+    graph = _kept.enter_context(og.init(str(_folder() / "g"), schema=SCHEMA))
+    names = [f"r{number}" for number in range(UPDATES)]
+    inserts = " ".join(f'insert A {{ name: "{name}" }}' for name in names)
+    graph.mutate(f"query fill() {{ {inserts} }}")
+    update = "query q($a: String, $n: String) { update A set { note: $n } where name = $a }"
+
+    def work(threads: int) -> Callable[[], object]:
+        pool = _kept.enter_context(ThreadPoolExecutor(threads))
+        numbers = itertools.count()
+
+        def write(name: str) -> object:
+            return graph.mutate(update, {"a": name, "n": str(next(numbers))})
+
+        return lambda: list(pool.map(write, names))
+
+    one, many = f"{UPDATES} updates, 1 thread", f"{UPDATES} updates, {THREADS} threads"
+    return [
+        Case(name=one, call=work(1)),
+        Case(name=many, call=work(THREADS), against=one, ratio_max=1.1),
+    ]
 
 
 def _opening(root: Root) -> Callable[[], Engine]:

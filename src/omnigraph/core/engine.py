@@ -28,6 +28,7 @@ from omnigraph.core.recovery.live import PROCESS
 from omnigraph.core.recovery.settlement import Settlement
 from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
+from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import public, storage_errors
@@ -78,6 +79,7 @@ class Engine:
         """Put the parts together; nothing is read or written yet."""
         self.root = root
         self.mode = mode
+        self.retry = RetryPolicy()
         self._closed = False
         self.tables = parts.tables
         self.objects = parts.objects

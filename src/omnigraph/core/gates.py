@@ -4,11 +4,13 @@ Gates are process-wide, so two handles of one graph respect each other. Between 
 intents and the strict landing decide; gates only keep threads from losing races they need not run.
 Every writer takes the gates of its tables in the order of their names and the gate of the branch's
 head last, so no two can wait for each other. The gate of branch making stands before all others.
+Whoever waits at a gate is let through in the order of arrival.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
@@ -17,13 +19,69 @@ from omnigraph.runtime.cancellation import acquired
 
 
 class _Gate:
-    """A lock and the number of those who hold it or wait for it."""
+    """A re-entrant lock that serves in the order of arrival, and the number of its users."""
 
-    __slots__ = ("lock", "users")
+    __slots__ = ("_depth", "_lock", "_owner", "_queue", "users")
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.users = 0
+        self.users = 0  # those who hold it or wait for it; guarded by the registry's lock
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._depth = 0
+        self._queue: deque[tuple[int, threading.Lock]] = deque()
+
+    @contextmanager
+    def held(self, *, can_end: bool) -> Iterator[None]:
+        """Hold it; `can_end` says that waiting for it may end with the operation's time."""
+        turn = self._enter()
+        if turn is not None:
+            try:
+                if can_end:
+                    with acquired(turn):
+                        pass
+                else:
+                    turn.acquire()
+            except BaseException:
+                self._leave_queue(turn)
+                raise
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._release()
+
+    def _enter(self) -> threading.Lock | None:
+        """Take it if it is free or ours; else queue up and return our turn."""
+        me = threading.get_ident()
+        with self._lock:
+            if self._owner is None or self._owner == me:
+                self._owner = me
+                self._depth += 1
+                return None
+            turn = threading.Lock()
+            turn.acquire()
+            self._queue.append((me, turn))
+            return turn
+
+    def _leave_queue(self, turn: threading.Lock) -> None:
+        with self._lock:
+            waiting = [entry for entry in self._queue if entry[1] is not turn]
+            if len(waiting) < len(self._queue):
+                self._queue = deque(waiting)
+            else:
+                # It was handed to us while we gave up.
+                self._release()
+
+    def _release(self) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        self._owner = None
+        if self._queue:
+            # Handed on, not let go: a newcomer must not get in before those who wait.
+            self._owner, turn = self._queue.popleft()
+            self._depth = 1
+            turn.release()
 
 
 _registry: Final[dict[tuple[str, ...], _Gate]] = {}
@@ -37,7 +95,7 @@ def _through(*name: str, can_end: bool = False) -> Iterator[None]:
         gate = _registry.setdefault(name, _Gate())
         gate.users += 1
     try:
-        with acquired(gate.lock) if can_end else gate.lock:
+        with gate.held(can_end=can_end):
             yield
     finally:
         with _registry_lock:
@@ -52,6 +110,18 @@ def writing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[None]
     with ExitStack() as stack:
         for key in sorted(set(table_keys)):
             stack.enter_context(_through(root, "table", branch, key, can_end=True))
+        yield
+
+
+@contextmanager
+def preparing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[None]:
+    """Hold the gates of those who make a write for these tables of a branch, before `writing`.
+
+    Two of them that went on at once would be made for the same state, and one of them in vain.
+    """
+    with ExitStack() as stack:
+        for key in sorted(set(table_keys)):
+            stack.enter_context(_through(root, "prepare", branch, key, can_end=True))
         yield
 
 

@@ -12,7 +12,7 @@ from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.access import Access
-from omnigraph.graph.arguments import seconds, token
+from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.bulk_calls import BulkCalls
 from omnigraph.graph.commits import Commits
@@ -242,10 +242,14 @@ class Graph(BulkCalls):
         actor: str | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
+        retries: int | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> MutationResult:
         """Run a changing query: all of it is one commit, or nothing happens.
+
+        When others change the same types at the same time, it is evaluated anew on what they left,
+        so it does what it would do if it ran alone after them.
 
         Example:
             ```python
@@ -264,6 +268,8 @@ class Graph(BulkCalls):
             actor: Who does it; the actor of the handle if not given.
             if_commit: Only if this commit is still the newest of the branch.
             idempotency_key: Names the operation, so that repeating it does it once.
+            retries: How often it starts over when others come first; by default what the setting
+                `write_retries` says. With 0, and always with `if_commit`, it does not.
             timeout: After how many seconds the query ends with an error, if it has not begun to
                 commit by then; nothing has changed in that case. A commit is never broken off.
             cancel: The same, when another thread calls its `cancel()`.
@@ -271,7 +277,8 @@ class Graph(BulkCalls):
         Raises:
             InvalidInput: The text, a name or a parameter is wrong; it says where.
             ConstraintViolated: The result would break rules of the schema; it lists all of them.
-            Conflict: Somebody else changed what the query updates or deletes. Run it again.
+            Conflict: Others came first, as often as it may start over; `details["attempts"]` says
+                how often it was tried.
             PreconditionFailed: `if_commit` is not the newest commit.
             Forbidden: The graph is open for reading only.
             LimitExceeded: It would change more than one query may, or its time is up.
@@ -281,6 +288,7 @@ class Graph(BulkCalls):
         known = BranchName(branch)
         head = None if if_commit is None else CommitId(if_commit)
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
+        again = None if retries is None else whole_number(retries, "retries", 0)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             pinned = self._engine.snapshot(known)
             language = self._language(pinned)
@@ -293,6 +301,7 @@ class Graph(BulkCalls):
                 actor=who,
                 if_commit=head,
                 idempotency_key=key,
+                retries=again,
             )
         return mutation_of(done)
 

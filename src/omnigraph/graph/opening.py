@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.provider import Embedder
@@ -122,6 +123,7 @@ def _graph(
     if embedder is not None and not callable(getattr(embedder, "embed", None)):
         raise InvalidInput(Code.SETTINGS_INVALID, "an embedder has a `model` and `embed`")
     bounds = settings or Settings()
+    engine.retry = RetryPolicy(retries=bounds.write_retries)
     embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
     parts = Parts(
         engine=engine,

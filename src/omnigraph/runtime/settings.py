@@ -37,6 +37,7 @@ class Settings:
         frame_rows_max: How many rows a query may hold at once while it matches its pattern.
         query_bytes_max: How much memory the rows of a query, a column that it reads or its result
             may take, each of them. It is an estimate; a query may take a few times as much.
+        write_retries: How often a write starts over on a newer state when others come first.
     """
 
     source_bytes_max: int = _bounded(4 << 20, 1, 16 << 20)
@@ -44,6 +45,7 @@ class Settings:
     cache_bytes_max: int = _bounded(4 << 30, 0, 1 << 50)
     frame_rows_max: int = _bounded(100_000_000, 1, 2_000_000_000)
     query_bytes_max: int = _bounded(4 << 30, 1 << 10, 1 << 50)
+    write_retries: int = _bounded(100, 0, 1_000_000)
 
     def __post_init__(self) -> None:
         problems = [

@@ -3,7 +3,12 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from omnigraph.core import gates
+from omnigraph.errors import Cancelled
+from omnigraph.runtime.cancellation import CancelToken, limited
+from omnigraph.runtime.clock import SystemClock
 
 
 def test_writers_of_overlapping_tables_never_wait_for_each_other_in_a_circle() -> None:
@@ -54,3 +59,58 @@ def test_graphs_and_branches_do_not_share_gates() -> None:
         thread.start()
         thread.join()
     assert passed.is_set()
+
+
+def waiting(name: tuple[str, ...], count: int) -> None:
+    """Wait until so many hold a gate or wait for it."""
+    while (gate := gates._registry.get(name)) is None or gate.users < count:
+        threading.Event().wait(0.001)
+
+
+def test_those_who_wait_get_through_in_the_order_of_arrival() -> None:
+    name, order = ("root", "head", "main"), list[int]()
+
+    def enter(number: int) -> None:
+        with gates.publishing("root", "main"):
+            order.append(number)
+
+    threads = [threading.Thread(target=enter, args=(number,)) for number in range(6)]
+    with gates.publishing("root", "main"):
+        for number, thread in enumerate(threads):
+            thread.start()
+            waiting(name, number + 2)
+    # Whoever let go and wants it again has to queue up, too.
+    with gates.publishing("root", "main"):
+        order.append(6)
+    for thread in threads:
+        thread.join()
+    assert order == list(range(7))
+    assert gates._registry == {}
+
+
+def test_who_gives_up_waiting_leaves_the_queue() -> None:
+    name, token, seen = ("root", "again", "main"), CancelToken(), list[str]()
+
+    def give_up() -> None:
+        with (
+            pytest.raises(Cancelled),
+            limited(SystemClock(), None, token),
+            gates.again("root", "main"),
+        ):
+            seen.append("got in")
+
+    def wait() -> None:
+        with gates.again("root", "main"):
+            seen.append("waited")
+
+    impatient, patient = threading.Thread(target=give_up), threading.Thread(target=wait)
+    with gates.again("root", "main"):
+        impatient.start()
+        waiting(name, 2)
+        patient.start()
+        waiting(name, 3)
+        token.cancel()
+        impatient.join()
+    patient.join()
+    assert seen == ["waited"]
+    assert gates._registry == {}

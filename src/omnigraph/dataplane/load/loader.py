@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from omnigraph.core import gates
 from omnigraph.core.engine import Engine, store_pin
 from omnigraph.core.manifest import branch_replaced
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
@@ -31,22 +30,12 @@ from omnigraph.dataplane.source.model import ReaderInput
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, summed
 from omnigraph.embed.source import Embeddings
-from omnigraph.errors import Busy, Code, Conflict, InvalidInput, JsonValue
+from omnigraph.errors import Code, Conflict, InvalidInput, JsonValue
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import Pin, Table
 
-ATTEMPTS_MAX: Final = 32
-_AGAIN: Final = frozenset(
-    {Code.EXPECTED_VERSION_MISMATCH, Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.BUSY}
-)
-_PAUSE_S: Final = 0.002
-_PAUSE_MAX_S: Final = 0.1
 _REQUEST, _MODE, _COUNTS, _ROWS, _BYTES = "request", "mode", "counts", "rows", "bytes"
 _CREATED: Final = "branch_created"
-
-
-def _wait(seconds: float) -> None:
-    threading.Event().wait(seconds)
 
 
 class Loader:
@@ -57,7 +46,7 @@ class Loader:
         engine: Engine,
         embeddings: Embeddings | None = None,
         *,
-        wait: Callable[[float], None] = _wait,
+        wait: Callable[[float], None] = wait_seconds,
     ) -> None:
         """Load into this graph; without embeddings, nobody computes vectors."""
         self._engine = engine
@@ -191,23 +180,14 @@ class Loader:
         is_birth = base is not None and base.origin is not None
         if is_birth or request.mode is LoadMode.OVERWRITE:
             return self._attempt(work, base)
-        # Newcomers queue up behind those who start over, or these would never get through.
-        if not gates.is_started_over(self._engine.root.uri, request.branch):
-            try:
-                return self._attempt(work, base)
-            except (Conflict, Busy) as conflict:
-                if conflict.code not in _AGAIN:
-                    raise
-        with gates.again(self._engine.root.uri, request.branch):
-            for attempt in range(2, ATTEMPTS_MAX + 1):
-                telemetry.count("load.again")
-                try:
-                    return self._attempt(work, None)
-                except (Conflict, Busy) as conflict:
-                    if conflict.code not in _AGAIN or attempt == ATTEMPTS_MAX:
-                        raise
-                self._wait(min(_PAUSE_S * attempt, _PAUSE_MAX_S))
-        raise AssertionError("the last attempt returns or raises")
+        return with_retries(
+            lambda losses: self._attempt(work, None if losses else base),
+            root=self._engine.root.uri,
+            branch=request.branch,
+            policy=self._engine.retry,
+            name="load",
+            wait=self._wait,
+        )
 
     # -- one attempt -------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from omnigraph.core.branches import is_fork_of
 from omnigraph.core.engine import Engine
 from omnigraph.core.layout import table_key
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.retry import is_lost_race
 from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
@@ -27,7 +28,7 @@ from omnigraph.dataplane.optimize.model import Optimized
 from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask, build, rewrite
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.errors import Busy, Code, Conflict
+from omnigraph.errors import Busy, Conflict
 from omnigraph.runtime import telemetry
 from omnigraph.store.chores import Chores
 from omnigraph.store.upkeep import Draft
@@ -38,10 +39,7 @@ Result = TypeVar("Result")
 _Kept: TypeAlias = dict[tuple[TablePin, Chores], Done]
 
 TARGET_ROWS: Final = 1 << 20
-ATTEMPTS_MAX: Final = 4
-_AGAIN: Final = frozenset(
-    {Code.EXPECTED_VERSION_MISMATCH, Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.BUSY}
-)
+RETRIES: Final = 3  # each may have to rewrite what others changed meanwhile
 
 
 class Optimizer:
@@ -80,7 +78,7 @@ class Optimizer:
         self._engine.require_writable()
         kept: _Kept = {}
         with telemetry.span("optimize", branch=branch):
-            for attempt in range(1, ATTEMPTS_MAX + 1):
+            for losses in range(RETRIES + 1):
                 base = self._engine.snapshot(branch)
                 monitor.stage("plan")
                 jobs = self._jobs(base, target_rows)
@@ -88,7 +86,7 @@ class Optimizer:
                 try:
                     return self._publish(base, jobs, kept, monitor, actor)
                 except (Conflict, Busy) as conflict:
-                    if conflict.code not in _AGAIN or attempt == ATTEMPTS_MAX:
+                    if not is_lost_race(conflict) or losses == RETRIES:
                         raise
                 telemetry.count("optimize.again")
         raise AssertionError("the last attempt returns or raises")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final
 
 from omnigraph.core import gates
 from omnigraph.core.engine import Engine
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json
 from omnigraph.errors import (
-    Busy,
     Code,
     Conflict,
     InvalidInput,
@@ -38,12 +37,6 @@ from omnigraph.rules.violation import Violations
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import MAIN, BranchName, CommitId
 
-ATTEMPTS_MAX: Final = 32
-_AGAIN: Final = frozenset(
-    {Code.EXPECTED_VERSION_MISMATCH, Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.BUSY}
-)
-_PAUSE_S: Final = 0.002
-_PAUSE_MAX_S: Final = 0.1
 _NODES, _EDGES, _REQUEST = "affected_nodes", "affected_edges", "request"
 
 
@@ -76,14 +69,27 @@ class Request:
         return blake2b(repr((self.plan.ops, values)).encode(), digest_size=16).hexdigest()
 
     @property
-    def repeatable(self) -> bool:
-        """May it be run again on a newer base? Inserts mean the same there."""
-        builds = all(isinstance(op, InsertOp) for op in self.plan.ops)
-        return builds and self.if_commit is None
+    def reads(self) -> frozenset[str]:
+        """The tables whose rows decide what it does, even where none of them matches."""
+        return frozenset(
+            op.entity.table_key for op in self.plan.ops if not isinstance(op, InsertOp)
+        )
 
+    @property
+    def concerns(self) -> frozenset[str]:
+        """The tables that it may change or is judged against, as far as the plan tells."""
+        found = {op.entity.table_key for op in self.plan.ops}
+        for op in self.plan.ops:
+            if isinstance(op, DeleteOp):
+                found.update(cascade.edge.table_key for cascade in op.cascades)
+            elif isinstance(op, InsertOp) and op.ends is not None:
+                found.update(end.table_key for end in op.ends)
+        return frozenset(found)
 
-def _wait(seconds: float) -> None:
-    threading.Event().wait(seconds)
+    @property
+    def embeds(self) -> bool:
+        """Whether it may have to ask a model for vectors."""
+        return any(op.embeds for op in self.plan.ops if not isinstance(op, DeleteOp))
 
 
 class Mutator:
@@ -95,7 +101,7 @@ class Mutator:
         embedder: EmbedderSource,
         *,
         limits: MutationLimits | None = None,
-        wait: Callable[[float], None] = _wait,
+        wait: Callable[[float], None] = wait_seconds,
     ) -> None:
         """Work on this graph; the embedder is asked only when a query needs it."""
         self._engine = engine
@@ -113,11 +119,12 @@ class Mutator:
         actor: str | None = None,
         if_commit: CommitId | None = None,
         idempotency_key: str | None = None,
+        retries: int | None = None,
     ) -> Mutation:
         """Run a query on the newest state of a branch.
 
-        A query that only inserts starts over, on a newer base, when others come first. Updates and
-        deletes do not: what they saw has changed, and the caller should know.
+        When others come first it is evaluated anew on a newer state, so what it does is what it
+        would do if it ran alone after them. With `if_commit` it is not: that state is gone.
         """
         request = Request(
             plan=plan,
@@ -127,34 +134,31 @@ class Mutator:
             if_commit=if_commit,
             idempotency_key=idempotency_key,
         )
+        policy = self._engine.retry
+        if retries is not None or if_commit is not None:
+            policy = replace(policy, retries=0 if if_commit is not None else retries or 0)
         embeddings = Embeddings(self._embedder)
-        if not request.repeatable:
-            return self._attempt(request, branch, embeddings)
-        # Newcomers queue up behind those who start over, or these would never get through.
-        if not gates.is_started_over(self._engine.root.uri, branch):
-            try:
-                return self._attempt(request, branch, embeddings)
-            except (Conflict, Busy) as conflict:
-                if conflict.code not in _AGAIN:
-                    raise
-        return self._again(request, branch, embeddings)
+        # Nobody waits for a model that somebody else has asked; the vectors are kept for later.
+        asks = request.embeds and embeddings.has_provider
 
-    def _again(self, request: Request, branch: BranchName, embeddings: Embeddings) -> Mutation:
-        # Those of one process who start over do so one by one, and so one of them gets through.
-        with gates.again(self._engine.root.uri, branch):
-            for attempt in range(2, ATTEMPTS_MAX + 1):
-                telemetry.count("mutation.again")
-                try:
-                    return self._attempt(request, branch, embeddings)
-                except (Conflict, Busy) as conflict:
-                    if conflict.code not in _AGAIN or attempt == ATTEMPTS_MAX:
-                        raise
-                self._wait(min(_PAUSE_S * attempt, _PAUSE_MAX_S))
-        raise AssertionError("the last attempt returns or raises")
+        def attempt(losses: int) -> Mutation:
+            queue = (
+                nullcontext()
+                if asks and not losses
+                else gates.preparing(self._engine.root.uri, branch, request.concerns)
+            )
+            with queue:
+                cancellation.check()
+                return self._run(request, self._engine.snapshot(branch), embeddings)
 
-    def _attempt(self, request: Request, branch: BranchName, embeddings: Embeddings) -> Mutation:
-        cancellation.check()
-        return self._run(request, self._engine.snapshot(branch), embeddings)
+        return with_retries(
+            attempt,
+            root=self._engine.root.uri,
+            branch=branch,
+            policy=policy,
+            name="mutation",
+            wait=self._wait,
+        )
 
     def run(
         self,
@@ -194,6 +198,7 @@ class Mutator:
         if not writes:
             return Mutation(affected_nodes=0, affected_edges=0, commit=None)
         written = {item.table_key for item in writes}
+        judged = outcome.judged | request.reads
         details: dict[str, JsonValue] = {**counts}
         if request.idempotency_key is not None:
             details[_REQUEST] = request.digest
@@ -206,7 +211,7 @@ class Mutator:
             actor=request.actor,
             idempotency_key=request.idempotency_key,
             head=request.if_commit,
-            judged={key: base.pin(key).version for key in sorted(outcome.judged - written)},
+            judged={key: base.pin(key).version for key in sorted(judged - written)},
             details=details,
         )
         published = self._engine.commit(prepared)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.core.engine import Engine, OpenMode
-from omnigraph.dataplane.load import loader as module
+from omnigraph.core.retry import RetryPolicy
 from omnigraph.dataplane.load.request import Counts
 from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
 from omnigraph.dataplane.run.inprocess import InProcessRunner
@@ -231,8 +231,8 @@ def test_an_overwrite_is_not_repeated(lab: Lab) -> None:
     assert set(lab.rows(PERSON)) == {"Ada"}
 
 
-def test_attempts_are_bounded(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ATTEMPTS_MAX", 3)
+def test_attempts_are_bounded(lab: Lab) -> None:
+    lab.engine.retry = RetryPolicy(retries=2)
     other = reopen(lab.engine.root)
     count = 0
 
@@ -242,7 +242,7 @@ def test_attempts_are_bounded(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None
         name = f"x{count}"
         write(other, {COMPANY: Delta(insert=[{"id": name, "name": name}])})
 
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match="attempt 3"):
         lab.load([company("Acme")], runner=Meddling("judge", meddle, times=100))
     assert count == 3
 
