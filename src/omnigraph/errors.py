@@ -105,6 +105,7 @@ class Code(StrEnum):
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
     FOLDER_NOT_EMPTY = "folder_not_empty"
+    TARGET_NOT_SHARED = "target_not_shared"
 
 
 class GraphError(Exception):
@@ -274,6 +275,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.ENGINE_UNAVAILABLE,
             Code.CLOSED,
             Code.FOLDER_NOT_EMPTY,
+            Code.TARGET_NOT_SHARED,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
         Forbidden: (Code.FORBIDDEN, Code.READ_ONLY),

@@ -40,6 +40,22 @@ _POLLS_MAX = 4_000
 _PR_SET_PDEATHSIG = 1
 
 
+# Runs a command that has a folder of its own in the place of one that others see.
+_ALONE = (
+    *("unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",))),
+    *("sh", "-c", 'mount -t tmpfs tmpfs "$0" && exec "$@"'),
+)
+
+
+def can_be_private(folder: Path) -> bool:
+    """May processes have a folder of their own here? Containers often forbid it."""
+    try:
+        found = subprocess.run([*_ALONE, folder, "true"], check=False, capture_output=True)
+    except FileNotFoundError:
+        return False
+    return found.returncode == 0
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A master with its workers.
@@ -55,11 +71,18 @@ class Cluster:
 
 @contextmanager
 def standalone(
-    folder: Path, hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2")
+    folder: Path,
+    hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2"),
+    private: Path | None = None,
 ) -> Iterator[Cluster]:
     """A master and a worker on each host, with one core each.
 
     Two hosts, because Spark runs a speculative copy of a task only on another one.
+
+    Args:
+        folder: Where everything of it is written.
+        hosts: Addresses of loopback.
+        private: A folder of which every worker has one of its own; see `can_be_private`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     any_port = ("--port", "0", "--webui-port", "0")
@@ -73,7 +96,8 @@ def standalone(
             log = folder / f"worker-{number}.log"
             room = ("--cores", "1", "--memory", "600m", "--work-dir", str(log.with_suffix("")))
             worker = ("org.apache.spark.deploy.worker.Worker", "--host", host, *any_port, *room)
-            started.append((stack.enter_context(_process((*worker, master), log, host)), log))
+            process = stack.enter_context(_process((*worker, master), log, host, private=private))
+            started.append((process, log))
         for process, log in started:
             _awaited(process, log, r"(Successfully registered with master)")
         yield Cluster(master, folder)
@@ -139,7 +163,9 @@ def _process(
     host: str,
     memory: str = "256m",
     paths: Sequence[Path] = (),
+    private: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
+    alone = () if private is None else (*_ALONE, str(private))
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
@@ -150,7 +176,7 @@ def _process(
     }
     with log.open("wb") as file, forking_to_execute():
         process = subprocess.Popen(
-            [str(SPARK_HOME / "bin" / "spark-class"), *arguments],
+            [*alone, str(SPARK_HOME / "bin" / "spark-class"), *arguments],
             cwd=log.parent,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -19,6 +19,7 @@ LONG = {
     "test_local_cluster",
     "test_runner",
     "test_session",
+    "test_unshared",
 }
 
 # Workers of Spark import the tasks of these tests.

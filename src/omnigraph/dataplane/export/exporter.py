@@ -21,6 +21,7 @@ from omnigraph.dataplane.export.parts import (
     write_part,
 )
 from omnigraph.dataplane.export.plan import Plan, make_plan
+from omnigraph.dataplane.export.shared import require_shared, verify
 from omnigraph.dataplane.export.single import SingleFile
 from omnigraph.dataplane.export.target import open_file, open_target
 from omnigraph.dataplane.progress import Monitor
@@ -49,7 +50,8 @@ class Exporter:
         a folder is removed; what it wrote to a stream cannot be.
 
         Raises:
-            InvalidInput: The request makes no sense, or something is there already.
+            InvalidInput: The request makes no sense, something is there already, or workers do not
+                see the target as this process does.
             NotFound: The target has no such bucket.
             Gone: The state is not stored any more.
             Unavailable: Storage failed.
@@ -89,10 +91,18 @@ class Exporter:
         self, request: ExportRequest, plan: Plan, runner: Runner, monitor: Monitor
     ) -> Exported:
         snapshot, options = request.snapshot, request.storage_options
-        self._make_room(request, plan)
-        parts = plan_parts(self._engine, snapshot, plan, options)
+        old = self._occupants(request, plan)
+        parts = plan_parts(self._engine, snapshot, plan, options, checksums=runner.is_remote)
+        if runner.is_remote and parts:
+            # Before anything is removed: a refusal leaves the earlier export alone.
+            require_shared(plan.uri, options, runner, self._engine.ids)
+        for name in old:
+            with storage_errors():
+                delete_stream(f"{plan.uri}/{name}", options)
         with _removed_on_failure(parts):
             receipts = _run(parts, runner, monitor)
+            if runner.is_remote:
+                verify(plan.uri, parts, receipts)
             with open_file(f"{plan.uri}/{MANIFEST}", options) as output:
                 output.write(manifest(snapshot, plan, parts, receipts))
         rows = {table_key(item.kind, item.name): 0 for item in plan.entities}
@@ -107,15 +117,13 @@ class Exporter:
         )
 
     @staticmethod
-    def _make_room(request: ExportRequest, plan: Plan) -> None:
-        """Refuse a folder that holds an export, or empty it of that."""
+    def _occupants(request: ExportRequest, plan: Plan) -> list[str]:
+        """The files of an earlier export in the folder, if they may be replaced."""
         known: list[EntityType] = [*request.catalog.nodes, *request.catalog.edges]
         old = leftovers(plan, known, request.storage_options)
         if old and not request.overwrite:
             raise _occupied(plan.uri, f"{plan.uri}/{old[0]}")
-        for name in old:
-            with storage_errors():
-                delete_stream(f"{plan.uri}/{name}", request.storage_options)
+        return old
 
 
 def _run(parts: tuple[Part, ...], runner: Runner, monitor: Monitor) -> list[PartReceipt]:

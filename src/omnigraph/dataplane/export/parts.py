@@ -16,6 +16,7 @@ from omnigraph.core.engine import Engine, store_pin
 from omnigraph.core.layout import table_key
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane.export.checksums import Checksummed
 from omnigraph.dataplane.export.files import encoder, write_columns
 from omnigraph.dataplane.export.plan import Plan
 from omnigraph.dataplane.export.rows import read_rows, text_width
@@ -47,14 +48,16 @@ class Part:
     storage_options: Mapping[str, str] = field(repr=False)
     format: Format
     compression: Compression
+    checksums: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PartReceipt:
-    """What a task wrote."""
+    """What a task wrote; with checksums of the blocks of the file, if they were asked for."""
 
     rows: int
     bytes: int
+    checksums: tuple[int, ...] = ()
 
 
 def write_part(part: Part) -> PartReceipt:
@@ -68,7 +71,9 @@ def write_part(part: Part) -> PartReceipt:
         nonlocal rows
         rows += count
 
-    with open_file(part.uri, part.storage_options) as output:
+    with open_file(part.uri, part.storage_options) as file:
+        sums = Checksummed(file) if part.checksums else None
+        output = sums or file
         if part.format is Format.NDJSON:
             encode = encoder(part.entity, part.compression)
             for batch in batches:
@@ -77,14 +82,19 @@ def write_part(part: Part) -> PartReceipt:
         else:
             write_columns(output, batches, part.entity, part.format, part.compression, wrote)
         size = output.tell()
-    return PartReceipt(rows, size)
+    return PartReceipt(rows, size, () if sums is None else sums.checksums)
 
 
 # -- planning --------------------------------------------------------------------------------------
 
 
 def plan_parts(
-    engine: Engine, snapshot: Snapshot, plan: Plan, storage_options: Mapping[str, str]
+    engine: Engine,
+    snapshot: Snapshot,
+    plan: Plan,
+    storage_options: Mapping[str, str],
+    *,
+    checksums: bool = False,
 ) -> tuple[Part, ...]:
     """Which files the folder gets. It depends on the state alone, not on who writes them."""
     parts: list[Part] = []
@@ -104,6 +114,7 @@ def plan_parts(
                 storage_options=dict(storage_options),
                 format=plan.format,
                 compression=plan.compression,
+                checksums=checksums,
             )
             parts.append(part)
     return tuple(parts)
