@@ -25,6 +25,7 @@ from pathlib import Path
 import pyspark
 
 from omnigraph.dataplane.spark.launch import forking_to_execute
+from tests.spark.namespaces import Host
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -72,8 +73,9 @@ class Cluster:
 @contextmanager
 def standalone(
     folder: Path,
-    hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2"),
+    hosts: Sequence[Host] = (Host("127.0.0.1", ()), Host("127.0.0.2", ())),
     private: Path | None = None,
+    address: str = "127.0.0.1",
 ) -> Iterator[Cluster]:
     """A master and a worker on each host, with one core each.
 
@@ -81,21 +83,25 @@ def standalone(
 
     Args:
         folder: Where everything of it is written.
-        hosts: Addresses of loopback.
+        hosts: Where the workers run.
         private: A folder of which every worker has one of its own; see `can_be_private`.
+        address: Where the master listens.
     """
     folder.mkdir(parents=True, exist_ok=True)
     any_port = ("--port", "0", "--webui-port", "0")
     with ExitStack() as stack:
         log = folder / "master.log"
-        leader = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", *any_port)
-        process = stack.enter_context(_process(leader, log, "127.0.0.1"))
+        leader = ("org.apache.spark.deploy.master.Master", "--host", address, *any_port)
+        process = stack.enter_context(_process(leader, log, Host(address, ())))
         master = _awaited(process, log, r"Starting Spark master at (spark://\S+)")
         started = []
         for number, host in enumerate(hosts):
             log = folder / f"worker-{number}.log"
             room = ("--cores", "1", "--memory", "600m", "--work-dir", str(log.with_suffix("")))
-            worker = ("org.apache.spark.deploy.worker.Worker", "--host", host, *any_port, *room)
+            worker = (
+                *("org.apache.spark.deploy.worker.Worker", "--host", host.address),
+                *(*any_port, *room),
+            )
             process = stack.enter_context(_process((*worker, master), log, host, private=private))
             started.append((process, log))
         for process, log in started:
@@ -133,7 +139,7 @@ def connect_process(
     arguments = ["org.apache.spark.deploy.SparkSubmit", "--class", server, "--master", master]
     for key, value in settings.items():
         arguments += ["--conf", f"{key}={value}"]
-    with _process(arguments, log, "127.0.0.1", memory="1g", paths=paths) as process:
+    with _process(arguments, log, Host("127.0.0.1", ()), memory="1g", paths=paths) as process:
         yield "sc://" + _awaited(process, log, r"Spark Connect server started at: (\S+)"), process
 
 
@@ -160,7 +166,7 @@ def local_cluster() -> Iterator[str]:
 def _process(
     arguments: Sequence[str],
     log: Path,
-    host: str,
+    host: Host,
     memory: str = "256m",
     paths: Sequence[Path] = (),
     private: Path | None = None,
@@ -172,11 +178,11 @@ def _process(
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *paths))),
         "SPARK_DAEMON_JAVA_OPTS": LEAN,
         "SPARK_DAEMON_MEMORY": memory,
-        "SPARK_LOCAL_IP": host,
+        "SPARK_LOCAL_IP": host.address,
     }
     with log.open("wb") as file, forking_to_execute():
         process = subprocess.Popen(
-            [*alone, str(SPARK_HOME / "bin" / "spark-class"), *arguments],
+            [*host.inside, *alone, str(SPARK_HOME / "bin" / "spark-class"), *arguments],
             cwd=log.parent,
             env=environment,
             stdin=subprocess.DEVNULL,
