@@ -32,7 +32,10 @@ from omnigraph.store.streams import open_input
 Content: TypeAlias = Mapping[str, pa.Table]
 
 MEMORY_BYTES: Final = 128 << 20
-_WHOLE_BYTES: Final = 1 << 20
+# Counters: what tasks of other processes stage, and what they read of it.
+STAGED_BYTES: Final = "staging.staged_bytes"
+READ_BYTES: Final = "staging.read_bytes"
+_BUFFER_BYTES: Final = 1 << 20
 _MAPPED_BYTES: Final = 1 << 18
 _AT_ONCE: Final = 8
 _SIZE_BYTES: Final = 8
@@ -55,6 +58,11 @@ class Parcel:
     place: str = ""
     span: tuple[int, int] = (0, 0)
     size: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes fetching it reads; none if it is in memory."""
+        return self.span[1] - self.span[0]
 
 
 class Staging(Protocol):
@@ -173,33 +181,50 @@ class SharedStaging:
         kept = [_filled(content) for content in contents]
         place = f"{STAGING}/{self._name}/{_ids().new()}.arrow"
         if self._root.is_local:
-            path = str(self._root.local_path / place)
-            return _parcels(kept, _write_file(path, kept), place)
-        sink = pa.BufferOutputStream()
-        spans = [_write(sink, content) for content in kept]
-        _objects(self._root).put(place, sink.getvalue().to_pybytes())
+            spans = _write_file(str(self._root.local_path / place), kept)
+        else:
+            sink = pa.BufferOutputStream()
+            spans = [_write(sink, content) for content in kept]
+            _objects(self._root).put(place, sink.getvalue().to_pybytes())
+        telemetry.count(STAGED_BYTES, sum(stop - start for start, stop in spans))
         return _parcels(kept, spans, place)
 
     def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
-        """Read a parcel, and no more of the object than that unless it is small."""
-        start, stop = parcel.span
-        if parcel.size <= _WHOLE_BYTES:
-            whole = _whole(self._root.uri, _options(self._root), parcel.place)
-            return _read(whole.slice(start, stop - start), names)
-        if self._root.is_local:
-            path = str(self._root.local_path / parcel.place)
-            return _read(_read_file(path, parcel.span), names)
-        place = self._root.join(parcel.place)
-        with open_input(place, self._root.storage_options, size=parcel.size) as file:
-            file.seek(start)
-            return _read(file.read_buffer(stop - start), names)
+        """Read a parcel, and no more of the object than that."""
+        telemetry.count(READ_BYTES, parcel.bytes)
+        return _read(self._fetch(parcel.place, parcel.size, parcel.span), names)
 
     def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
-        """Read several parcels; from afar, some at a time."""
-        if self._root.is_local or len(parcels) <= 1:
-            return [self.get(parcel) for parcel in parcels]
-        with ThreadPoolExecutor(_AT_ONCE, "omnigraph-staged") as pool:
-            return list(pool.map(self.get, parcels))
+        """Read several parcels: neighbours in an object together; from afar, some at a time."""
+        ranges = _ranges(parcels)
+        telemetry.count(READ_BYTES, sum(each.stop - each.start for each in ranges))
+
+        def fetch(each: _Range) -> pa.Buffer:
+            return self._fetch(each.place, each.size, (each.start, each.stop))
+
+        if self._root.is_local or len(ranges) <= 1:
+            buffers = [fetch(each) for each in ranges]
+        else:
+            with ThreadPoolExecutor(_AT_ONCE, "omnigraph-staged") as pool:
+                buffers = list(pool.map(fetch, ranges))
+        found: dict[int, Content] = {}
+        for each, buffer in zip(ranges, buffers, strict=True):
+            for number in each.parcels:
+                start, stop = parcels[number].span
+                found[number] = _read(buffer.slice(start - each.start, stop - start), None)
+        return [found[number] for number in range(len(parcels))]
+
+    def _fetch(self, place: str, size: int, span: tuple[int, int]) -> pa.Buffer:
+        """A part of an object."""
+        start, stop = span
+        if self._root.is_local:
+            return _read_file(str(self._root.local_path / place), span)
+        if (start, stop) == (0, size):
+            return pa.py_buffer(_objects(self._root).get(place))
+        address = self._root.join(place)
+        with open_input(address, self._root.storage_options, size=size) as file:
+            file.seek(start)
+            return file.read_buffer(stop - start)
 
     def remove(self) -> None:
         """Remove every object, those that no receipt names included."""
@@ -252,15 +277,36 @@ def _objects(root: Root) -> ObjectStore:
     return _opened(root.uri, _options(root))
 
 
-@lru_cache(maxsize=32)
-def _whole(uri: str, options: tuple[tuple[str, str], ...], place: str) -> pa.Buffer:
-    """A small object; its parcels are usually wanted one after the other."""
-    return pa.py_buffer(_opened(uri, options).get(place))
-
-
 @lru_cache(maxsize=1)
 def _ids() -> UlidIds:
     return UlidIds()
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A part of an object that several parcels fill, by their numbers."""
+
+    place: str
+    size: int
+    start: int
+    stop: int
+    parcels: tuple[int, ...]
+
+
+def _ranges(parcels: Sequence[Parcel]) -> list[_Range]:
+    """What to read for some parcels: one range for those that follow each other in an object."""
+    found: list[_Range] = []
+    order = sorted(range(len(parcels)), key=lambda n: (parcels[n].place, parcels[n].span))
+    for number in order:
+        parcel = parcels[number]
+        start, stop = parcel.span
+        last = found[-1] if found else None
+        if last is not None and (last.place, last.stop) == (parcel.place, start):
+            members = (*last.parcels, number)
+            found[-1] = _Range(parcel.place, parcel.size, last.start, stop, members)
+        else:
+            found.append(_Range(parcel.place, parcel.size, start, stop, (number,)))
+    return found
 
 
 def _parcels(
@@ -295,7 +341,7 @@ def _write_file(path: str, contents: Sequence[Content]) -> list[tuple[int, int]]
 
     def write() -> list[tuple[int, int]]:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with pa.OSFile(path, "wb") as file, pa.BufferedOutputStream(file, _WHOLE_BYTES) as sink:
+        with pa.OSFile(path, "wb") as file, pa.BufferedOutputStream(file, _BUFFER_BYTES) as sink:
             return [_write(sink, content) for content in contents]
 
     return storage_call(StorageCall.OBJECT_PUT, path, write)

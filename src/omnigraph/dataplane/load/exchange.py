@@ -27,6 +27,7 @@ LINE: Final = ":line"
 ID: Final = "id"
 NOWHERE: Final = ("", 0)  # the place of what no line of the input is to blame for
 PARTITIONS_MAX: Final = 1 << 10
+FETCH_BYTES: Final = 32 << 20  # of small partitions that are fetched together
 _FLUSH_ROWS: Final = 1 << 20
 _BLOCK_ROWS: Final = 1 << 18
 _INT32_MAX: Final = (1 << 31) - 1
@@ -197,9 +198,7 @@ class Partition:
     @staticmethod
     def of(staging: Staging, sent: Iterable[Sent]) -> Partition:
         """Fetch what was sent."""
-        ordered = sorted(sent, key=lambda item: item.split)
-        contents = staging.get_all([item.parcel for item in ordered])
-        return Partition(contents=tuple(zip((s.split for s in ordered), contents, strict=True)))
+        return next(iter(fetched(staging, [tuple(sent)])))
 
     def tables(self, channel: str) -> list[pa.Table]:
         """What a channel has, piece by piece."""
@@ -212,6 +211,33 @@ class Partition:
             if channel in content:
                 found.setdefault(split, []).append(content[channel])
         return Keys(splits=tuple(found), tables=tuple(_in_order(t) for t in found.values()))
+
+
+def fetched(
+    staging: Staging, partitions: Iterable[Sequence[Sent]], bytes_at_once: int = FETCH_BYTES
+) -> Iterator[Partition]:
+    """Fetch partitions, one after another: the small ones several at a time.
+
+    What a task has sent to neighbouring partitions lies side by side and is read as one.
+    """
+    waiting: list[list[Sent]] = []
+    room = bytes_at_once
+    for sent in partitions:
+        size = sum(item.parcel.bytes for item in sent)
+        if waiting and size > room:
+            yield from _fetched_together(staging, waiting)
+            waiting, room = [], bytes_at_once
+        waiting.append(sorted(sent, key=lambda item: item.split))
+        room -= size
+    yield from _fetched_together(staging, waiting)
+
+
+def _fetched_together(staging: Staging, partitions: list[list[Sent]]) -> Iterator[Partition]:
+    found = iter(staging.get_all([item.parcel for sent in partitions for item in sent]))
+    contents = [tuple((item.split, next(found)) for item in sent) for sent in partitions]
+    for number, each in enumerate(contents):
+        contents[number] = ()  # what was looked at need not stay in memory
+        yield Partition(contents=each)
 
 
 @dataclass(frozen=True, kw_only=True)

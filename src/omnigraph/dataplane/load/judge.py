@@ -13,6 +13,7 @@ from omnigraph.dataplane.load.exchange import (
     ID,
     Partition,
     Sent,
+    fetched,
     ids_channel,
     released_channel,
     values_channel,
@@ -50,9 +51,8 @@ def judge_partitions(task: JudgeTask) -> JudgeReceipt:
     plan = task.plan
     out = collector(plan)
     with plan.workplace.errors():
-        for sent in task.partitions:
+        for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()
-            partition = Partition.of(plan.staging, sent)
             committed = Committed(plan, task.base, partition if task.is_divided else None)
             _judge(plan, partition, committed, out)
     return JudgeReceipt(violations=out.settled())

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.committed import Base, Codes, Committed
-from omnigraph.dataplane.load.exchange import ID, LINE, Keys, Partition, Sent, ids_channel
+from omnigraph.dataplane.load.exchange import ID, LINE, Keys, Partition, Sent, fetched, ids_channel
 from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import repeats
 from omnigraph.dataplane.load.packing import numbered, unpacked
@@ -51,9 +51,8 @@ def match_partitions(task: MatchTask) -> MatchReceipt:
         entity for entity in (*plan.catalog.nodes, *plan.catalog.edges) if plan.is_matched(entity)
     ]
     with plan.workplace.errors():
-        for sent in task.partitions:
+        for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()
-            partition = Partition.of(plan.staging, sent)
             committed = Committed(plan, task.base, partition if task.is_divided else None)
             for entity in entities:
                 for split, rows in _matched(entity, partition, committed, out):

@@ -22,6 +22,7 @@ from omnigraph.dataplane.load.exchange import (
     Partition,
     Sent,
     claims_channel,
+    fetched,
     ids_channel,
     left_channel,
     texts_of,
@@ -78,9 +79,8 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
     emitter = Emitter(plan.staging, plan.partitions)
     found: dict[str, list[bytes]] = {}
     with plan.workplace.errors():
-        for sent in task.partitions:
+        for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()
-            partition = Partition.of(plan.staging, sent)
             committed = Committed(plan, task.base, partition if task.is_divided else None)
             for node, edge, end, columns in retained(plan.catalog, task.base):
                 for lost in _lost(node, edge, columns, partition, committed):

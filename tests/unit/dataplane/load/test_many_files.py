@@ -12,12 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omnigraph.dataplane.load.exchange import Sent, fetched
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Item, Result, Runner
 from omnigraph.dataplane.source.model import Input
 from omnigraph.dataplane.source.resolve import resolve
+from omnigraph.dataplane.staging import READ_BYTES, STAGED_BYTES, SharedStaging
 from omnigraph.errors import Code, Conflict
 from omnigraph.runtime import telemetry
+from omnigraph.store.root import Root
 from tests.unit.dataplane.load.support import (
     COMPANY,
     KNOWS,
@@ -245,3 +248,40 @@ def test_tiny_tables_of_text(lab: Lab, end: str) -> None:
     again = lab.violations_of(lab.request(*inputs_of(lab, {"Company": f"{lab.folder}/*.csv"})))
     places = [(Path(each["file"]).name, each["line"]) for each in again]
     assert places == [(f"Company-{n:04d}.csv", line) for n in range(FILES) for line in (2, 4)]
+
+
+def test_judging_reads_what_was_staged_about_once(lab: Lab) -> None:
+    """Each of many tasks stages a small object for many partitions; each part is read once."""
+    people = [person(f"p{number:05d}") for number in range(4_000)]
+    friends = [edge("Knows", f"p{number:05d}", "p00000") for number in range(4_000)]
+    sources = [lab.file(part) for part in (people, friends)]
+    request = lab.request(*sources, split_bytes=4_000, partitions=64)
+    with telemetry.counting() as counts:
+        lab.run(request, PicklingRunner())
+    found = counts.snapshot()
+    # Beyond the 32 objects that a cache may hold, and tiny: many would be read as a whole.
+    assert found[STAGED_BYTES] / found[READ_BYTES] >= 1 / 1.2
+    assert found[READ_BYTES] > 1_000_000
+
+
+@pytest.mark.parametrize("place", ["{}", "memory:///spans"])
+def test_neighbours_are_fetched_by_one_read_and_no_more_than_they_are(
+    tmp_path: Path, place: str
+) -> None:
+    staging = SharedStaging(Root.parse(place.format(tmp_path)), "a")
+    tables = [{"c": pa.table({"a": [number] * 50})} for number in range(30)]
+    objects = [staging.put_all(tables) for _ in range(3)]
+    groups = [
+        tuple(Sent(split=s, parcel=parcels[n]) for s, parcels in enumerate(objects))
+        for n in range(30)
+    ]
+    with telemetry.counting() as counts:
+        found = list(fetched(staging, groups[10:20]))
+    for number, partition in enumerate(found, 10):
+        assert [t.column("a").to_pylist() for t in partition.tables("c")] == [[number] * 50] * 3
+    wanted = sum(parcel.bytes for parcels in objects for parcel in parcels[10:20])
+    assert counts.snapshot()[READ_BYTES] == wanted
+    with telemetry.counting() as counts:
+        small = list(fetched(staging, groups, bytes_at_once=1))
+    assert len(small) == 30
+    assert counts.snapshot()[READ_BYTES] == 3 * wanted
