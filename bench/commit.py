@@ -13,8 +13,8 @@ import omnigraph as og
 from bench.floor import Floor
 from bench.measure import Case
 from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.engine import Engine, components
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang import compile_schema
@@ -42,8 +42,8 @@ def cases() -> tuple[list[Case], list[str]]:
 class Writer:
     """Commits one new row at a time into some tables of a graph."""
 
-    def __init__(self, engine: Engine, tables: Sequence[str]) -> None:
-        self.engine = engine
+    def __init__(self, repo: Repository, tables: Sequence[str]) -> None:
+        self.repo = repo
         self._tables = tables
         self._count = 0
 
@@ -52,26 +52,26 @@ class Writer:
         self.put([{"id": f"r{self._count}", "name": f"r{self._count}"}])
 
     def put(self, rows: list[dict[str, str]]) -> None:
-        engine = self.engine
-        base = engine.snapshot(MAIN)
+        repo = self.repo
+        base = repo.snapshot(MAIN)
         writes = []
         for key in self._tables:
-            table = engine.writable_table(base, key)
+            table = repo.writable_table(base, key)
             content = pa.Table.from_pylist(rows, schema=table.schema)
-            staged = engine.tables.stage(table, inserts=content, uuid=engine.ids.new())
+            staged = repo.tables.stage(table, inserts=content, uuid=repo.ids.new())
             if staged is not None:
                 writes.append(TableWrite(table_key=key, staged=(staged,)))
-        engine.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes)))
+        repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes)))
 
 
 def _folder() -> Path:
     return Path(_kept.enter_context(tempfile.TemporaryDirectory(prefix="omnigraph-bench-")))
 
 
-def _graph(schema: str = SCHEMA, root: Root | None = None) -> Engine:
+def _graph(schema: str = SCHEMA, root: Root | None = None) -> Repository:
     root = root or Root.parse(str(_folder() / "g"))
     accepted = AcceptedSchema(catalog=compile_schema(schema), text=schema)
-    return Engine.init(root, accepted, components(root))
+    return Repository.init(root, accepted, components(root))
 
 
 def _against_floor() -> list[Case]:
@@ -102,8 +102,8 @@ def _against_floor() -> list[Case]:
 def _history() -> list[Case]:
     made: list[Case] = []
     for commits in (SHORT, LONG):
-        engine = _graph()
-        writer = Writer(engine, ["node:A"])
+        repo = _graph()
+        writer = Writer(repo, ["node:A"])
         for _ in range(commits):
             writer.commit()
         against = f"after {SHORT} commits" if commits == LONG else None
@@ -116,7 +116,7 @@ def _history() -> list[Case]:
                 ratio_max=1.5 if against else None,
             )
         )
-        root = engine.root
+        root = repo.root
         made.append(
             Case(
                 name=f"open after {commits} commits",
@@ -153,21 +153,21 @@ def _threads() -> list[Case]:
     ]
 
 
-def _opening(root: Root) -> Callable[[], Engine]:
-    return lambda: Engine.open(root, components(root))
+def _opening(root: Root) -> Callable[[], Repository]:
+    return lambda: Repository.open(root, components(root))
 
 
 def _on_s3() -> list[Case]:
     """The same on a real S3 server on this machine, for the figures alone."""
     options: Mapping[str, str] = _kept.enter_context(serving(_folder() / "s3"))
-    engine = _graph(root=Root.parse(f"s3://{BUCKET}/bench", options))
-    one = Writer(engine, ["node:A"])
-    three = Writer(engine, ["node:A", "node:B", "node:C"])
-    brancher = _Brancher(engine)
+    repo = _graph(root=Root.parse(f"s3://{BUCKET}/bench", options))
+    one = Writer(repo, ["node:A"])
+    three = Writer(repo, ["node:A", "node:B", "node:C"])
+    brancher = _Brancher(repo)
     return [
         Case(name="S3: commit, 1 table", call=one.commit, calls=3),
         Case(name="S3: commit, 3 tables", call=three.commit, calls=3),
-        Case(name="S3: open", call=_opening(engine.root), calls=3),
+        Case(name="S3: open", call=_opening(repo.root), calls=3),
         Case(name="S3: branch create", call=brancher.create, calls=3),
     ]
 
@@ -194,12 +194,12 @@ def _branches() -> list[Case]:
     made: list[Case] = []
     for types in (5, 100):
         schema = "\n".join(f"node T{n} {{ name: String @key }}" for n in range(types))
-        engine = _graph(schema)
+        repo = _graph(schema)
         few = "branch create, 5 types"
         made.append(
             Case(
                 name=f"branch create, {types} types",
-                call=_Brancher(engine).create,
+                call=_Brancher(repo).create,
                 calls=5,
                 against=few if types == 100 else None,
                 ratio_max=1.5 if types == 100 else None,
@@ -211,10 +211,10 @@ def _branches() -> list[Case]:
 class _Brancher:
     """Makes one branch after the other."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
         self._count = 0
 
     def create(self) -> None:
         self._count += 1
-        self._engine.branches.create(BranchName(f"b{self._count}"))
+        self._repo.branches.create(BranchName(f"b{self._count}"))

@@ -9,8 +9,8 @@ from pathlib import Path
 from bench.commit import SCHEMA, Writer
 from bench.report import STYLES
 from omnigraph.cli import render
-from omnigraph.core.engine import Engine, components
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import JsonValue
@@ -89,7 +89,7 @@ def _grown(name: str, late: int, step: Callable[[Writer, int], None]) -> list[Fi
     try:
         root = Root.parse(str(folder / "g"))
         accepted = AcceptedSchema(catalog=compile_schema(SCHEMA), text=SCHEMA)
-        writer = Writer(Engine.init(root, accepted, components(root, durable=False)), [_TABLE])
+        writer = Writer(Repository.init(root, accepted, components(root, durable=False)), [_TABLE])
         parts = {"": root.local_path, ", manifest alone": root.local_path / "__manifest"}
         seen: dict[int, dict[str, Footprint]] = {}
         for count in range(1, late + 1):
@@ -117,13 +117,13 @@ def _update_or_insert(writer: Writer, count: int) -> None:
     if count <= HOT_ROWS:
         writer.commit()
         return
-    engine = writer.engine
-    base = engine.snapshot(MAIN)
-    table = engine.writable_table(base, _TABLE)
+    repo = writer.repo
+    base = repo.snapshot(MAIN)
+    table = repo.writable_table(base, _TABLE)
     key = f"r{count % HOT_ROWS + 1}"
     found = table.read(filter=f"id = '{key}'", row_id=True, row_address=True)
-    staged = engine.tables.stage(table, updates=found, uuid=engine.ids.new())
+    staged = repo.tables.stage(table, updates=found, uuid=repo.ids.new())
     if staged is None:
         raise AssertionError(f"there is no row {key}")
     write = TableWrite(table_key=_TABLE, staged=(staged,))
-    engine.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=(write,)))
+    repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=(write,)))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from omnigraph.core.engine import Engine, OpenMode, components
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
-from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang import compile_schema
 from omnigraph.runtime import failpoints
@@ -39,38 +39,38 @@ def main() -> None:
 def show(folder: Path) -> None:
     root = Root.parse(str(folder))
     schema = AcceptedSchema(catalog=compile_schema(SCHEMA), text=SCHEMA)
-    engine = Engine.init(root, schema, components(root))
-    first = hire(engine, "Ada", "Analytical Engines", actor="demo")
+    repo = Repository.init(root, schema, components(root))
+    first = hire(repo, "Ada", "Analytical Engines", actor="demo")
     print(f"Three tables, one commit: {first.commit.id} by {first.commit.actor}")
-    print(f"  {counts(engine.snapshot())}")
+    print(f"  {counts(repo.snapshot())}")
 
-    engine.branches.create(BranchName("agent/42"))
-    hire(engine, "Bo", "Looms", branch=BranchName("agent/42"))
+    repo.branches.create(BranchName("agent/42"))
+    hire(repo, "Bo", "Looms", branch=BranchName("agent/42"))
     print("A branch has its own: agent/42 and main")
-    print(f"  {counts(engine.snapshot(BranchName('agent/42')))}")
-    print(f"  {counts(engine.snapshot())}")
+    print(f"  {counts(repo.snapshot(BranchName('agent/42')))}")
+    print(f"  {counts(repo.snapshot())}")
 
     print("A child process dies after moving all tables, before anybody could see it:")
     child = subprocess.run([sys.executable, __file__, "--crash", str(folder)], check=False)
-    reader = Engine.open(root, components(root), OpenMode.READ_ONLY)
+    reader = Repository.open(root, components(root), OpenMode.READ_ONLY)
     left = [intent.operation_id for intent in reader.intents.pending()]
     print(f"  it ended with status {child.returncode} and left the intent {left[0]}")
     print(f"  a reader sees {counts(reader.snapshot())}")
 
     print("Opening the graph for writing settles it:")
-    engine = Engine.open(root, components(root))
-    row = engine.recovery.audit.rows()[-1]
+    repo = Repository.open(root, components(root))
+    row = repo.recovery.audit.rows()[-1]
     print(f"  {row.recovery_kind} for {row.recovery_for_actor}, commit {row.graph_commit_id}")
-    print(f"  {counts(engine.snapshot())}")
+    print(f"  {counts(repo.snapshot())}")
     print("History, newest first:")
-    for commit in engine.commits():
+    for commit in repo.commits():
         print(f"  {commit.id} {commit.kind:<9} {commit.actor or '-'}")
-    old = engine.snapshot_at(first.commit.id)
+    old = repo.snapshot_at(first.commit.id)
     print(f"The state of the first commit is still there: {counts(old)}")
 
 
 def hire(
-    engine: Engine,
+    repo: Repository,
     person: str,
     company: str,
     *,
@@ -78,25 +78,25 @@ def hire(
     actor: str | None = None,
 ) -> Published:
     """One person, one company and the edge between them, as one write."""
-    base = engine.snapshot(branch)
+    base = repo.snapshot(branch)
     rows = {
         "node:Person": {"id": person, "name": person},
         "node:Company": {"id": company, "name": company},
-        "edge:WorksAt": {"id": engine.ids.new(), "src": person, "dst": company},
+        "edge:WorksAt": {"id": repo.ids.new(), "src": person, "dst": company},
     }
     writes = []
     for key, row in rows.items():
-        table = engine.writable_table(base, key)
+        table = repo.writable_table(base, key)
         content = pa.Table.from_pylist([row], schema=table.schema)
-        staged = engine.tables.stage(table, inserts=content, uuid=engine.ids.new())
+        staged = repo.tables.stage(table, inserts=content, uuid=repo.ids.new())
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
-    return engine.commit(
+    return repo.commit(
         Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes), actor=actor)
     )
 
 
-def counts(snapshot: Snapshot) -> str:
+def counts(snapshot: GraphVersion) -> str:
     found = sorted(snapshot.tables.values(), key=lambda pin: pin.table_key)
     return ", ".join(f"{pin.table_key} {pin.row_count}" for pin in found)
 
@@ -104,9 +104,9 @@ def counts(snapshot: Snapshot) -> str:
 def crash(folder: Path) -> None:
     """What the child does: a write that ends the process in its most awkward moment."""
     root = Root.parse(str(folder))
-    engine = Engine.open(root, components(root))
+    repo = Repository.open(root, components(root))
     with failpoints.armed({Fp.LANDED: failpoints.Crash()}):
-        hire(engine, "Cy", "Lighthouses", actor="doomed")
+        hire(repo, "Cy", "Lighthouses", actor="doomed")
 
 
 if __name__ == "__main__":

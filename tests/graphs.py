@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from omnigraph.core.branches import is_fork_of
-from omnigraph.core.engine import Components, Engine, OpenMode, components
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Components, OpenMode, Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
-from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Busy, Conflict
 from omnigraph.lang import compile_schema
@@ -40,13 +40,15 @@ def many_types(count: int) -> str:
     return "\n".join(f"node T{number} {{ name: String @key }}" for number in range(count))
 
 
-def make(root: Root, text: str = SCHEMA, *, durable: bool = False) -> Engine:
-    return Engine.init(root, accepted(text), components(root, durable=durable))
+def make(root: Root, text: str = SCHEMA, *, durable: bool = False) -> Repository:
+    return Repository.init(root, accepted(text), components(root, durable=durable))
 
 
-def reopen(root: Root, mode: OpenMode = OpenMode.READ_WRITE, *, durable: bool = False) -> Engine:
+def reopen(
+    root: Root, mode: OpenMode = OpenMode.READ_WRITE, *, durable: bool = False
+) -> Repository:
     """Open with nothing shared: like another process, but for the gates."""
-    return Engine.open(root, components(root, durable=durable), mode)
+    return Repository.open(root, components(root, durable=durable), mode)
 
 
 def fresh_parts(root: Root) -> Components:
@@ -75,21 +77,21 @@ def acquaintances(*pairs: tuple[str, str]) -> Delta:
     return Delta(insert=rows)
 
 
-def stage(engine: Engine, snapshot: Snapshot, key: str, delta: Delta) -> Staged | None:
+def stage(repo: Repository, snapshot: GraphVersion, key: str, delta: Delta) -> Staged | None:
     """Stage a change of one table for a snapshot."""
-    table = engine.writable_table(snapshot, key)
+    table = repo.writable_table(snapshot, key)
     inserts = pa.Table.from_pylist([dict(row) for row in delta.insert], schema=table.schema)
     updates = deletes = None
     if delta.update:
         updates = _updated(table.read(row_id=True, row_address=True), delta.update)
     if delta.delete:
         deletes = table.locate(list(delta.delete))
-    return engine.tables.stage(
+    return repo.tables.stage(
         table,
         inserts=inserts if inserts.num_rows else None,
         updates=updates,
         deletes=deletes,
-        uuid=engine.ids.new(),
+        uuid=repo.ids.new(),
     )
 
 
@@ -101,11 +103,11 @@ def _updated(rows: pa.Table, changes: Mapping[str, Row]) -> pa.Table:
 
 
 def prepare(
-    engine: Engine, deltas: Mapping[str, Delta], *, base: Snapshot, **options: Any
+    repo: Repository, deltas: Mapping[str, Delta], *, base: GraphVersion, **options: Any
 ) -> Prepared:
     """Stage changes of several tables for one commit."""
-    with engine.preparing(base):
-        staged = [(key, stage(engine, base, key, delta)) for key, delta in deltas.items()]
+    with repo.preparing(base):
+        staged = [(key, stage(repo, base, key, delta)) for key, delta in deltas.items()]
     writes = tuple(
         TableWrite(table_key=key, staged=(change,)) for key, change in staged if change is not None
     )
@@ -113,16 +115,16 @@ def prepare(
 
 
 def write(
-    engine: Engine,
+    repo: Repository,
     deltas: Mapping[str, Delta],
     *,
     branch: BranchName = MAIN,
-    base: Snapshot | None = None,
+    base: GraphVersion | None = None,
     **options: Any,
 ) -> Published:
     """Change several tables in one commit."""
-    start = base or engine.snapshot(branch)
-    return engine.commit(prepare(engine, deltas, base=start, **options))
+    start = base or repo.snapshot(branch)
+    return repo.commit(prepare(repo, deltas, base=start, **options))
 
 
 def retrying(action: Callable[[], T]) -> T:
@@ -135,34 +137,34 @@ def retrying(action: Callable[[], T]) -> T:
     raise AssertionError("no progress")
 
 
-def rows(engine: Engine, key: str, snapshot: Snapshot | None = None) -> dict[str, Row]:
+def rows(repo: Repository, key: str, snapshot: GraphVersion | None = None) -> dict[str, Row]:
     """The rows of a table, by id."""
-    found = engine.read(snapshot or engine.snapshot(), key).to_pylist()
+    found = repo.read(snapshot or repo.snapshot(), key).to_pylist()
     by_id = {row["id"]: row for row in found}
     assert len(by_id) == len(found), "an id is stored twice"
     return by_id
 
 
-def ids(engine: Engine, key: str, branch: BranchName = MAIN) -> set[str]:
-    return set(rows(engine, key, engine.snapshot(branch)))
+def ids(repo: Repository, key: str, branch: BranchName = MAIN) -> set[str]:
+    return set(rows(repo, key, repo.snapshot(branch)))
 
 
-def audit(engine: Engine) -> None:
+def audit(repo: Repository) -> None:
     """Everything that must hold when nobody is writing."""
-    assert engine.intents.pending() == ()
-    for branch in engine.branches.list():
-        snapshot = engine.snapshot(branch)
+    assert repo.intents.pending() == ()
+    for branch in repo.branches.list():
+        snapshot = repo.snapshot(branch)
         for pin in snapshot.tables.values():
             # A branch that has not written a table yet stands on a version of its parent's.
             if branch == MAIN or is_fork_of(pin, snapshot.incarnation):
-                assert engine.tables.head(pin.path, pin.table_branch) == pin.version, pin
-            assert engine.table(pin).row_count == pin.row_count, pin
-        assert chain(engine, branch)[-1] == snapshot.head
+                assert repo.tables.head(pin.path, pin.table_branch) == pin.version, pin
+            assert repo.table(pin).row_count == pin.row_count, pin
+        assert chain(repo, branch)[-1] == snapshot.head
 
 
-def chain(engine: Engine, branch: BranchName = MAIN) -> list[CommitId]:
+def chain(repo: Repository, branch: BranchName = MAIN) -> list[CommitId]:
     """The commits of a branch, oldest first; fails unless each names the one before it."""
-    history = list(engine.commits(branch))[::-1]
+    history = list(repo.commits(branch))[::-1]
     assert history[0].parent_id is None
     for older, newer in pairwise(history):
         assert newer.parent_id == older.id

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.core.engine import Components, Engine, components
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Components, Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.embed.provider import Embedder
@@ -45,11 +45,11 @@ def make(folder: Path, schema: str, embedder: Embedder | None = None) -> og.Grap
         objects=parts.objects, tables=parts.tables, clock=clock, ids=UlidIds.seeded(1, clock)
     )
     accepted = AcceptedSchema(catalog=compile_schema(schema), text=schema)
-    return _graph(Engine.init(root, accepted, parts), None, embedder, None)
+    return _graph(Repository.init(root, accepted, parts), None, embedder, None)
 
 
-def engine_of(graph: og.Graph) -> Engine:
-    return graph._engine
+def engine_of(graph: og.Graph) -> Repository:
+    return graph._repo
 
 
 def catalog_of(graph: og.Graph) -> Catalog:
@@ -58,25 +58,25 @@ def catalog_of(graph: og.Graph) -> Catalog:
 
 def write(graph: og.Graph, model: ModelGraph) -> None:
     """Add the entities of a model in one commit, ids and all; no rule is asked."""
-    engine = engine_of(graph)
-    base = engine.snapshot()
+    repo = engine_of(graph)
+    base = repo.snapshot()
     writes = []
     for key, rows in model.tables.items():
-        table = engine.writable_table(base, key)
+        table = repo.writable_table(base, key)
         columns = [
             pa.array([row.get(field.name) for row in rows.values()], field.type)
             for field in table.schema
         ]
-        staged = engine.tables.stage(
+        staged = repo.tables.stage(
             table,
             inserts=pa.Table.from_arrays(columns, schema=table.schema) if rows else None,
             updates=None,
             deletes=None,
-            uuid=engine.ids.new(),
+            uuid=repo.ids.new(),
         )
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
-    engine.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes)))
+    repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes)))
 
 
 def read(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from bench.load.contender import Pass
 from bench.load.ours import written
 from bench.load.schema import EDGES
-from omnigraph.core.engine import Engine, components
+from omnigraph.core.repository import Repository, components
 from omnigraph.store.gateway import STORAGE_VERSION
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN
@@ -90,7 +90,7 @@ def export_parquet(*, graph: str, target: str) -> Pass:
 def _tables(graph: str) -> list[tuple[str, str]]:
     """The types of a graph and where their tables are."""
     root = Root.parse(graph)
-    pins = Engine.open(root, components(root)).snapshot(MAIN).tables
+    pins = Repository.open(root, components(root)).snapshot(MAIN).tables
     return [
         (key.partition(":")[2], f"{graph}/{pin.path}") for key, pin in pins.items() if pin.row_count
     ]

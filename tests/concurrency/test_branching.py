@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Busy, Code, GraphError
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName
@@ -36,46 +36,46 @@ def patiently(action: Any) -> str:
         return "done"
 
 
-def contend(engine: Engine, racer: int) -> list[str]:
+def contend(repo: Repository, racer: int) -> list[str]:
     """Make a branch that all want, one that only we want, and one that lies in the way."""
     outcomes: list[str] = []
     for number in range(ROUNDS):
         own = BranchName(f"own{racer}-{number}")
         paths = ["path", "path/to", "path/too", "path/to/it"]
         names = (BranchName(f"same{number}"), own, BranchName(paths[racer % 4]))
-        outcomes += [patiently(partial(engine.create_branch, name)) for name in names]
-        write(engine, {PERSON: people(f"p{racer}-{number}")}, branch=own)
+        outcomes += [patiently(partial(repo.create_branch, name)) for name in names]
+        write(repo, {PERSON: people(f"p{racer}-{number}")}, branch=own)
     return outcomes
 
 
 def contend_in_process(starter: Any, racer: int, root: Root) -> list[str]:
-    engine = reopen(root)
+    repo = reopen(root)
     starter.wait()
-    return contend(engine, racer)
+    return contend(repo, racer)
 
 
 def judge(root: Root, outcomes: list[list[str]]) -> None:
-    engine = reopen(root)
-    names = set(engine.branches.list())
+    repo = reopen(root)
+    names = set(repo.branches.list())
     for number in range(ROUNDS):
         contested = [mine[3 * number] for mine in outcomes]
         assert contested.count("done") == 1
         assert set(contested) <= {"done", Code.BRANCH_EXISTS}
         for racer, mine in enumerate(outcomes):
             assert mine[3 * number + 1] == "done"
-            assert ids(engine, PERSON, BranchName(f"own{racer}-{number}")) == {f"p{racer}-{number}"}
+            assert ids(repo, PERSON, BranchName(f"own{racer}-{number}")) == {f"p{racer}-{number}"}
     paths = sorted(name for name in names if name.startswith("path"))
     assert paths
     for name in paths:
         assert not any(other.startswith(f"{name}/") for other in paths)
-    assert ids(engine, PERSON, MAIN) == set()
-    audit(engine)
+    assert ids(repo, PERSON, MAIN) == set()
+    audit(repo)
 
 
 def test_threads_make_branches(tmp_path: Path) -> None:
     root = Root.parse(str(tmp_path / "graph"))
-    engine = make(root)
-    judge(root, in_threads(lambda racer: contend(engine, racer), 6))
+    repo = make(root)
+    judge(root, in_threads(lambda racer: contend(repo, racer), 6))
 
 
 def test_processes_make_branches(root: Root) -> None:
@@ -85,15 +85,15 @@ def test_processes_make_branches(root: Root) -> None:
 
 def churn(starter: Any, racer: int, root: Root) -> list[str]:
     """Make and delete one name over and over, writing in between."""
-    engine = reopen(root)
+    repo = reopen(root)
     starter.wait()
     name = BranchName("churn")
     seen = []
     for number in range(ROUNDS * 2):
         mine = f"{racer}-{number}"
-        seen.append(patiently(lambda: engine.create_branch(name)))
-        seen.append(patiently(lambda mine=mine: write(engine, {PERSON: people(mine)}, branch=name)))
-        seen.append(patiently(lambda: engine.delete_branch(name)))
+        seen.append(patiently(lambda: repo.create_branch(name)))
+        seen.append(patiently(lambda mine=mine: write(repo, {PERSON: people(mine)}, branch=name)))
+        seen.append(patiently(lambda: repo.delete_branch(name)))
     return seen
 
 
@@ -112,10 +112,10 @@ def test_one_name_is_made_and_deleted_by_many(root: Root) -> None:
         Code.GONE,
     }
     assert outcomes <= clean, outcomes - clean
-    engine = reopen(root)
-    assert ids(engine, PERSON) == set()
-    if "churn" in engine.branches.list():
-        engine.delete_branch(BranchName("churn"))
-    engine.branches.reclaim()
-    assert engine.tables.forks(engine.snapshot().pin(PERSON).path) == {}
-    audit(engine)
+    repo = reopen(root)
+    assert ids(repo, PERSON) == set()
+    if "churn" in repo.branches.list():
+        repo.delete_branch(BranchName("churn"))
+    repo.branches.reclaim()
+    assert repo.tables.forks(repo.snapshot().pin(PERSON).path) == {}
+    audit(repo)

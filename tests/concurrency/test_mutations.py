@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Busy, Code, Conflict, ConstraintViolated, PreconditionFailed
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.lang import compile_queries
@@ -45,21 +45,21 @@ class NoEmbedder:
         raise AssertionError
 
 
-def run(engine: Engine, query: tuple[str, str], given: dict[str, Any], **options: Any) -> Any:
+def run(repo: Repository, query: tuple[str, str], given: dict[str, Any], **options: Any) -> Any:
     body, params = query
-    catalog = engine.schema(engine.snapshot()).catalog
+    catalog = repo.schema(repo.snapshot()).catalog
     (plan,) = compile_queries(f"query q({params}) {{ {body} }}", catalog)
     assert isinstance(plan, MutationPlan)
-    mutator = Mutator(engine, NoEmbedder())
+    mutator = Mutator(repo, NoEmbedder())
     return mutator.mutate(plan, bind(plan.params, given), catalog, **options)
 
 
-def whole(engine: Engine, snapshot: Snapshot | None = None) -> bool:
+def whole(repo: Repository, snapshot: GraphVersion | None = None) -> bool:
     """Every edge of one snapshot leads from a node to a node."""
-    pinned = snapshot or engine.snapshot()
-    people, cities = (set(rows(engine, key, pinned)) for key in (PERSON, CITY))
+    pinned = snapshot or repo.snapshot()
+    people, cities = (set(rows(repo, key, pinned)) for key in (PERSON, CITY))
     for key, targets in ((KNOWS, people), (LIVES, cities)):
-        for row in rows(engine, key, pinned).values():
+        for row in rows(repo, key, pinned).values():
             if row["src"] not in people or row["dst"] not in targets:
                 return False
     return True
@@ -68,10 +68,10 @@ def whole(engine: Engine, snapshot: Snapshot | None = None) -> bool:
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
     place = Root.parse(str(tmp_path / "graph"))
-    engine = make(place, SCHEMA)
+    repo = make(place, SCHEMA)
     for name in "ab":
-        run(engine, ADD, {"a": name})
-    run(engine, ("insert City { name: $a }", "$a: String"), {"a": "c"})
+        run(repo, ADD, {"a": name})
+    run(repo, ("insert City { name: $a }", "$a: String"), {"a": "c"})
     return place
 
 
@@ -172,39 +172,39 @@ def patiently(action: Callable[[], Any]) -> Any:
     raise AssertionError("no progress")
 
 
-def counted(engine: Engine) -> None:
+def counted(repo: Repository) -> None:
     """Add one to a number, if nobody has changed anything since it was read."""
-    snapshot = engine.snapshot()
-    value = rows(engine, PERSON, snapshot)["a"]["count"] or 0
-    run(engine, SET, {"a": "a", "n": value + 1}, if_commit=snapshot.head)
+    snapshot = repo.snapshot()
+    value = rows(repo, PERSON, snapshot)["a"]["count"] or 0
+    run(repo, SET, {"a": "a", "n": value + 1}, if_commit=snapshot.head)
 
 
-def contend(engine: Engine, racer: int) -> int:
+def contend(repo: Repository, racer: int) -> int:
     """Insert nodes and edges, count, and delete what others point at."""
     for number in range(ROUNDS):
         mine = f"{racer}-{number}"
-        patiently(partial(run, engine, ADD, {"a": mine}))
-        patiently(partial(run, engine, LINK, {"a": "a", "b": mine}))
-        patiently(partial(counted, engine))
+        patiently(partial(run, repo, ADD, {"a": mine}))
+        patiently(partial(run, repo, LINK, {"a": "a", "b": mine}))
+        patiently(partial(counted, repo))
         if number % 2:
             other = f"{(racer + 1) % 4}-{number - 1}"
-            patiently(partial(run, engine, LINK, {"a": mine, "b": other}))
-            patiently(partial(run, engine, DROP, {"a": other}))
-        assert whole(engine)
+            patiently(partial(run, repo, LINK, {"a": mine, "b": other}))
+            patiently(partial(run, repo, DROP, {"a": other}))
+        assert whole(repo)
     return ROUNDS
 
 
 def contend_in_process(starter: Any, racer: int, root: Root) -> int:
-    engine = reopen(root)
+    repo = reopen(root)
     starter.wait()
-    return contend(engine, racer)
+    return contend(repo, racer)
 
 
 def judge(root: Root, done: int) -> None:
-    engine = reopen(root)
-    audit(engine)
-    assert whole(engine)
-    assert rows(engine, PERSON)["a"]["count"] == done
+    repo = reopen(root)
+    audit(repo)
+    assert whole(repo)
+    assert rows(repo, PERSON)["a"]["count"] == done
 
 
 @pytest.mark.parametrize("handles", ["one", "separate"])
@@ -220,19 +220,19 @@ def test_processes(root: Root) -> None:
 
 def test_inserts_of_many_threads_all_get_through(root: Root) -> None:
     """No caller has to start over: neither for one type, nor for the same key."""
-    engine = reopen(root)
+    repo = reopen(root)
     start = threading.Barrier(8)
 
     def add(racer: int) -> None:
         start.wait()
         for number in range(4):
-            run(engine, ADD, {"a": f"{racer}-{number}"})
-            run(engine, ADD, {"a": "same"})
-            run(engine, LINK, {"a": "a", "b": f"{racer}-{number}"})
+            run(repo, ADD, {"a": f"{racer}-{number}"})
+            run(repo, ADD, {"a": "same"})
+            run(repo, LINK, {"a": "a", "b": f"{racer}-{number}"})
 
     in_threads(add, 8)
-    assert len(rows(engine, PERSON)) == 2 + 8 * 4 + 1
-    assert len(rows(engine, KNOWS)) == 8 * 4
+    assert len(rows(repo, PERSON)) == 2 + 8 * 4 + 1
+    assert len(rows(repo, KNOWS)) == 8 * 4
     audit(reopen(root))
 
 
@@ -242,33 +242,33 @@ COMPARE = (
 )
 
 
-def increment(engine: Engine, racer: int) -> int:
+def increment(repo: Repository, racer: int) -> int:
     """Count on a row of one's own, and on a shared one by comparing; nobody starts over by hand."""
     own, wins = f"own{racer}", 0
-    run(engine, ("insert Person { name: $a, count: 0 }", "$a: String"), {"a": own})
+    run(repo, ("insert Person { name: $a, count: 0 }", "$a: String"), {"a": own})
     for number in range(ROUNDS):
-        done = run(engine, COMPARE, {"a": own, "old": number, "new": number + 1})
+        done = run(repo, COMPARE, {"a": own, "old": number, "new": number + 1})
         assert done.affected_nodes == 1
         while True:
-            old = rows(engine, PERSON)["shared"]["count"]
-            if run(engine, COMPARE, {"a": "shared", "old": old, "new": old + 1}).affected_nodes:
+            old = rows(repo, PERSON)["shared"]["count"]
+            if run(repo, COMPARE, {"a": "shared", "old": old, "new": old + 1}).affected_nodes:
                 wins += 1
                 break
     return wins
 
 
 def increment_in_process(starter: Any, racer: int, root: Root) -> int:
-    engine = reopen(root)
+    repo = reopen(root)
     starter.wait()
-    return increment(engine, racer)
+    return increment(repo, racer)
 
 
 @pytest.mark.parametrize("racers", [8, "4 processes"])
 def test_updates_of_many_all_get_through_and_none_is_lost(root: Root, racers: int | str) -> None:
     run(reopen(root), ("insert Person { name: $a, count: 0 }", "$a: String"), {"a": "shared"})
     if isinstance(racers, int):
-        engine = reopen(root)
-        wins = in_threads(lambda racer: increment(engine, racer), racers)
+        repo = reopen(root)
+        wins = in_threads(lambda racer: increment(repo, racer), racers)
     else:
         wins = in_processes(increment_in_process, 4, root)
     assert set(wins) == {ROUNDS}
@@ -280,7 +280,7 @@ def test_updates_of_many_all_get_through_and_none_is_lost(root: Root, racers: in
 
 def test_readers_see_whole_commits(root: Root) -> None:
     """A node and its edge come together: whoever sees the one sees the other."""
-    engine = reopen(root)
+    repo = reopen(root)
     both = (
         "insert Person { name: $a } insert Knows { from: $a, to: $a }",
         "$a: String",
@@ -290,16 +290,16 @@ def test_readers_see_whole_commits(root: Root) -> None:
     def look() -> int:
         looks = 0
         while not over.is_set():
-            snapshot = engine.snapshot()
-            people = set(rows(engine, PERSON, snapshot)) - {"a", "b"}
-            loops = {row["src"] for row in rows(engine, KNOWS, snapshot).values()}
+            snapshot = repo.snapshot()
+            people = set(rows(repo, PERSON, snapshot)) - {"a", "b"}
+            loops = {row["src"] for row in rows(repo, KNOWS, snapshot).values()}
             assert people == loops
             looks += 1
         return looks
 
     def write(racer: int) -> int:
         for number in range(8):
-            run(engine, both, {"a": f"{racer}-{number}"})
+            run(repo, both, {"a": f"{racer}-{number}"})
         return 8
 
     def work(racer: int) -> int:
@@ -315,4 +315,4 @@ def test_readers_see_whole_commits(root: Root) -> None:
 
     done, left = threading.Lock(), [6]
     assert all(in_threads(work, 8))
-    assert len(rows(engine, PERSON)) == 2 + 6 * 8
+    assert len(rows(repo, PERSON)) == 2 + 6 * 8

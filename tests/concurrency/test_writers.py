@@ -45,16 +45,16 @@ def local(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
 @jobs
 @pytest.mark.parametrize("handles", ["one", "separate"])
 def test_threads(local: Root, job: Job, handles: str) -> None:
-    engine = make(local, SCHEMA)
-    engines = [engine if handles == "one" else reopen(local) for _ in range(WRITERS)]
+    repo = make(local, SCHEMA)
+    engines = [repo if handles == "one" else reopen(local) for _ in range(WRITERS)]
     with ThreadPoolExecutor(WRITERS) as pool:
         done = list(pool.map(lambda n: run(engines[n], n, job), range(WRITERS)))
     judged = judge(local, [name for names in done for name in names], job)
     assert len(list(judged.commits())) == WRITERS * job.rounds + 1 + _recoveries(judged)
 
 
-def _recoveries(engine: Any) -> int:
-    return sum(commit.kind == "recovery" for commit in engine.commits())
+def _recoveries(repo: Any) -> int:
+    return sum(commit.kind == "recovery" for commit in repo.commits())
 
 
 RACES = [
@@ -80,7 +80,7 @@ def test_processes(
 
 def test_readers_never_see_half_a_commit(local: Root) -> None:
     """Two tables change together; whoever looks at both sees both changes or neither."""
-    engine = make(local, SCHEMA)
+    repo = make(local, SCHEMA)
     job = Job("both", 6)
     over = threading.Event()
 
@@ -94,7 +94,7 @@ def test_readers_never_see_half_a_commit(local: Root) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         looking = [pool.submit(look, number) for number in range(2)]
-        writing = [pool.submit(run, engine, number, job) for number in range(2)]
+        writing = [pool.submit(run, repo, number, job) for number in range(2)]
         try:
             done = [name for each in writing for name in each.result()]
         finally:
@@ -147,11 +147,11 @@ def test_a_writer_is_killed_while_others_go_on(root: Root, tables: str) -> None:
     over = threading.Event()
 
     def survive(racer: int) -> list[str]:
-        engine = reopen(root)
+        repo = reopen(root)
         names: list[str] = []
         number = 0
         while not over.is_set():
-            names += run(engine, racer, Job(tables, 1), label=f"s{number}-")
+            names += run(repo, racer, Job(tables, 1), label=f"s{number}-")
             number += 1
         return names
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, NotFound, RecoveryRequired, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import LostReply, Refuse
@@ -32,50 +32,50 @@ DEV, CHILD = BranchName("agent/dev"), BranchName("child")
 
 
 @pytest.fixture
-def graph(root: Root) -> Engine:
+def graph(root: Root) -> Repository:
     return make(root, durable=True)
 
 
 def test_making_a_graph_once(root: Root) -> None:
     with pytest.raises(NotFound):
         reopen(root)
-    engine = make(root)
+    repo = make(root)
     with pytest.raises(Conflict) as caught:
         make(root, "node Other { name: String @key }")
     assert caught.value.code is Code.GRAPH_EXISTS
-    assert reopen(root, OpenMode.READ_ONLY).snapshot() == engine.snapshot()
-    audit(engine)
+    assert reopen(root, OpenMode.READ_ONLY).snapshot() == repo.snapshot()
+    audit(repo)
 
 
-def test_commits_of_one_and_of_three_tables(graph: Engine, root: Root) -> None:
+def test_commits_of_one_and_of_three_tables(graph: Repository, root: Root) -> None:
     first = write(graph, {PERSON: people("a", "b", age=1)}, actor="ada")
     delta = Delta(update={"a": {"age": 2}}, delete=["b"], insert=[{"id": "c", "name": "c"}])
     deltas = {PERSON: delta, COMPANY: companies("x"), KNOWS: acquaintances(("a", "c"))}
     second = write(graph, deltas)
     assert second.commit.parent_id == first.commit.id
-    for engine in (graph, reopen(root)):
-        found = rows(engine, PERSON)
+    for repo in (graph, reopen(root)):
+        found = rows(repo, PERSON)
         assert {key: row["age"] for key, row in found.items()} == {"a": 2, "c": None}
-        assert ids(engine, COMPANY) == {"x"}
-        assert ids(engine, KNOWS) == {"a-c"}
-        assert [each.actor for each in engine.commits()] == [None, "ada", None]
-        audit(engine)
+        assert ids(repo, COMPANY) == {"x"}
+        assert ids(repo, KNOWS) == {"a-c"}
+        assert [each.actor for each in repo.commits()] == [None, "ada", None]
+        audit(repo)
 
 
-def test_branches_come_and_go(graph: Engine, root: Root) -> None:
+def test_branches_come_and_go(graph: Repository, root: Root) -> None:
     write(graph, {PERSON: people("a")})
     graph.create_branch(DEV)
     write(graph, {PERSON: people("dev")}, branch=DEV)
     graph.create_branch(CHILD, source=DEV)
     write(graph, {PERSON: people("child"), COMPANY: companies("x")}, branch=CHILD)
     write(graph, {PERSON: people("main")})
-    for engine in (graph, reopen(root)):
-        assert engine.branches.list() == (DEV, CHILD, MAIN)
-        assert ids(engine, PERSON, CHILD) == {"a", "dev", "child"}
-        assert ids(engine, PERSON, DEV) == {"a", "dev"}
-        assert ids(engine, PERSON) == {"a", "main"}
-        assert engine.merge_base(CHILD, MAIN) == chain(engine)[1]
-        audit(engine)
+    for repo in (graph, reopen(root)):
+        assert repo.branches.list() == (DEV, CHILD, MAIN)
+        assert ids(repo, PERSON, CHILD) == {"a", "dev", "child"}
+        assert ids(repo, PERSON, DEV) == {"a", "dev"}
+        assert ids(repo, PERSON) == {"a", "main"}
+        assert repo.merge_base(CHILD, MAIN) == chain(repo)[1]
+        audit(repo)
     with pytest.raises(Conflict) as caught:
         graph.delete_branch(DEV)
     assert caught.value.code is Code.BRANCH_IN_USE
@@ -93,19 +93,19 @@ def test_branches_come_and_go(graph: Engine, root: Root) -> None:
     audit(graph)
 
 
-def test_the_past_can_be_read(graph: Engine, root: Root) -> None:
+def test_the_past_can_be_read(graph: Repository, root: Root) -> None:
     done = [write(graph, {PERSON: people(f"p{n}")}) for n in range(3)]
     graph.create_branch(DEV, commit=done[1].commit.id)
     write(graph, {PERSON: people("dev")}, branch=DEV)
-    for engine in (graph, reopen(root, OpenMode.READ_ONLY)):
+    for repo in (graph, reopen(root, OpenMode.READ_ONLY)):
         for count, each in enumerate(done, start=1):
-            snapshot = engine.snapshot_at(each.commit.id)
-            assert engine.read(snapshot, PERSON).num_rows == count
-            assert engine.snapshot_at_version(MAIN, each.manifest_version) == snapshot
-        assert ids(engine, PERSON, DEV) == {"p0", "p1", "dev"}
+            snapshot = repo.snapshot_at(each.commit.id)
+            assert repo.read(snapshot, PERSON).num_rows == count
+            assert repo.snapshot_at_version(MAIN, each.manifest_version) == snapshot
+        assert ids(repo, PERSON, DEV) == {"p0", "p1", "dev"}
 
 
-def test_a_key_is_used_once(graph: Engine, root: Root) -> None:
+def test_a_key_is_used_once(graph: Repository, root: Root) -> None:
     first = write(graph, {PERSON: people("a")}, idempotency_key="k")
     again = write(reopen(root), {PERSON: people("b")}, idempotency_key="k")
     assert again.replayed
@@ -113,7 +113,7 @@ def test_a_key_is_used_once(graph: Engine, root: Root) -> None:
     assert ids(graph, PERSON) == {"a"}
 
 
-def test_of_two_writes_one_wins(graph: Engine, root: Root) -> None:
+def test_of_two_writes_one_wins(graph: Repository, root: Root) -> None:
     base = graph.snapshot()
     other = reopen(root)
     winner = prepare(graph, {PERSON: people("a")}, base=base)
@@ -129,7 +129,7 @@ def test_of_two_writes_one_wins(graph: Engine, root: Root) -> None:
 
 @pytest.mark.parametrize("branch", [MAIN, DEV])
 def test_what_landed_and_was_not_published_goes_forward(
-    graph: Engine, root: Root, branch: BranchName
+    graph: Repository, root: Root, branch: BranchName
 ) -> None:
     if branch != MAIN:
         graph.create_branch(branch)
@@ -148,7 +148,7 @@ def test_what_landed_and_was_not_published_goes_forward(
     audit(healed)
 
 
-def test_what_landed_in_part_goes_back(graph: Engine, root: Root) -> None:
+def test_what_landed_in_part_goes_back(graph: Repository, root: Root) -> None:
     deltas = {PERSON: people("a"), COMPANY: companies("x")}
     prepared = prepare(graph, deltas, base=graph.snapshot())
     with failpoints.armed({Fp.LAND: Refuse()}, nth=2), pytest.raises(RecoveryRequired):
@@ -160,7 +160,7 @@ def test_what_landed_in_part_goes_back(graph: Engine, root: Root) -> None:
     assert ids(graph, PERSON) == {"a"}
 
 
-def test_a_lost_reply_is_found_out(graph: Engine) -> None:
+def test_a_lost_reply_is_found_out(graph: Repository) -> None:
     with failpoints.armed({Fp.PUBLISH: LostReply()}):
         done = write(graph, {PERSON: people("a")})
     assert graph.snapshot().head == done.commit.id
@@ -170,7 +170,7 @@ def test_a_lost_reply_is_found_out(graph: Engine) -> None:
 # -- branches that are made with a commit ----------------------------------------------------------
 
 
-def bear(graph: Engine, *, source: BranchName = MAIN) -> None:
+def bear(graph: Repository, *, source: BranchName = MAIN) -> None:
     with graph.creating_branch(DEV, source=source) as base:
         deltas = {PERSON: people("born"), KNOWS: acquaintances(("born", "born"))}
         prepared = prepare(graph, deltas, base=base, idempotency_key="k")
@@ -178,17 +178,17 @@ def bear(graph: Engine, *, source: BranchName = MAIN) -> None:
         graph.commit(prepared)
 
 
-def test_a_branch_is_born_with_its_commit(graph: Engine, root: Root) -> None:
+def test_a_branch_is_born_with_its_commit(graph: Repository, root: Root) -> None:
     write(graph, {PERSON: people("a")})
     bear(graph)
     write(graph, {PERSON: people("later")}, branch=DEV)
     graph.create_branch(CHILD, source=DEV)
-    for engine in (graph, reopen(root), reopen(root, OpenMode.READ_ONLY)):
-        assert engine.branches.list() == (DEV, CHILD, MAIN)
-        assert ids(engine, PERSON, DEV) == ids(engine, PERSON, CHILD) == {"a", "born", "later"}
-        assert ids(engine, PERSON) == {"a"}
-        assert engine.merge_base(DEV, MAIN) == chain(engine)[-1]
-        audit(engine)
+    for repo in (graph, reopen(root), reopen(root, OpenMode.READ_ONLY)):
+        assert repo.branches.list() == (DEV, CHILD, MAIN)
+        assert ids(repo, PERSON, DEV) == ids(repo, PERSON, CHILD) == {"a", "born", "later"}
+        assert ids(repo, PERSON) == {"a"}
+        assert repo.merge_base(DEV, MAIN) == chain(repo)[-1]
+        audit(repo)
     graph.delete_branch(CHILD)
     graph.delete_branch(DEV)
     bear(graph)
@@ -196,7 +196,7 @@ def test_a_branch_is_born_with_its_commit(graph: Engine, root: Root) -> None:
     assert graph.branches.reclaim() == 0
 
 
-def test_of_two_who_make_one_branch_one_wins(graph: Engine, root: Root) -> None:
+def test_of_two_who_make_one_branch_one_wins(graph: Repository, root: Root) -> None:
     other = reopen(root)
     with other.creating_branch(DEV) as base:
         late = prepare(other, {PERSON: people("late")}, base=base)
@@ -213,7 +213,7 @@ def test_of_two_who_make_one_branch_one_wins(graph: Engine, root: Root) -> None:
     ("point", "lands"), [(Fp.ARM, False), (Fp.LAND, False), (Fp.BEAR, True), (Fp.PUBLISH, True)]
 )
 def test_a_branch_whose_birth_broke_off_is_there_or_not(
-    graph: Engine, root: Root, point: Fp, lands: bool
+    graph: Repository, root: Root, point: Fp, lands: bool
 ) -> None:
     nth = 2 if point is Fp.LAND else 1
     refusal = Unavailable if point is Fp.ARM else RecoveryRequired
@@ -230,7 +230,7 @@ def test_a_branch_whose_birth_broke_off_is_there_or_not(
 
 
 @pytest.mark.parametrize("point", [Fp.BEGIN, Fp.ARM, Fp.BEAR, Fp.PUBLISH])
-def test_a_lost_reply_at_a_birth_is_found_out(graph: Engine, point: Fp) -> None:
+def test_a_lost_reply_at_a_birth_is_found_out(graph: Repository, point: Fp) -> None:
     with failpoints.armed({point: LostReply()}):
         bear(graph)
     assert ids(graph, PERSON, DEV) == {"born"}
@@ -238,7 +238,7 @@ def test_a_lost_reply_at_a_birth_is_found_out(graph: Engine, point: Fp) -> None:
 
 
 def test_a_landing_that_is_applied_after_its_client_gave_up_is_refused(
-    graph: Engine, root: Root
+    graph: Repository, root: Root
 ) -> None:
     """A slow put that a timeout or Ctrl-C left under way: recovery closes the door first."""
     deltas = {PERSON: people("late"), COMPANY: companies("late")}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.testing import worlds
 from tests.conformance.seaweed import serving
 from tests.faults.harness import Lab
@@ -22,7 +22,7 @@ def world(lab: Lab) -> Path:
 
 
 @pytest.fixture
-def engine(world: Path) -> Engine:
+def repo(world: Path) -> Repository:
     return worlds.open_world(world)
 
 

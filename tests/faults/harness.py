@@ -17,8 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
 
-from omnigraph.core.engine import Engine, OpenMode, components
 from omnigraph.core.recovery.audit import RecoveryKind
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Code, Conflict, Effect, GraphError
 from omnigraph.runtime.failpoints import (
     CRASH_STATUS,
@@ -100,10 +100,10 @@ class Lab:
         """What readers see before and after an action."""
         if action not in self._states:
             path = self.world(action)
-            engine = worlds.open_world(path)
-            before = worlds.state(engine)
-            ACTIONS[action].run(engine)
-            self._states[action] = (before, worlds.state(engine))
+            repo = worlds.open_world(path)
+            before = worlds.state(repo)
+            ACTIONS[action].run(repo)
+            self._states[action] = (before, worlds.state(repo))
             self.discard(path)
         return self._states[action]
 
@@ -111,8 +111,8 @@ class Lab:
         """How often an action passes each point of every catalogue."""
         if action not in self._passes:
             path = self.world(action)
-            engine = worlds.open_world(path, durable=True)
-            self._passes[action] = passes(lambda: ACTIONS[action].run(engine), catalogued())
+            repo = worlds.open_world(path, durable=True)
+            self._passes[action] = passes(lambda: ACTIONS[action].run(repo), catalogued())
             self.discard(path)
         return self._passes[action]
 
@@ -168,12 +168,12 @@ def try_one(
         result = crash_child(path, action, Plan(faults=tuple(faults.items()), nth=nth))
         judge_by_reopening(lab, path, action, result.ending)
     else:
-        engine = worlds.open_world(path, durable=True)
-        result = attempt(lambda: ACTIONS[action].run(engine), faults, nth)
+        repo = worlds.open_world(path, durable=True)
+        result = attempt(lambda: ACTIONS[action].run(repo), faults, nth)
         if reopen:
             judge_by_reopening(lab, path, action, result.ending)
         else:
-            judge_by_carrying_on(lab, engine, action, result.ending)
+            judge_by_carrying_on(lab, repo, action, result.ending)
     lab.discard(path)
     return result
 
@@ -217,30 +217,30 @@ def judge_by_reopening(lab: Lab, path: Path, action: str, ending: Ending) -> Non
     before, after = lab.states(action)
     left = worlds.intents_left(path)
     assert_reading_only_reads(path, (before, after))
-    engine = worlds.open_world(path)
-    seen = worlds.state(engine)
+    repo = worlds.open_world(path)
+    seen = worlds.state(repo)
     assert seen in admissible(ending, before, after), f"{ending}: {seen}"
-    worlds.assert_in_order(engine)
-    assert left <= audited(engine), f"{left} left, {audited(engine)} recorded"
+    worlds.assert_in_order(repo)
+    assert left <= audited(repo), f"{left} left, {audited(repo)} recorded"
     if ending is Ending.CRASHED:
-        assert audited(engine) == left
-    finish(engine, action, after)
+        assert audited(repo) == left
+    finish(repo, action, after)
 
 
-def judge_by_carrying_on(lab: Lab, engine: Engine, action: str, ending: Ending) -> None:
+def judge_by_carrying_on(lab: Lab, repo: Repository, action: str, ending: Ending) -> None:
     """Go on with the same handle: what it left behind itself must not be in its way."""
     before, after = lab.states(action)
-    seen = worlds.state(engine)
+    seen = worlds.state(repo)
     assert seen in (before, after), seen
     if ending is Ending.ACKNOWLEDGED:
         assert seen == after
     try:
-        ACTIONS[action].run(engine)
+        ACTIONS[action].run(repo)
     except Conflict as conflict:
         # The write settled what was left, so its own base is out of date; the next one is not.
         if conflict.code is not Code.EXPECTED_VERSION_MISMATCH:
             raise
-    finish(engine, action, after)
+    finish(repo, action, after)
 
 
 def assert_reading_only_reads(path: Path, states: tuple[State, ...]) -> None:
@@ -253,27 +253,27 @@ def assert_reading_only_reads(path: Path, states: tuple[State, ...]) -> None:
     assert worlds.trace(path) == trace, worlds.trace(path) ^ trace
 
 
-def finish(engine: Engine, action: str, after: State) -> None:
+def finish(repo: Repository, action: str, after: State) -> None:
     """Do the same write again, then another one to every table."""
-    ACTIONS[action].run(engine)
-    assert worlds.state(engine) == after
-    branches = (MAIN, DEV) if DEV in engine.branches.list() else (MAIN,)
+    ACTIONS[action].run(repo)
+    assert worlds.state(repo) == after
+    branches = (MAIN, DEV) if DEV in repo.branches.list() else (MAIN,)
     for branch in branches:
         rows = {PERSON: ("next",), COMPANY: ("next",), KNOWS: ("next",)}
-        published = worlds.add(engine, rows, branch=branch)
-        assert engine.snapshot(branch).head == published.commit.id
-        assert all("next" in worlds.rows_of(engine, key, branch) for key in rows)
-    worlds.assert_in_order(engine)
-    worlds.assert_nothing_left(engine)
+        published = worlds.add(repo, rows, branch=branch)
+        assert repo.snapshot(branch).head == published.commit.id
+        assert all("next" in worlds.rows_of(repo, key, branch) for key in rows)
+    worlds.assert_in_order(repo)
+    worlds.assert_nothing_left(repo)
 
 
-def kinds(engine: Engine) -> list[RecoveryKind]:
-    return [row.recovery_kind for row in engine.recovery.audit.rows()]
+def kinds(repo: Repository) -> list[RecoveryKind]:
+    return [row.recovery_kind for row in repo.recovery.audit.rows()]
 
 
-def audited(engine: Engine) -> set[str]:
+def audited(repo: Repository) -> set[str]:
     """The operations that the audit has a row of."""
-    return {row.operation_id for row in engine.recovery.audit.rows()}
+    return {row.operation_id for row in repo.recovery.audit.rows()}
 
 
 def passes(run: Callable[[], object], points: Iterable[StrEnum]) -> dict[StrEnum, int]:
@@ -323,7 +323,7 @@ class Countdown:
         return self.left <= 0
 
 
-def open_interrupted(path: Path, due: Callable[[], None]) -> Engine:
+def open_interrupted(path: Path, due: Callable[[], None]) -> Repository:
     """Open a world; before one of the calls to storage, something else happens."""
     root = Root.parse(str(path))
     parts = components(root, durable=False)
@@ -332,4 +332,4 @@ def open_interrupted(path: Path, due: Callable[[], None]) -> Engine:
         tables=cast("Tables", Interrupted(parts.tables, due)),
         objects=cast("ObjectStore", Interrupted(parts.objects, due)),
     )
-    return Engine.open(root, parts)
+    return Repository.open(root, parts)

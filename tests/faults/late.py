@@ -15,13 +15,13 @@ from enum import StrEnum
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import BRANCH_CLAIM, INTENTS
 from omnigraph.core.manifest import BranchInfo
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery import owner
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Effect, GraphError, RecoveryRequired
 from omnigraph.runtime import failpoints
 from omnigraph.store.calls import StorageCall
@@ -49,60 +49,60 @@ def age(world: Path) -> None:
 # -- what the child does ---------------------------------------------------------------------------
 
 
-def _write(engine: Engine) -> object:
-    return worlds.add(engine, LATE, key="late")
+def _write(repo: Repository) -> object:
+    return worlds.add(repo, LATE, key="late")
 
 
-def _write_on_branch(engine: Engine) -> object:
-    return worlds.add(engine, LATE, branch=DEV, key="late")
+def _write_on_branch(repo: Repository) -> object:
+    return worlds.add(repo, LATE, branch=DEV, key="late")
 
 
-def _create(engine: Engine) -> object:
-    return engine.create_branch(DEV)
+def _create(repo: Repository) -> object:
+    return repo.create_branch(DEV)
 
 
-def _create_child(engine: Engine) -> object:
-    return engine.create_branch(CHILD, source=DEV)
+def _create_child(repo: Repository) -> object:
+    return repo.create_branch(CHILD, source=DEV)
 
 
-def _delete(engine: Engine) -> object:
-    engine.delete_branch(DEV)
+def _delete(repo: Repository) -> object:
+    repo.delete_branch(DEV)
     return None
 
 
-def _birth(engine: Engine) -> object:
-    return _born(engine, DEV, MAIN)
+def _birth(repo: Repository) -> object:
+    return _born(repo, DEV, MAIN)
 
 
-def _birth_of_child(engine: Engine) -> object:
-    return _born(engine, CHILD, DEV)
+def _birth_of_child(repo: Repository) -> object:
+    return _born(repo, CHILD, DEV)
 
 
-def _born(engine: Engine, name: BranchName, source: BranchName) -> object:
-    with engine.creating_branch(name, source=source) as base:
-        write = worlds.insertion(engine, name, LATE, kind=WriterKind.LOAD, key="late", base=base)
-        return engine.commit(write)
+def _born(repo: Repository, name: BranchName, source: BranchName) -> object:
+    with repo.creating_branch(name, source=source) as base:
+        write = worlds.insertion(repo, name, LATE, kind=WriterKind.LOAD, key="late", base=base)
+        return repo.commit(write)
 
 
-def _stop_half_way(engine: Engine) -> None:
+def _stop_half_way(repo: Repository) -> None:
     """Leave a write of which one table has landed."""
     with failpoints.armed({Fp.LAND: failpoints.LostReply()}), suppress(RecoveryRequired):
-        worlds.add(engine, {PERSON: ("half",), COMPANY: ("half",)})
+        worlds.add(repo, {PERSON: ("half",), COMPANY: ("half",)})
 
 
-def _recover(engine: Engine) -> object:
-    return engine.recover()
+def _recover(repo: Repository) -> object:
+    return repo.recover()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Late:
     """An action of the child: which branch it writes to, makes or deletes."""
 
-    run: Callable[[Engine], object]
+    run: Callable[[Repository], object]
     branch: BranchName | None = None
     needs_branch: bool = False
     deletes: bool = False
-    prepare: Callable[[Engine], None] | None = None
+    prepare: Callable[[Repository], None] | None = None
 
 
 LATE_ACTIONS: dict[str, Late] = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, GraphError
 from omnigraph.store.root import Root
 from omnigraph.testing import worlds
@@ -27,7 +27,7 @@ class Facts:
     ended: set[str] = field(default_factory=set)  # incarnations and commits of deleted branches
 
 
-def persistently(engine: Engine, act: Callable[[], object]) -> None:
+def persistently(repo: Repository, act: Callable[[], object]) -> None:
     """Do something that others may be in the way of, a bounded number of times."""
     for number in itertools.count(1):
         try:
@@ -35,27 +35,27 @@ def persistently(engine: Engine, act: Callable[[], object]) -> None:
         except GraphError as error:
             if number == TRIES_MAX:
                 raise AssertionError(f"still refused: {error}") from error
-            if engine.root.is_local:
-                age(engine.root.local_path)
-            engine.recover()
+            if repo.root.is_local:
+                age(repo.root.local_path)
+            repo.recover()
         else:
             return
 
 
-def write(engine: Engine, facts: Facts, branch: BranchName, name: str) -> None:
+def write(repo: Repository, facts: Facts, branch: BranchName, name: str) -> None:
     rows = dict.fromkeys((PERSON, COMPANY, KNOWS), (name,))
-    persistently(engine, lambda: worlds.add(engine, rows, branch=branch, key=name))
+    persistently(repo, lambda: worlds.add(repo, rows, branch=branch, key=name))
     facts.rows.setdefault(branch, set()).add(name)
 
 
-def delete(engine: Engine, facts: Facts, branch: BranchName) -> None:
+def delete(repo: Repository, facts: Facts, branch: BranchName) -> None:
     """Delete a branch, if it is there and nothing descends from it."""
-    if branch not in engine.branches.list():
+    if branch not in repo.branches.list():
         return
-    info = engine.manifest.branch(branch)
-    commits = {str(commit.id) for commit in engine.commits(branch)}
+    info = repo.manifest.branch(branch)
+    commits = {str(commit.id) for commit in repo.commits(branch)}
     try:
-        engine.delete_branch(branch)
+        repo.delete_branch(branch)
     except Conflict as conflict:
         if conflict.code is not Code.BRANCH_IN_USE:
             raise
@@ -65,65 +65,65 @@ def delete(engine: Engine, facts: Facts, branch: BranchName) -> None:
     facts.ended |= {info.incarnation, *commits}
 
 
-def create(engine: Engine, facts: Facts, branch: BranchName, source: BranchName = MAIN) -> None:
-    if source not in engine.branches.list() or branch in engine.branches.list():
+def create(repo: Repository, facts: Facts, branch: BranchName, source: BranchName = MAIN) -> None:
+    if source not in repo.branches.list() or branch in repo.branches.list():
         return
-    persistently(engine, lambda: engine.create_branch(branch, source=source))
+    persistently(repo, lambda: repo.create_branch(branch, source=source))
     facts.rows[branch] = set(facts.rows.get(source, set()))
     facts.deleted.discard(branch)
 
 
 def begin(place: Path | Root, late: Late) -> Facts:
     """Bring a graph into the state that a late action starts from."""
-    engine, facts = worlds.open_world(place), Facts()
+    repo, facts = worlds.open_world(place), Facts()
     facts.rows[MAIN] = {"p0", "p1"}
     if late.needs_branch:
-        engine.create_branch(DEV)
+        repo.create_branch(DEV)
         facts.rows[DEV] = {"p0", "p1"}
-        write(engine, facts, DEV, "early")
+        write(repo, facts, DEV, "early")
     if late.prepare is not None:
-        late.prepare(engine)
+        late.prepare(repo)
     return facts
 
 
 # -- what happens meanwhile ------------------------------------------------------------------------
 
 
-def settle(engine: Engine, facts: Facts) -> None:
+def settle(repo: Repository, facts: Facts) -> None:
     """Settle what the slow process left, and write to the same tables."""
-    engine.recover()
-    write(engine, facts, MAIN, "ours")
-    if DEV in engine.branches.list():
-        write(engine, facts, DEV, "ours-on-dev")
+    repo.recover()
+    write(repo, facts, MAIN, "ours")
+    if DEV in repo.branches.list():
+        write(repo, facts, DEV, "ours-on-dev")
 
 
-def drop(engine: Engine, facts: Facts) -> None:
+def drop(repo: Repository, facts: Facts) -> None:
     """Delete the branch, and remove what is left of it."""
-    delete(engine, facts, DEV)
-    engine.branches.reclaim()
+    delete(repo, facts, DEV)
+    repo.branches.reclaim()
 
 
-def replace(engine: Engine, facts: Facts) -> None:
+def replace(repo: Repository, facts: Facts) -> None:
     """Delete the branch, make it again and write to it."""
-    delete(engine, facts, DEV)
-    create(engine, facts, DEV)
-    write(engine, facts, DEV, "ours")
+    delete(repo, facts, DEV)
+    create(repo, facts, DEV)
+    write(repo, facts, DEV, "ours")
 
 
-def come_and_go(engine: Engine, facts: Facts) -> None:
+def come_and_go(repo: Repository, facts: Facts) -> None:
     """Make the branch, if need be, and delete it again."""
-    create(engine, facts, DEV)
-    delete(engine, facts, DEV)
+    create(repo, facts, DEV)
+    delete(repo, facts, DEV)
 
 
-def descend(engine: Engine, facts: Facts) -> None:
+def descend(repo: Repository, facts: Facts) -> None:
     """Make a branch from the branch, and leave it as it is."""
-    if DEV in engine.branches.list():
-        write(engine, facts, DEV, "inherited")
-    create(engine, facts, CHILD, DEV)
+    if DEV in repo.branches.list():
+        write(repo, facts, DEV, "inherited")
+    create(repo, facts, CHILD, DEV)
 
 
-MEANWHILE: dict[str, Callable[[Engine, Facts], None]] = {
+MEANWHILE: dict[str, Callable[[Repository, Facts], None]] = {
     "settle": settle,
     "drop": drop,
     "replace": replace,
@@ -139,36 +139,36 @@ def judge(place: Path | Root, facts: Facts, late: Late, outcome: Outcome) -> Non
     """What must hold in the end, whoever was faster."""
     if isinstance(place, Path):
         age(place)
-    engine = worlds.open_world(place)
-    engine.recover()
+    repo = worlds.open_world(place)
+    repo.recover()
     acknowledged = outcome.ending is Ending.ACKNOWLEDGED
-    there = set(engine.branches.list())
+    there = set(repo.branches.list())
     for branch, rows in facts.rows.items():
         if branch == late.branch and late.deletes and outcome.ending is not Ending.REFUSED:
             if branch in there and acknowledged:
                 assert "ours" in rows, "a branch is there that was deleted"
             continue
         assert branch in there, f"{branch} has vanished"
-        assert rows <= worlds.rows_of(engine, PERSON, branch)
+        assert rows <= worlds.rows_of(repo, PERSON, branch)
     for branch in facts.deleted - {late.branch}:
         assert branch not in there
     if acknowledged and outcome.made not in {None, *facts.ended}:
         assert late.branch is not None
         assert late.branch in there, "an acknowledged branch is not there"
-        made = {str(commit.id) for commit in engine.commits(late.branch)}
-        made.add(engine.manifest.branch(late.branch).incarnation)
+        made = {str(commit.id) for commit in repo.commits(late.branch)}
+        made.add(repo.manifest.branch(late.branch).incarnation)
         assert outcome.made in made, "what was acknowledged has vanished"
     if outcome.ending is Ending.REFUSED and late.branch in facts.deleted:
         assert late.branch not in there
-    assert_usable(engine)
-    engine.branches.reclaim()
+    assert_usable(repo)
+    repo.branches.reclaim()
     assert_usable(worlds.open_world(place), "again")
 
 
-def assert_usable(engine: Engine, name: str = "next") -> None:
+def assert_usable(repo: Repository, name: str = "next") -> None:
     """Every table of every branch can be read and written to."""
     facts = Facts()
-    for branch in engine.branches.list():
-        write(engine, facts, branch, f"{name}-{branch}")
-    worlds.state(engine)
-    worlds.assert_in_order(engine)
+    for branch in repo.branches.list():
+        write(repo, facts, branch, f"{name}-{branch}")
+    worlds.state(repo)
+    worlds.assert_in_order(repo)

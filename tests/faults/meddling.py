@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from omnigraph.core.engine import Components, Engine, OpenMode
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Components, OpenMode, Repository
 from omnigraph.core.write import Prepared
 from omnigraph.store.tables import Tables
 from omnigraph.testing import worlds
@@ -19,14 +19,14 @@ Hooks: TypeAlias = Mapping[str, Callable[[], None]]
 
 
 def staged(
-    engine: Engine,
+    repo: Repository,
     *,
     judged: Mapping[str, int] | None = None,
     head: CommitId | None = None,
     key: str | None = None,
 ) -> Prepared:
     """A write of one row, with conditions."""
-    plain = worlds.insertion(engine, MAIN, {PERSON: ("cond",)}, kind=WriterKind.MUTATION, key=key)
+    plain = worlds.insertion(repo, MAIN, {PERSON: ("cond",)}, kind=WriterKind.MUTATION, key=key)
     return replace(plain, judged=judged or {}, head=head)
 
 
@@ -54,19 +54,21 @@ def _nothing() -> None:
     return None
 
 
-def hooked(engine: Engine, *, before: Hooks | None = None, after: Hooks | None = None) -> Engine:
+def hooked(
+    repo: Repository, *, before: Hooks | None = None, after: Hooks | None = None
+) -> Repository:
     """The same graph, with something else happening before or after calls to its tables."""
     parts = Components(
-        objects=engine.objects,
-        tables=cast("Tables", Hooked(engine.tables, before or {}, after or {})),
-        clock=engine.clock,
-        ids=engine.ids,
+        objects=repo.objects,
+        tables=cast("Tables", Hooked(repo.tables, before or {}, after or {})),
+        clock=repo.clock,
+        ids=repo.ids,
     )
-    return Engine(engine.root, parts, OpenMode.READ_WRITE)
+    return Repository(repo.root, parts, OpenMode.READ_WRITE)
 
 
 def commit_with(
-    engine: Engine, prepared: Prepared, *, before: Hooks | None = None, after: Hooks | None = None
+    repo: Repository, prepared: Prepared, *, before: Hooks | None = None, after: Hooks | None = None
 ) -> Published:
     """Commit while something else happens before or after a call to the tables."""
-    return hooked(engine, before=before, after=after).commit(prepared)
+    return hooked(repo, before=before, after=after).commit(prepared)

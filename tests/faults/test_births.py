@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.recovery.settlement import Settled
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, GraphError, NotFound
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Plan
@@ -62,8 +62,8 @@ def test_before_every_call_a_reader_sees_no_branch_or_all_of_it(lab: Lab, action
     def look() -> None:
         seen.append(worlds.state(worlds.open_world(path, OpenMode.READ_ONLY)))
 
-    engine = open_interrupted(path, look)
-    worlds.ACTIONS[action].run(engine)
+    repo = open_interrupted(path, look)
+    worlds.ACTIONS[action].run(repo)
     look()
     turn = seen.index(after)
     assert turn > 20
@@ -86,15 +86,15 @@ def bear_and_wait(path: Path, where: Fp, pipe: Connection) -> None:
             pipe.send("held")
             pipe.recv()
 
-    engine = worlds.open_world(path)
+    repo = worlds.open_world(path)
     failpoints.watch(hold)
-    pipe.send(outcome(engine, ROWS, "held"))
+    pipe.send(outcome(repo, ROWS, "held"))
 
 
-def outcome(engine: Engine, rows: Mapping[str, tuple[str, ...]], key: str | None) -> str:
+def outcome(repo: Repository, rows: Mapping[str, tuple[str, ...]], key: str | None) -> str:
     """The commit, or why there is none."""
     try:
-        return str(worlds.bear(engine, rows, key=key).commit.id)
+        return str(worlds.bear(repo, rows, key=key).commit.id)
     except GraphError as error:
         return error.code.value
 
@@ -121,44 +121,44 @@ BETWEEN = [Fp.STAGED, Fp.ARMED, Fp.LANDED_ONE, Fp.LANDED]
 @pytest.mark.parametrize("where", BETWEEN)
 def test_a_live_maker_is_left_alone_and_comes_through(world: Path, where: Fp) -> None:
     with held(world, where) as (child, pipe):
-        engine = worlds.open_world(world)
-        (intent,) = engine.intents.pending()
-        for found in (*engine.refresh(), *engine.recover()):
+        repo = worlds.open_world(world)
+        (intent,) = repo.intents.pending()
+        for found in (*repo.refresh(), *repo.recover()):
             assert found.settled is Settled.LIVE
-        assert engine.branches.reclaim() == 0
-        assert engine.branches.list() == ("main",)
-        assert not engine.has_branch(DEV)
+        assert repo.branches.reclaim() == 0
+        assert repo.branches.list() == ("main",)
+        assert not repo.has_branch(DEV)
         with pytest.raises(NotFound):
-            engine.snapshot(DEV)
+            repo.snapshot(DEV)
         # It is in nobody's way: what it writes to is its own.
-        worlds.add(engine, {PERSON: ("b",), KNOWS: ("b",), COMPANY: ("b",)})
-        assert engine.intents.pending() == (intent,)
+        worlds.add(repo, {PERSON: ("b",), KNOWS: ("b",), COMPANY: ("b",)})
+        assert repo.intents.pending() == (intent,)
         pipe.send("go")
         commit = pipe.recv()
         child.join()
-    assert next(engine.commits(DEV)).id == commit
-    assert worlds.rows_of(engine, PERSON, DEV) == {"p0", "p1", "held"}
-    worlds.assert_in_order(engine)
-    assert audited(engine) == set()
+    assert next(repo.commits(DEV)).id == commit
+    assert worlds.rows_of(repo, PERSON, DEV) == {"p0", "p1", "held"}
+    worlds.assert_in_order(repo)
+    assert audited(repo) == set()
 
 
 @pytest.mark.parametrize("where", BETWEEN)
 @pytest.mark.parametrize("with_commit", [False, True])
 def test_the_name_goes_to_who_is_there_first(world: Path, where: Fp, with_commit: bool) -> None:
     with held(world, where) as (child, pipe):
-        engine = worlds.open_world(world)
+        repo = worlds.open_world(world)
         if with_commit:
-            worlds.bear(engine, {COMPANY: ("first",)})
+            worlds.bear(repo, {COMPANY: ("first",)})
         else:
-            engine.create_branch(DEV)
-        first = worlds.state(engine)
+            repo.create_branch(DEV)
+        first = worlds.state(repo)
         pipe.send("go")
         assert pipe.recv() == Code.BRANCH_EXISTS
         child.join()
-    assert worlds.state(engine) == first
-    worlds.assert_in_order(engine)
-    worlds.assert_nothing_left(engine)
-    assert audited(engine) == set()
+    assert worlds.state(repo) == first
+    worlds.assert_in_order(repo)
+    worlds.assert_nothing_left(repo)
+    assert audited(repo) == set()
 
 
 @pytest.mark.parametrize(
@@ -182,15 +182,15 @@ def test_after_its_maker_was_killed_the_name_can_be_used(
         child.join()
         reader = worlds.open_world(world, OpenMode.READ_ONLY)
         assert reader.has_branch(DEV) == (where is Fp.PUBLISHED)
-        engine = worlds.attach(world)  # has settled nothing
-        assert engine.has_branch(DEV) == lands
-    again = worlds.bear(engine, ROWS, key="held")
+        repo = worlds.attach(world)  # has settled nothing
+        assert repo.has_branch(DEV) == lands
+    again = worlds.bear(repo, ROWS, key="held")
     assert again.replayed == lands
-    assert worlds.rows_of(engine, PERSON, DEV) == {"p0", "p1", "held"}
-    assert worlds.rows_of(engine, PERSON) == {"p0", "p1"}
-    engine.recover()
-    worlds.assert_in_order(engine)
-    worlds.assert_nothing_left(engine)
+    assert worlds.rows_of(repo, PERSON, DEV) == {"p0", "p1", "held"}
+    assert worlds.rows_of(repo, PERSON) == {"p0", "p1"}
+    repo.recover()
+    worlds.assert_in_order(repo)
+    worlds.assert_nothing_left(repo)
 
 
 @pytest.mark.parametrize("where", [Fp.LANDED, Fp.PUBLISH, Fp.PUBLISHED])
@@ -198,10 +198,10 @@ def test_a_deleted_branch_is_not_made_again_by_recovery(world: Path, where: Fp) 
     with held(world, where) as (child, _):
         child.kill()
         child.join()
-    engine = worlds.attach(world)
+    repo = worlds.attach(world)
     if where is not Fp.PUBLISHED:
-        engine.create_branch(DEV)  # what was left behind does not know it
-    engine.delete_branch(DEV)
+        repo.create_branch(DEV)  # what was left behind does not know it
+    repo.delete_branch(DEV)
     fresh = worlds.open_world(world)
     assert fresh.branches.list() == ("main",)
     worlds.assert_in_order(fresh)
@@ -211,27 +211,27 @@ def test_a_deleted_branch_is_not_made_again_by_recovery(world: Path, where: Fp) 
 # -- many want the same name -----------------------------------------------------------------------
 
 
-def judge_race(engine: Engine, outcomes: list[str]) -> None:
+def judge_race(repo: Repository, outcomes: list[str]) -> None:
     """One has made the branch, with its rows and no others; the others were told so."""
     assert outcomes.count(Code.BRANCH_EXISTS) == CROWD - 1, outcomes
     (winner,) = [item for item in outcomes if item != Code.BRANCH_EXISTS]
-    assert next(engine.commits(DEV)).id == winner
-    new = worlds.rows_of(engine, PERSON, DEV) - worlds.rows_of(engine, PERSON)
+    assert next(repo.commits(DEV)).id == winner
+    new = worlds.rows_of(repo, PERSON, DEV) - worlds.rows_of(repo, PERSON)
     assert new == {f"w{outcomes.index(winner)}"}
-    worlds.assert_in_order(engine)
-    worlds.assert_nothing_left(engine)
-    assert audited(engine) == set()
+    worlds.assert_in_order(repo)
+    worlds.assert_nothing_left(repo)
+    assert audited(repo) == set()
 
 
-def race(engine: Engine, number: int, start: Barrier | threading.Barrier) -> str:
+def race(repo: Repository, number: int, start: Barrier | threading.Barrier) -> str:
     """Begin when all are ready, so that nobody sees the branch of another one too early."""
     try:
-        with engine.creating_branch(DEV) as base:
+        with repo.creating_branch(DEV) as base:
             rows = {PERSON: (f"w{number}",), KNOWS: (f"w{number}",)}
             kind = WriterKind.LOAD
-            prepared = worlds.insertion(engine, DEV, rows, kind=kind, base=base)
+            prepared = worlds.insertion(repo, DEV, rows, kind=kind, base=base)
             start.wait()
-            return str(engine.commit(prepared).commit.id)
+            return str(repo.commit(prepared).commit.id)
     except Conflict as conflict:
         return conflict.code.value
 
@@ -275,16 +275,16 @@ def test_of_processes_that_make_one_branch_one_wins(world: Path) -> None:
 
 
 def test_threads_that_do_the_same_thing_make_one_commit(world: Path) -> None:
-    engine = worlds.open_world(world)
+    repo = worlds.open_world(world)
     start = threading.Barrier(CROWD)
     found: list[tuple[str, bool]] = []
 
     def run() -> None:
-        with engine.creating_branch(DEV) as base:
+        with repo.creating_branch(DEV) as base:
             kind = WriterKind.LOAD
-            prepared = worlds.insertion(engine, DEV, ROWS, kind=kind, key="same", base=base)
+            prepared = worlds.insertion(repo, DEV, ROWS, kind=kind, key="same", base=base)
             start.wait()
-            published = engine.commit(prepared)
+            published = repo.commit(prepared)
             found.append((published.commit.id, published.replayed))
 
     crowd = [threading.Thread(target=run) for _ in range(CROWD)]
@@ -292,11 +292,11 @@ def test_threads_that_do_the_same_thing_make_one_commit(world: Path) -> None:
         thread.start()
     for thread in crowd:
         thread.join()
-    head = engine.snapshot(DEV).head
+    head = repo.snapshot(DEV).head
     assert sorted(found) == [(head, False), *([(head, True)] * (CROWD - 1))]
-    assert worlds.rows_of(engine, PERSON, DEV) == {"p0", "p1", "held"}
-    worlds.assert_in_order(engine)
-    worlds.assert_nothing_left(engine)
+    assert worlds.rows_of(repo, PERSON, DEV) == {"p0", "p1", "held"}
+    worlds.assert_in_order(repo)
+    worlds.assert_nothing_left(repo)
 
 
 # -- recovery is broken, too -----------------------------------------------------------------------
@@ -338,11 +338,11 @@ faults = pytest.mark.parametrize("fault", FAULTS)
 
 def judge(lab: Lab, situation: Situation, path: Path, left: set[str]) -> None:
     before, after = lab.states("birth")
-    engine = worlds.open_world(path)
-    assert worlds.state(engine) == (after if situation.lands else before)
-    worlds.assert_in_order(engine)
-    assert audited(engine) == left
-    finish(engine, "birth", after)
+    repo = worlds.open_world(path)
+    assert worlds.state(repo) == (after if situation.lands else before)
+    worlds.assert_in_order(repo)
+    assert audited(repo) == left
+    finish(repo, "birth", after)
 
 
 def break_opening(lab: Lab, situation: Situation, plan: Mapping[StrEnum, Fault], nth: int) -> None:

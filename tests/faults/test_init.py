@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, NotFound
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan, catalogued
 from omnigraph.store.calls import StorageCall
@@ -40,18 +40,18 @@ def break_one(path: Path, plan: Mapping[StrEnum, Fault], nth: int) -> None:
 
 
 def judge(path: Path) -> None:
-    engine = opened_or_made(path)
-    seen = worlds.state(engine).branches["main"]
+    repo = opened_or_made(path)
+    seen = worlds.state(repo).branches["main"]
     assert {key: seen[key] for key in EMPTY} == EMPTY
-    worlds.assert_in_order(engine)
+    worlds.assert_in_order(repo)
     with pytest.raises(Conflict) as caught:
         worlds.begin(path)
     assert caught.value.code is Code.GRAPH_EXISTS
-    worlds.add(engine, {PERSON: ("a",), COMPANY: ("a",), KNOWS: ("a",)})
+    worlds.add(repo, {PERSON: ("a",), COMPANY: ("a",), KNOWS: ("a",)})
     worlds.assert_in_order(worlds.open_world(path))
 
 
-def opened_or_made(path: Path) -> Engine:
+def opened_or_made(path: Path) -> Repository:
     try:
         return worlds.open_world(path)
     except NotFound:

@@ -20,13 +20,13 @@ import pytest
 
 from omnigraph.core.branches import Branches
 from omnigraph.core.deleted_branches import DeletedBranches
-from omnigraph.core.engine import Components, Engine, components
 from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, intent_path
 from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.recovery.liveness import GRACE_US
 from omnigraph.core.recovery.owner import LEASE_US
 from omnigraph.core.recovery.settlement import Settled
+from omnigraph.core.repository import Components, Repository, components
 from omnigraph.core.write import Prepared
 from omnigraph.errors import Code, Conflict, Effect, GraphError, RecoveryRequired
 from omnigraph.runtime import failpoints
@@ -52,10 +52,10 @@ def age(world: Path, place: str) -> None:
     os.utime(file, (then, then))
 
 
-def as_if_elsewhere(world: Path, engine: Engine) -> None:
+def as_if_elsewhere(world: Path, repo: Repository) -> None:
     """Let the one pending intent be that of a silent process on another machine."""
-    (intent,) = engine.intents.pending()
-    engine.intents.replace(replace(intent, owner=replace(intent.owner, machine="elsewhere")))
+    (intent,) = repo.intents.pending()
+    repo.intents.replace(replace(intent, owner=replace(intent.owner, machine="elsewhere")))
     age(world, intent_path(intent.operation_id))
 
 
@@ -71,8 +71,8 @@ def given_up(world: Path) -> Callable[[], None]:
     return settle
 
 
-def prepared(engine: Engine, branch: BranchName = MAIN, **options: Any) -> Prepared:
-    made = worlds.insertion(engine, branch, BOTH, kind=options.pop("kind", WriterKind.MUTATION))
+def prepared(repo: Repository, branch: BranchName = MAIN, **options: Any) -> Prepared:
+    made = worlds.insertion(repo, branch, BOTH, kind=options.pop("kind", WriterKind.MUTATION))
     return replace(made, **options)
 
 
@@ -90,84 +90,84 @@ def nth(number: int, action: Callable[[], None]) -> Callable[[], None]:
 @pytest.mark.parametrize("branch", [MAIN, DEV], ids=str)
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_landing_that_arrives_after_the_write_was_given_up_is_refused(
-    world: Path, engine: Engine, branch: BranchName, number: int
+    world: Path, repo: Repository, branch: BranchName, number: int
 ) -> None:
     if branch != MAIN:
-        engine.branches.create(branch)
+        repo.branches.create(branch)
     hooks: Hooks = {"land": nth(number, given_up(world))}
     with pytest.raises(Conflict) as caught:
-        commit_with(engine, prepared(engine, branch), before=hooks)
+        commit_with(repo, prepared(repo, branch), before=hooks)
     assert caught.value.code is Code.EXPECTED_VERSION_MISMATCH
-    assert "late" not in worlds.rows_of(engine, PERSON, branch)
-    assert kinds(engine) == [RecoveryKind.ROLLED_BACK]
-    assert not engine.intents.pending()
-    worlds.add(engine, {PERSON: ("next",), COMPANY: ("next",)}, branch=branch)
-    worlds.assert_in_order(engine)
+    assert "late" not in worlds.rows_of(repo, PERSON, branch)
+    assert kinds(repo) == [RecoveryKind.ROLLED_BACK]
+    assert not repo.intents.pending()
+    worlds.add(repo, {PERSON: ("next",), COMPANY: ("next",)}, branch=branch)
+    worlds.assert_in_order(repo)
 
 
 @pytest.mark.parametrize("kind", [WriterKind.MUTATION, WriterKind.BRANCH_MERGE], ids=str)
 def test_a_writer_that_pauses_before_it_publishes_finds_its_outcome(
-    world: Path, engine: Engine, kind: WriterKind
+    world: Path, repo: Repository, kind: WriterKind
 ) -> None:
     """All tables have landed: recovery finishes the write, or takes all of it back."""
     hooks: Hooks = {"land": nth(2, given_up(world))}
     try:
-        commit_with(engine, prepared(engine, kind=kind), after=hooks)
+        commit_with(repo, prepared(repo, kind=kind), after=hooks)
     except Conflict:
-        assert kinds(engine) == [RecoveryKind.ROLLED_BACK]
-        assert "late" not in worlds.rows_of(engine, PERSON)
+        assert kinds(repo) == [RecoveryKind.ROLLED_BACK]
+        assert "late" not in worlds.rows_of(repo, PERSON)
     else:
-        assert kinds(engine) == [RecoveryKind.ROLLED_FORWARD]
-        assert "late" in worlds.rows_of(engine, PERSON)
-    worlds.add(engine, {PERSON: ("next",), COMPANY: ("next",)})
-    worlds.assert_in_order(engine)
+        assert kinds(repo) == [RecoveryKind.ROLLED_FORWARD]
+        assert "late" in worlds.rows_of(repo, PERSON)
+    worlds.add(repo, {PERSON: ("next",), COMPANY: ("next",)})
+    worlds.assert_in_order(repo)
 
 
 def test_a_request_that_is_applied_after_its_client_gave_up_is_refused(
-    world: Path, engine: Engine
+    world: Path, repo: Repository
 ) -> None:
     """Ctrl-C or a timeout during a slow put; the store applies it minutes later."""
     late: list[Any] = []
-    write = prepared(engine)
+    write = prepared(repo)
 
     def time_out() -> None:
         late.extend(item.staged[0] for item in write.tables)
         raise StorageFailure(FailureKind.UNKNOWN, "land", "somewhere", "timed out")
 
     with pytest.raises(RecoveryRequired) as caught:
-        commit_with(engine, write, before={"land": time_out})
+        commit_with(repo, write, before={"land": time_out})
     assert caught.value.code is Code.OUTCOME_UNKNOWN
     (outcome,) = worlds.attach(world).recover()
     assert outcome.settled is Settled.ROLLED_BACK
     for staged in late:
         with pytest.raises(StorageFailure) as refused:
-            engine.tables.land(staged)
+            repo.tables.land(staged)
         assert refused.value.kind is FailureKind.CONFLICT
-    worlds.add(engine, BOTH)
-    worlds.assert_in_order(engine)
+    worlds.add(repo, BOTH)
+    worlds.assert_in_order(repo)
 
 
 def test_a_fence_that_comes_after_the_landing_lets_the_write_go_forward(
-    world: Path, engine: Engine
+    world: Path, repo: Repository
 ) -> None:
     """Recovery saw nothing moved; before it could close the door, everything had landed."""
-    write = prepared(engine)
+    write = prepared(repo)
     with pytest.raises(RecoveryRequired):
-        commit_with(engine, write, before={"land": _unanswered})
+        commit_with(repo, write, before={"land": _unanswered})
     other = worlds.attach(world)
     real = other.tables.restore
 
     def land_first(*args: Any, **options: Any) -> int:
         for item in write.tables:
-            engine.tables.land(item.staged[0])
+            repo.tables.land(item.staged[0])
         other.tables.restore = real  # type: ignore[method-assign]
         return real(*args, **options)
 
     other.tables.restore = land_first  # type: ignore[method-assign]
     (outcome,) = other.recover()
     assert outcome.settled is Settled.ROLLED_FORWARD
-    assert "late" in worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
+    assert "late" in worlds.rows_of(repo, PERSON)
+    worlds.assert_in_order(repo)
 
 
 def _unanswered() -> None:
@@ -177,47 +177,47 @@ def _unanswered() -> None:
 # -- what is wedged already ------------------------------------------------------------------------
 
 
-def wedge(engine: Engine) -> None:
+def wedge(repo: Repository) -> None:
     """What an earlier release left: an intent given up without a fence, then the late landing."""
-    write = prepared(engine)
+    write = prepared(repo)
     with pytest.raises(RecoveryRequired):
-        commit_with(engine, write, before={"land": _unanswered})
-    (intent,) = engine.intents.pending()
-    engine.intents.remove(intent.operation_id)
-    engine.tables.land(write.tables[0].staged[0])
+        commit_with(repo, write, before={"land": _unanswered})
+    (intent,) = repo.intents.pending()
+    repo.intents.remove(intent.operation_id)
+    repo.tables.land(write.tables[0].staged[0])
 
 
 def test_recover_settles_a_table_that_a_late_landing_has_wedged(
-    world: Path, engine: Engine
+    world: Path, repo: Repository
 ) -> None:
-    wedge(engine)
-    before = worlds.state(engine)
+    wedge(repo)
+    before = worlds.state(repo)
     outcomes = worlds.attach(world).recover()
     assert [item.settled for item in outcomes] == [Settled.ROLLED_BACK]
-    assert worlds.state(engine) == before
-    worlds.add(engine, BOTH)
-    worlds.assert_in_order(engine)
+    assert worlds.state(repo) == before
+    worlds.add(repo, BOTH)
+    worlds.assert_in_order(repo)
 
 
-def test_a_write_to_a_wedged_table_settles_it_and_the_next_one_works(engine: Engine) -> None:
-    wedge(engine)
+def test_a_write_to_a_wedged_table_settles_it_and_the_next_one_works(repo: Repository) -> None:
+    wedge(repo)
     with pytest.raises(Conflict):
-        worlds.add(engine, BOTH)
-    worlds.add(engine, BOTH)
-    assert "late" in worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
+        worlds.add(repo, BOTH)
+    worlds.add(repo, BOTH)
+    assert "late" in worlds.rows_of(repo, PERSON)
+    worlds.assert_in_order(repo)
 
 
-def test_a_version_of_another_tool_is_not_taken_back(engine: Engine) -> None:
+def test_a_version_of_another_tool_is_not_taken_back(repo: Repository) -> None:
     """Only what carries one of our own identities is known to be a write that nobody saw."""
-    pin = engine.snapshot().pin(PERSON)
-    engine.tables.restore(
+    pin = repo.snapshot().pin(PERSON)
+    repo.tables.restore(
         pin.path, None, to_version=pin.version, expected_head=pin.version, uuid="of-another-tool"
     )
-    (outcome,) = engine.recover()
+    (outcome,) = repo.recover()
     assert outcome.settled is Settled.STUCK
     assert PERSON in outcome.note
-    assert engine.tables.head(pin.path) == pin.version + 1
+    assert repo.tables.head(pin.path) == pin.version + 1
 
 
 # -- leases ----------------------------------------------------------------------------------------
@@ -225,33 +225,31 @@ def test_a_version_of_another_tool_is_not_taken_back(engine: Engine) -> None:
 
 @pytest.mark.parametrize("skew_us", [-130_000_000, 130_000_000])
 def test_the_clocks_of_two_machines_are_never_compared(
-    world: Path, engine: Engine, skew_us: int
+    world: Path, repo: Repository, skew_us: int
 ) -> None:
     """A writer on a machine whose clock is off is alive as long as it renews its intent."""
-    write = prepared(engine)
+    write = prepared(repo)
     with pytest.raises(RecoveryRequired):
-        commit_with(engine, write, before={"land": _unanswered})
-    (intent,) = engine.intents.pending()
+        commit_with(repo, write, before={"land": _unanswered})
+    (intent,) = repo.intents.pending()
     owner = replace(
-        intent.owner, machine="elsewhere", lease_until=engine.clock.now_us() + LEASE_US + skew_us
+        intent.owner, machine="elsewhere", lease_until=repo.clock.now_us() + LEASE_US + skew_us
     )
-    engine.intents.replace(replace(intent, owner=owner))
-    skewed = Engine(
-        engine.root,
-        replace(_parts(engine), clock=ManualClock(engine.clock.now_us() + skew_us)),
-        engine.mode,
+    repo.intents.replace(replace(intent, owner=owner))
+    skewed = Repository(
+        repo.root,
+        replace(_parts(repo), clock=ManualClock(repo.clock.now_us() + skew_us)),
+        repo.mode,
     )
     assert [item.settled for item in skewed.recover()] == [Settled.LIVE]
     age(world, intent_path(intent.operation_id))
     assert [item.settled for item in skewed.recover()] == [Settled.ROLLED_BACK]
-    worlds.add(engine, BOTH)
-    worlds.assert_in_order(engine)
+    worlds.add(repo, BOTH)
+    worlds.assert_in_order(repo)
 
 
-def _parts(engine: Engine) -> Components:
-    return Components(
-        objects=engine.objects, tables=engine.tables, clock=engine.clock, ids=engine.ids
-    )
+def _parts(repo: Repository) -> Components:
+    return Components(objects=repo.objects, tables=repo.tables, clock=repo.clock, ids=repo.ids)
 
 
 # -- handles that stay open ------------------------------------------------------------------------
@@ -259,22 +257,22 @@ def _parts(engine: Engine) -> Components:
 
 @pytest.mark.parametrize("through", ["write", "refresh"])
 def test_a_handle_that_was_open_all_the_time_settles_what_a_dead_process_left(
-    world: Path, engine: Engine, through: str
+    world: Path, repo: Repository, through: str
 ) -> None:
     """Landed half, by a process that is gone: the next write or refresh takes it back."""
     with pytest.raises(RecoveryRequired):
-        commit_with(engine, prepared(engine), before={"land": nth(2, _unanswered)})
-    (intent,) = engine.intents.pending()
+        commit_with(repo, prepared(repo), before={"land": nth(2, _unanswered)})
+    (intent,) = repo.intents.pending()
     dead = replace(intent.owner, process=1, started="long ago", lease_until=1)
-    engine.intents.replace(replace(intent, owner=dead))
+    repo.intents.replace(replace(intent, owner=dead))
     if through == "refresh":
-        assert [item.settled for item in engine.refresh()] == [Settled.ROLLED_BACK]
-        worlds.add(engine, BOTH)
+        assert [item.settled for item in repo.refresh()] == [Settled.ROLLED_BACK]
+        worlds.add(repo, BOTH)
     else:
         with pytest.raises(Conflict):  # its base is older than what was taken back
-            worlds.add(engine, BOTH)
-        worlds.add(engine, BOTH)
-    worlds.assert_in_order(engine)
+            worlds.add(repo, BOTH)
+        worlds.add(repo, BOTH)
+    worlds.assert_in_order(repo)
 
 
 # -- branches --------------------------------------------------------------------------------------
@@ -282,11 +280,11 @@ def test_a_handle_that_was_open_all_the_time_settles_what_a_dead_process_left(
 
 @pytest.mark.parametrize("pause", ["drop_fork", "exists"])
 def test_a_late_deletion_never_hits_a_branch_that_was_made_anew(
-    world: Path, engine: Engine, pause: str
+    world: Path, repo: Repository, pause: str
 ) -> None:
     """Paused in the middle on one machine, while others delete the branch and make it again."""
-    engine.branches.create(DEV)
-    worlds.add(engine, {PERSON: ("old",)}, branch=DEV)
+    repo.branches.create(DEV)
+    worlds.add(repo, {PERSON: ("old",)}, branch=DEV)
     other = worlds.attach(world)
 
     def meanwhile() -> None:
@@ -326,10 +324,10 @@ def test_a_late_deletion_never_hits_a_branch_that_was_made_anew(
 
 
 def test_a_publish_that_arrives_after_its_branch_was_deleted_is_not_acknowledged(
-    world: Path, engine: Engine
+    world: Path, repo: Repository
 ) -> None:
     """Not even if the branch was made again: the stale commit must not appear there."""
-    engine.branches.create(DEV)
+    repo.branches.create(DEV)
 
     def meanwhile() -> None:
         other = worlds.attach(world)
@@ -338,9 +336,9 @@ def test_a_publish_that_arrives_after_its_branch_was_deleted_is_not_acknowledged
         deleting.delete(DEV)
         other.branches.create(DEV)
 
-    write = worlds.insertion(engine, DEV, {PERSON: ("stale",)}, kind=WriterKind.MUTATION)
+    write = worlds.insertion(repo, DEV, {PERSON: ("stale",)}, kind=WriterKind.MUTATION)
     with pytest.raises(Conflict) as caught:
-        commit_with(engine, write, before={"merge_rows": nth(1, meanwhile)})
+        commit_with(repo, write, before={"merge_rows": nth(1, meanwhile)})
     assert caught.value.code is Code.BRANCH_REPLACED
     reopened = worlds.open_world(world)
     assert worlds.rows_of(reopened, PERSON, DEV) == {"p0", "p1"}
@@ -348,44 +346,44 @@ def test_a_publish_that_arrives_after_its_branch_was_deleted_is_not_acknowledged
     worlds.assert_in_order(reopened)
 
 
-def replace_writers(engine: Engine) -> Branches:
+def replace_writers(repo: Repository) -> Branches:
     """The branches of a graph for somebody who sees no writers."""
     return Branches(
-        engine.tables,
-        engine.manifest,
-        DeletedBranches(engine.objects),
-        engine.births,
-        engine.intents,
+        repo.tables,
+        repo.manifest,
+        DeletedBranches(repo.objects),
+        repo.births,
+        repo.intents,
         lambda _: (),
     )
 
 
-def test_a_name_can_be_used_again_and_again(world: Path, engine: Engine) -> None:
+def test_a_name_can_be_used_again_and_again(world: Path, repo: Repository) -> None:
     for number in range(3):
-        engine.branches.create(DEV)
-        worlds.add(engine, {PERSON: (f"in-{number}",)}, branch=DEV)
+        repo.branches.create(DEV)
+        worlds.add(repo, {PERSON: (f"in-{number}",)}, branch=DEV)
         child = BranchName(f"child-{number}")
-        engine.branches.create(child, source=DEV)
+        repo.branches.create(child, source=DEV)
         with pytest.raises(Conflict) as caught:
-            engine.branches.delete(DEV)
+            repo.branches.delete(DEV)
         assert caught.value.code is Code.BRANCH_IN_USE
         reopened = worlds.open_world(world)
         assert worlds.rows_of(reopened, PERSON, child) == {"p0", "p1", f"in-{number}"}
         assert reopened.branches.list() == (child, DEV, MAIN)
-        engine.branches.delete(child)
-        engine.branches.delete(DEV)
+        repo.branches.delete(child)
+        repo.branches.delete(DEV)
     assert worlds.open_world(world).branches.list() == (MAIN,)
-    assert engine.branches.reclaim() == 0
-    worlds.assert_in_order(engine)
+    assert repo.branches.reclaim() == 0
+    worlds.assert_in_order(repo)
 
 
 def test_the_lease_is_checked_when_the_version_is_about_to_get_its_name(world: Path) -> None:
     clock = ManualClock(1_700_000_000_000_000)
     root = Root.parse(str(world))
-    engine = Engine.open(root, replace(components(root, durable=False), clock=clock))
-    pins = engine.snapshot().tables.values()
+    repo = Repository.open(root, replace(components(root, durable=False), clock=clock))
+    pins = repo.snapshot().tables.values()
 
-    write = prepared(engine)
+    write = prepared(repo)
 
     once = [LEASE_US]  # the watcher stays, what it does is over after one time
 
@@ -395,33 +393,33 @@ def test_the_lease_is_checked_when_the_version_is_about_to_get_its_name(world: P
 
     failpoints.watch(pause)
     with pytest.raises(RecoveryRequired) as caught:
-        engine.commit(write)
+        repo.commit(write)
     assert caught.value.code is Code.OUTCOME_UNKNOWN
-    assert all(engine.tables.head(pin.path) == pin.version for pin in pins)
-    (outcome,) = engine.recover()
+    assert all(repo.tables.head(pin.path) == pin.version for pin in pins)
+    (outcome,) = repo.recover()
     assert outcome.settled is Settled.ROLLED_BACK
-    worlds.add(engine, BOTH)
-    worlds.assert_in_order(engine)
+    worlds.add(repo, BOTH)
+    worlds.assert_in_order(repo)
 
 
 @pytest.mark.parametrize("fault", [Refuse(), LostReply()], ids=str)
 def test_a_commit_without_tables_is_never_said_to_have_had_no_effect_when_it_is_there(
-    engine: Engine, fault: Fault
+    repo: Repository, fault: Fault
 ) -> None:
     """Also when it cannot be told whether its branch was deleted while it was published."""
-    engine.branches.create(DEV)
+    repo.branches.create(DEV)
     for nth in itertools.count(1):
-        base = engine.snapshot(DEV)
+        base = repo.snapshot(DEV)
         write = Prepared(base=base, kind=WriterKind.MUTATION, tables=(), actor="tester")
         with failpoints.armed(dict.fromkeys(StorageCall, fault), nth=nth) as plan:
             try:
-                engine.commit(write)
+                repo.commit(write)
             except GraphError as error:
                 refused = error.effect is Effect.NONE
             else:
                 refused = False
         if plan.fired is None:
             break
-        assert not refused or engine.snapshot(DEV).head == base.head, plan.fired
+        assert not refused or repo.snapshot(DEV).head == base.head, plan.fired
     assert nth > 3
-    worlds.assert_in_order(engine)
+    worlds.assert_in_order(repo)

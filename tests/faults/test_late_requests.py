@@ -77,12 +77,12 @@ def test_a_version_that_is_applied_after_its_write_was_settled_is_refused(
     worlds.add(other, rows_for("ours"))
     assert kept.requests
     assert set(kept.deliver()) <= REFUSED
-    engine = worlds.open_world(place.near)
-    people = worlds.rows_of(engine, PERSON)
+    repo = worlds.open_world(place.near)
+    people = worlds.rows_of(repo, PERSON)
     assert people == {"p0", "p1", "ours", *({"late"} if lands else ())}
-    assert kinds(engine) == [RecoveryKind.ROLLED_FORWARD if lands else RecoveryKind.ROLLED_BACK]
-    worlds.add(engine, rows_for("next"))
-    worlds.assert_in_order(engine)
+    assert kinds(repo) == [RecoveryKind.ROLLED_FORWARD if lands else RecoveryKind.ROLLED_BACK]
+    worlds.add(repo, rows_for("next"))
+    worlds.assert_in_order(repo)
 
 
 def act(place: Root, action: str) -> None:
@@ -101,13 +101,13 @@ def test_a_version_whose_writer_was_killed_while_it_waited_is_refused(
         kept.wait()
         child.kill()
         child.join()
-    engine = worlds.open_world(place.near)
-    worlds.add(engine, rows_for("ours"))
+    repo = worlds.open_world(place.near)
+    worlds.add(repo, rows_for("ours"))
     assert set(kept.deliver()) <= REFUSED
-    assert {"p0", "p1", "ours"} <= worlds.rows_of(engine, PERSON)
-    engine = worlds.open_world(place.near)
-    worlds.add(engine, rows_for("next"))
-    worlds.assert_in_order(engine)
+    assert {"p0", "p1", "ours"} <= worlds.rows_of(repo, PERSON)
+    repo = worlds.open_world(place.near)
+    worlds.add(repo, rows_for("next"))
+    worlds.assert_in_order(repo)
 
 
 @pytest.mark.deep
@@ -119,8 +119,8 @@ def test_a_version_whose_writer_ran_into_its_timeout_is_refused(
     with server.keeping_back(version_of(place.near, PERSON), silent=True) as kept:
         outcome = attempt(place.slow, "write")
     assert outcome.ending is Ending.UNKNOWN
-    engine = worlds.open_world(place.near)
-    worlds.add(engine, rows_for("ours"))
+    repo = worlds.open_world(place.near)
+    worlds.add(repo, rows_for("ours"))
     assert set(kept.deliver()) <= REFUSED
     worlds.add(worlds.open_world(place.near), rows_for("next"))
     worlds.assert_in_order(worlds.open_world(place.near))

@@ -82,7 +82,7 @@ def test_every_storage_call(lab: Lab, action: str, fault: str) -> None:
 
 def load_and_tell(path: Path, action: str, pipe: Connection) -> None:
     """Load, telling every step. Runs in a child, which is killed at one of them."""
-    engine = worlds.open_world(path)
+    repo = worlds.open_world(path)
     lock = threading.Lock()
 
     def tell(_: StrEnum) -> None:
@@ -91,7 +91,7 @@ def load_and_tell(path: Path, action: str, pipe: Connection) -> None:
             pipe.recv()
 
     failpoints.watch(tell)
-    ACTIONS[action].run(engine)
+    ACTIONS[action].run(repo)
 
 
 def kill_at(path: Path, action: str, step: int) -> bool:
@@ -138,12 +138,12 @@ def test_what_a_killed_load_staged_can_be_told_and_removed(lab: Lab) -> None:
     while not (staged.is_dir() and any(staged.rglob("*.arrow"))):
         step += 5
         assert kill_at(path, "remote_load", step)
-    engine = worlds.open_world(path)
+    repo = worlds.open_world(path)
     before, _ = lab.states("remote_load")
-    assert worlds.state(engine) == before
-    now_ms = engine.clock.now_us() // 1_000
-    assert staging.reclaim(engine.objects, now_ms - 3_600_000) == 0
-    assert staging.reclaim(engine.objects, now_ms + 1) > 0
+    assert worlds.state(repo) == before
+    now_ms = repo.clock.now_us() // 1_000
+    assert staging.reclaim(repo.objects, now_ms - 3_600_000) == 0
+    assert staging.reclaim(repo.objects, now_ms + 1) > 0
     assert not any(staged.rglob("*.arrow"))
     lab.discard(path)
 
@@ -151,24 +151,24 @@ def test_what_a_killed_load_staged_can_be_told_and_removed(lab: Lab) -> None:
 def test_a_task_that_fails_on_a_thread_ends_the_whole_load(lab: Lab) -> None:
     before, after = lab.states("append_load")
     path = lab.world("append_load")
-    engine = worlds.open_world(path)
+    repo = worlds.open_world(path)
     faults = {StorageCall.TABLE_WRITE: Refuse()}
     with failpoints.armed(faults, nth=2), pytest.raises(Unavailable):
-        loads.append(engine, InProcessRunner(4))
-    assert worlds.state(engine) == before
-    loads.append(engine, InProcessRunner(4))
-    assert worlds.state(engine) == after
-    worlds.assert_in_order(engine)
+        loads.append(repo, InProcessRunner(4))
+    assert worlds.state(repo) == before
+    loads.append(repo, InProcessRunner(4))
+    assert worlds.state(repo) == after
+    worlds.assert_in_order(repo)
     lab.discard(path)
 
 
 def test_the_key_of_a_load_into_the_source_is_no_answer_for_the_branch(lab: Lab) -> None:
     path = lab.world("branch_load")
-    engine = worlds.open_world(path)
-    loads.append(engine)
+    repo = worlds.open_world(path)
+    loads.append(repo)
     with pytest.raises(InvalidInput):
-        loads.branch(engine)
-    assert engine.branches.list() == ("main",)
-    worlds.assert_in_order(engine)
-    worlds.assert_nothing_left(engine)
+        loads.branch(repo)
+    assert repo.branches.list() == ("main",)
+    worlds.assert_in_order(repo)
+    worlds.assert_nothing_left(repo)
     lab.discard(path)

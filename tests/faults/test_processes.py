@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.recovery.settlement import Settled
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, RecoveryRequired
 from omnigraph.runtime import failpoints
 from omnigraph.testing import worlds
@@ -42,9 +42,9 @@ def write_and_wait(path: Path, where: Fp, pipe: Connection) -> None:
             pipe.send("held")
             pipe.recv()
 
-    engine = worlds.open_world(path)
+    repo = worlds.open_world(path)
     failpoints.watch(hold)
-    published = worlds.add(engine, HELD, key="held")
+    published = worlds.add(repo, HELD, key="held")
     pipe.send(str(published.commit.id))
 
 
@@ -64,10 +64,10 @@ def held(path: Path, where: Fp) -> Iterator[tuple[BaseProcess, Connection]]:
         ours.close()
 
 
-def assert_left_alone(path: Path, engine: Engine) -> None:
+def assert_left_alone(path: Path, repo: Repository) -> None:
     """Nothing that another process does touches a live write, and only its tables wait for it."""
-    (intent,) = engine.intents.pending()
-    for outcome in (*engine.refresh(), *engine.recover()):
+    (intent,) = repo.intents.pending()
+    for outcome in (*repo.refresh(), *repo.recover()):
         assert outcome.settled is Settled.LIVE
     for rows in ({PERSON: ("b",)}, {KNOWS: ("b",), COMPANY: ("b",)}):
         with pytest.raises(Conflict) as caught:
@@ -75,19 +75,19 @@ def assert_left_alone(path: Path, engine: Engine) -> None:
         assert caught.value.code is Code.WRITER_ACTIVE
         assert caught.value.details["operation_id"] == intent.operation_id
     with pytest.raises(Conflict):
-        worlds.add(engine, {COMPANY: ("b",)}, key="held")
-    worlds.add(engine, {COMPANY: ("b",)})
-    engine.branches.create(DEV)
-    worlds.add(engine, HELD, branch=DEV)
-    assert engine.intents.pending() == (intent,)
-    assert audited(engine) == set()
+        worlds.add(repo, {COMPANY: ("b",)}, key="held")
+    worlds.add(repo, {COMPANY: ("b",)})
+    repo.branches.create(DEV)
+    worlds.add(repo, HELD, branch=DEV)
+    assert repo.intents.pending() == (intent,)
+    assert audited(repo) == set()
 
 
 @pytest.mark.parametrize("where", [Fp.ARMED, Fp.LANDED_ONE, Fp.LANDED])
 def test_a_live_write_is_left_alone_and_comes_through(world: Path, where: Fp) -> None:
     with held(world, where) as (child, pipe):
-        engine = worlds.open_world(world)
-        assert_left_alone(world, engine)
+        repo = worlds.open_world(world)
+        assert_left_alone(world, repo)
         if where is Fp.LANDED_ONE:
             pipe.send("go")  # it stops once more, after the second table
             assert pipe.recv() == "held"
@@ -95,10 +95,10 @@ def test_a_live_write_is_left_alone_and_comes_through(world: Path, where: Fp) ->
         commit = pipe.recv()
         child.join()
         assert child.exitcode == 0
-    assert next(engine.commits()).id == commit
-    worlds.add(engine, {PERSON: ("b",)})
-    worlds.assert_in_order(engine)
-    assert audited(engine) == set()
+    assert next(repo.commits()).id == commit
+    worlds.add(repo, {PERSON: ("b",)})
+    worlds.assert_in_order(repo)
+    assert audited(repo) == set()
 
 
 @pytest.mark.parametrize(
@@ -107,34 +107,34 @@ def test_a_live_write_is_left_alone_and_comes_through(world: Path, where: Fp) ->
 )
 def test_after_its_process_died_the_write_is_settled(world: Path, where: Fp, lands: bool) -> None:
     with held(world, where) as (child, _):
-        engine = worlds.open_world(world)
-        assert_left_alone(world, engine)
+        repo = worlds.open_world(world)
+        assert_left_alone(world, repo)
         child.kill()
         child.join()
         if where is Fp.LANDED_ONE:
             # The handle was open all the time: its next write settles what is in its way.
-            worlds.add(engine, {PERSON: ("a",)})
-        engine = worlds.open_world(world)
-    assert ("held" in worlds.rows_of(engine, PERSON)) == lands
-    assert ("held" in worlds.rows_of(engine, KNOWS)) == lands
-    worlds.add(engine, {PERSON: ("b",)})
-    again = worlds.add(engine, HELD, key="held")
+            worlds.add(repo, {PERSON: ("a",)})
+        repo = worlds.open_world(world)
+    assert ("held" in worlds.rows_of(repo, PERSON)) == lands
+    assert ("held" in worlds.rows_of(repo, KNOWS)) == lands
+    worlds.add(repo, {PERSON: ("b",)})
+    again = worlds.add(repo, HELD, key="held")
     assert again.replayed == lands
-    worlds.assert_in_order(engine)
-    assert len(audited(engine)) == 1
+    worlds.assert_in_order(repo)
+    assert len(audited(repo)) == 1
 
 
 def test_a_writer_that_has_published_is_in_nobodys_way(world: Path) -> None:
     with held(world, Fp.PUBLISHED) as (child, pipe):
-        engine = worlds.open_world(world)
-        assert engine.recover()[0].settled is Settled.LIVE
-        worlds.add(engine, {PERSON: ("b",)})
+        repo = worlds.open_world(world)
+        assert repo.recover()[0].settled is Settled.LIVE
+        worlds.add(repo, {PERSON: ("b",)})
         pipe.send("go")
         pipe.recv()
         child.join()
-    assert {"held", "b"} <= worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
-    assert audited(engine) == set()
+    assert {"held", "b"} <= worlds.rows_of(repo, PERSON)
+    worlds.assert_in_order(repo)
+    assert audited(repo) == set()
 
 
 # -- killing ---------------------------------------------------------------------------------------
@@ -142,23 +142,23 @@ def test_a_writer_that_has_published_is_in_nobodys_way(world: Path) -> None:
 
 def write_on(path: Path, who: str, pipe: Connection) -> None:
     """Write until killed, reporting every step and every acknowledgement. Runs in a child."""
-    engine = worlds.open_world(path)
+    repo = worlds.open_world(path)
     failpoints.watch(lambda _: pipe.send(None))
     number = 0
     while True:
         name = f"{who}-{number}"
-        if persistently(path, engine, name):
+        if persistently(path, repo, name):
             pipe.send(name)
         number += 1
 
 
-def persistently(path: Path, engine: Engine, name: str) -> bool:
+def persistently(path: Path, repo: Repository, name: str) -> bool:
     """Write one row to two tables; whether that was acknowledged."""
     for _ in range(10_000):
         try:
-            worlds.add(engine, {PERSON: (name,), KNOWS: (name,)}, key=name)
+            worlds.add(repo, {PERSON: (name,), KNOWS: (name,)}, key=name)
         except RecoveryRequired:
-            engine.recover()
+            repo.recover()
         except Conflict:
             continue
         else:
@@ -193,7 +193,7 @@ def kill_after(pipe: Connection, child: BaseProcess, steps: int) -> set[str]:
 
 def kill_writers(world: Path, *, rounds: int, seed: int) -> None:
     """Kill one writer after the other, while this process writes, too."""
-    engine = worlds.open_world(world)
+    repo = worlds.open_world(world)
     acknowledged: set[str] = set()
     moments = numbers(seed)
     for number in range(rounds):
@@ -207,19 +207,19 @@ def kill_writers(world: Path, *, rounds: int, seed: int) -> None:
         assert child.exitcode == -signal.SIGKILL
         name = f"survivor-{number}"
         if number % 2:
-            engine = worlds.open_world(world)
-        assert persistently(world, engine, name)
+            repo = worlds.open_world(world)
+        assert persistently(world, repo, name)
         acknowledged.add(name)
-    engine = worlds.open_world(world)
+    repo = worlds.open_world(world)
     people, friendships = (
-        {name for name in worlds.rows_of(engine, key) if "-" in name} for key in (PERSON, KNOWS)
+        {name for name in worlds.rows_of(repo, key) if "-" in name} for key in (PERSON, KNOWS)
     )
     assert people == friendships
     assert acknowledged <= people
-    keys = [item.idempotency_key for item in engine.commits() if item.idempotency_key]
+    keys = [item.idempotency_key for item in repo.commits() if item.idempotency_key]
     assert sorted(keys) == sorted(people)
-    worlds.state(engine)
-    worlds.assert_in_order(engine)
+    worlds.state(repo)
+    worlds.assert_in_order(repo)
 
 
 def test_killed_writers_lose_nothing_they_acknowledged(world: Path) -> None:
@@ -235,9 +235,9 @@ def test_many_killed_writers_lose_nothing_they_acknowledged(world: Path, seed: i
 def compete(path: Path, who: str, count: int, pipe: Connection) -> None:
     """Write some rows against competitors, some of which die. Runs in a child."""
     failures = 0
-    engine = worlds.open_world(path)
+    repo = worlds.open_world(path)
     for number in range(count):
-        if not persistently(path, engine, f"{who}-{number}"):
+        if not persistently(path, repo, f"{who}-{number}"):
             failures += 1
     pipe.send(failures)
 
@@ -250,6 +250,6 @@ def test_writers_come_through_while_another_one_is_killed_again_and_again(world:
     kill_writers(world, rounds=4, seed=99)
     assert ours.recv() == 0
     steady.join()
-    engine = worlds.open_world(world)
-    assert {f"steady-{number}" for number in range(12)} <= worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
+    repo = worlds.open_world(world)
+    assert {f"steady-{number}" for number in range(12)} <= worlds.rows_of(repo, PERSON)
+    worlds.assert_in_order(repo)

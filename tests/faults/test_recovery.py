@@ -71,13 +71,13 @@ faults = pytest.mark.parametrize("fault", FAULTS)
 
 
 def judge(lab: Lab, situation: Situation, path: Path, left: set[str]) -> None:
-    engine = worlds.open_world(path)
-    assert worlds.state(engine) == situation.final(lab)
-    worlds.assert_in_order(engine)
-    assert audited(engine) == left
-    by_recovery = [item for item in engine.commits() if item.actor == "omnigraph:recovery"]
+    repo = worlds.open_world(path)
+    assert worlds.state(repo) == situation.final(lab)
+    worlds.assert_in_order(repo)
+    assert audited(repo) == left
+    by_recovery = [item for item in repo.commits() if item.actor == "omnigraph:recovery"]
     assert len(by_recovery) == (1 if situation.point is Fp.LANDED_ONE else 0)
-    finish(engine, situation.action, lab.states(situation.action)[1])
+    finish(repo, situation.action, lab.states(situation.action)[1])
 
 
 def break_opening(lab: Lab, situation: Situation, plan: Mapping[StrEnum, Fault], nth: int) -> None:
@@ -140,19 +140,19 @@ def break_next_write(
             child.join()
             assert child.exitcode == CRASH_STATUS
         else:
-            engine = worlds.attach(path, durable=True)
-            assert attempt(partial(worlds.write_next, engine), plan, nth).fired
+            repo = worlds.attach(path, durable=True)
+            assert attempt(partial(worlds.write_next, repo), plan, nth).fired
         left |= worlds.intents_left(path)
-        engine = worlds.open_world(path)
-        worlds.assert_in_order(engine)
-        assert left <= audited(engine)
+        repo = worlds.open_world(path)
+        worlds.assert_in_order(repo)
+        assert left <= audited(repo)
         keys = (PERSON, COMPANY, KNOWS)
-        assert len({"next" in worlds.rows_of(engine, key) for key in keys}) == 1
-        persist(partial(worlds.write_next, engine))
-        again = worlds.write_next(engine)
+        assert len({"next" in worlds.rows_of(repo, key) for key in keys}) == 1
+        persist(partial(worlds.write_next, repo))
+        again = worlds.write_next(repo)
         assert again.replayed
-        worlds.ACTIONS[situation.action].run(engine)
-        worlds.assert_in_order(engine)
+        worlds.ACTIONS[situation.action].run(repo)
+        worlds.assert_in_order(repo)
     except Exception as error:
         error.add_note(f"pass {nth} of {set(plan)}")
         raise
@@ -167,8 +167,8 @@ def persist(write: Callable[[], object]) -> None:
 
 def next_write_passes(lab: Lab, situation: Situation, points: type[StrEnum]) -> dict[StrEnum, int]:
     path = lab.copy(situation.path(lab))
-    engine = worlds.attach(path, durable=True)
-    found = passes(lambda: suppressed(partial(worlds.write_next, engine)), points)
+    repo = worlds.attach(path, durable=True)
+    found = passes(lambda: suppressed(partial(worlds.write_next, repo)), points)
     lab.discard(path)
     return found
 
@@ -239,12 +239,12 @@ def test_somebody_else_settles_it_before_any_call_and_writes_on(lab: Lab, name: 
             worlds.add(other, {PERSON: ("later",), COMPANY: ("later",)})
 
         countdown = Countdown(nth, interrupt)
-        engine = open_interrupted(path, countdown)
+        repo = open_interrupted(path, countdown)
         came = countdown.came
-        worlds.assert_in_order(engine)
-        assert audited(engine) == left
+        worlds.assert_in_order(repo)
+        assert audited(repo) == left
         if came:
-            assert "later" in worlds.rows_of(engine, PERSON) & worlds.rows_of(engine, COMPANY)
+            assert "later" in worlds.rows_of(repo, PERSON) & worlds.rows_of(repo, COMPANY)
         lab.discard(path)
     assert nth > 5
 
@@ -266,9 +266,9 @@ def test_somebody_else_opens_and_writes_before_any_call_of_a_live_write(
             others.append(succeeds(lambda: worlds.add(other, {PERSON: ("rival",)})))
 
         countdown = Countdown(10_000, interrupt)
-        engine = open_interrupted(path, countdown)
+        repo = open_interrupted(path, countdown)
         countdown.left = nth
-        ours = succeeds(partial(worlds.ACTIONS[action].run, engine))
+        ours = succeeds(partial(worlds.ACTIONS[action].run, repo))
         came = countdown.came
         assert ours or others == [True], "one of two comes through"
         fresh = worlds.open_world(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import NotFound
 from omnigraph.store import strict
 from omnigraph.store.files import manifest_name
@@ -23,14 +23,14 @@ from tests.faults.replay import Recorder
 GONE = BranchName("gone")
 
 
-def _doomed(engine: Engine) -> None:
-    engine.create_branch(GONE)
-    worlds.add(engine, {PERSON: ("g",)}, branch=GONE)
+def _doomed(repo: Repository) -> None:
+    repo.create_branch(GONE)
+    worlds.add(repo, {PERSON: ("g",)}, branch=GONE)
 
 
-def _delete(engine: Engine) -> None:
-    if GONE in engine.branches.list():
-        engine.delete_branch(GONE)
+def _delete(repo: Repository) -> None:
+    if GONE in repo.branches.list():
+        repo.delete_branch(GONE)
 
 
 WRITES: Mapping[str, Action] = {**ACTIONS, "branch_delete": Action(run=_delete, prepare=_doomed)}
@@ -43,13 +43,13 @@ class Recorded:
 
     def __init__(self, lab: Lab, action: str) -> None:
         self.root = lab.copy(lab.template("base", worlds.make))
-        engine = worlds.open_world(self.root, durable=True)
+        repo = worlds.open_world(self.root, durable=True)
         if WRITES[action].has_set_up:
-            WRITES[action].set_up(engine)
-        self.before = worlds.state(engine)
+            WRITES[action].set_up(repo)
+        self.before = worlds.state(repo)
         self.recorder = Recorder(self.root)
-        engine = worlds.open_world(self.root, durable=True)
-        self.recorder.record(lambda: WRITES[action].run(engine))
+        repo = worlds.open_world(self.root, durable=True)
+        self.recorder.record(lambda: WRITES[action].run(repo))
         self.after = worlds.state(worlds.open_world(self.root))
 
 
@@ -59,17 +59,17 @@ def judge(root: Path, before: State, after: State, *, acknowledged: bool) -> Non
     trace = worlds.trace(root)
     assert worlds.state(worlds.open_world(root, OpenMode.READ_ONLY)) in (before, after)
     assert worlds.trace(root) == trace
-    engine = worlds.open_world(root)
-    assert worlds.state(engine) in allowed
-    worlds.assert_in_order(engine)
-    assert engine.set_aside() == (), "set_aside"
-    for branch in engine.branches.list():
-        worlds.add(engine, {PERSON: ("next",)}, branch=branch)
-        assert "next" in worlds.rows_of(engine, PERSON, branch)
-    if DEV not in engine.branches.list():
-        engine.create_branch(DEV)
-        worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
-    worlds.assert_in_order(engine)
+    repo = worlds.open_world(root)
+    assert worlds.state(repo) in allowed
+    worlds.assert_in_order(repo)
+    assert repo.set_aside() == (), "set_aside"
+    for branch in repo.branches.list():
+        worlds.add(repo, {PERSON: ("next",)}, branch=branch)
+        assert "next" in worlds.rows_of(repo, PERSON, branch)
+    if DEV not in repo.branches.list():
+        repo.create_branch(DEV)
+        worlds.add(repo, {PERSON: ("d",)}, branch=DEV)
+    worlds.assert_in_order(repo)
 
 
 def replay_all(recorder: Recorder, check: Callable[[bool], None], *, few: int | None = None) -> int:
@@ -124,11 +124,11 @@ def test_everything_a_disk_may_have_kept_is_in_order(lab: Lab, action: str) -> N
 
 def _judge_init(root: Path, acknowledged: bool) -> None:
     try:
-        engine = worlds.open_world(root)
+        repo = worlds.open_world(root)
     except NotFound:
         assert not acknowledged
-        engine = worlds.begin(root, durable=True)
-    worlds.add(engine, {PERSON: ("p",)})
+        repo = worlds.begin(root, durable=True)
+    worlds.add(repo, {PERSON: ("p",)})
     worlds.assert_in_order(worlds.open_world(root))
 
 
@@ -148,9 +148,9 @@ def test_the_recorder_finds_a_name_that_comes_before_its_content(lab: Lab) -> No
     """Without syncs everything is open, and states turn up that are not in order."""
     root = lab.copy(lab.template("base", worlds.make))
     recorder = Recorder(root)
-    engine = worlds.open_world(root, durable=False)
-    recorder.record(lambda: ACTIONS["mutation"].run(engine))
-    newest = f"__manifest/_versions/{manifest_name(engine.snapshot().manifest_version)}"
+    repo = worlds.open_world(root, durable=False)
+    recorder.record(lambda: ACTIONS["mutation"].run(repo))
+    newest = f"__manifest/_versions/{manifest_name(repo.snapshot().manifest_version)}"
     contents = {dict(state).get(newest) for state, _ in recorder.states()}
     assert None in contents
     assert b"" in contents

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import OpenMode
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import MANIFEST
+from omnigraph.core.repository import OpenMode
 from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.runtime.failpoints import Crash, Plan
 from omnigraph.store.files import manifest_name
@@ -49,10 +49,8 @@ def version_file(world: Path, version: int, branch: str | None = None) -> Path:
 
 def tear_next(world: Path, tear: Tear, branch: BranchName | None = None) -> Path:
     """What is left of a publish that was cut off, after the newest version of a manifest."""
-    engine = worlds.open_world(world, OpenMode.READ_ONLY)
-    newest = (
-        engine.snapshot(branch).manifest_version if branch else engine.snapshot().manifest_version
-    )
+    repo = worlds.open_world(world, OpenMode.READ_ONLY)
+    newest = repo.snapshot(branch).manifest_version if branch else repo.snapshot().manifest_version
     file = version_file(world, newest + 1, branch)
     file.write_bytes(version_file(world, newest, branch).read_bytes())
     tear(file)
@@ -70,14 +68,14 @@ def test_a_graph_opens_at_the_last_good_version(
         assert worlds.state(worlds.open_world(world, OpenMode.READ_ONLY)) == before
         assert "power cut" in caplog.text
         assert worlds.trace(world) == trace
-        engine = worlds.open_world(world)
-    assert worlds.state(engine) == before
-    (taken,) = engine.set_aside()
+        repo = worlds.open_world(world)
+    assert worlds.state(repo) == before
+    (taken,) = repo.set_aside()
     assert world / taken.path == file
     assert (world / taken.kept_as).exists()
     assert not file.exists()
     assert taken.path in caplog.text
-    worlds.add(engine, {PERSON: ("next",)})
+    worlds.add(repo, {PERSON: ("next",)})
     worlds.assert_in_order(worlds.open_world(world))
     assert "next" in worlds.rows_of(worlds.open_world(world, OpenMode.READ_ONLY), PERSON)
 
@@ -102,10 +100,10 @@ def test_what_had_landed_is_finished(world: Path, tear: Tear) -> None:
     assert crash_child(world, "mutation", plan).ending is Ending.CRASHED
     tear_next(world, tear)
     assert "new" not in worlds.rows_of(worlds.open_world(world, OpenMode.READ_ONLY), PERSON)
-    engine = worlds.open_world(world)
-    assert "new" in worlds.rows_of(engine, PERSON)
-    worlds.assert_in_order(engine)
-    assert len(engine.set_aside()) == 1
+    repo = worlds.open_world(world)
+    assert "new" in worlds.rows_of(repo, PERSON)
+    worlds.assert_in_order(repo)
+    assert len(repo.set_aside()) == 1
 
 
 @every_tear
@@ -113,12 +111,12 @@ def test_what_had_landed_is_finished(world: Path, tear: Tear) -> None:
 def test_an_acknowledged_commit_is_never_taken_for_an_unfinished_one(
     world: Path, tear: Tear, branch: BranchName | None
 ) -> None:
-    engine = worlds.open_world(world)
-    engine.create_branch(DEV)
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
     on = branch or BranchName("main")
     for name in ("one", "two"):
-        worlds.add(engine, {COMPANY: (name,)}, branch=on)
-    newest = engine.snapshot(on).manifest_version
+        worlds.add(repo, {COMPANY: (name,)}, branch=on)
+    newest = repo.snapshot(on).manifest_version
     file = version_file(world, newest, branch)
     tear(file)
     left = file.read_bytes()
@@ -132,10 +130,10 @@ def test_an_acknowledged_commit_is_never_taken_for_an_unfinished_one(
 
 @every_tear
 def test_a_torn_branch_is_absent_and_harms_no_other(world: Path, tear: Tear) -> None:
-    engine = worlds.open_world(world)
+    repo = worlds.open_world(world)
     for name in (DEV, OTHER):
-        engine.create_branch(name)
-    worlds.add(engine, {PERSON: ("o",)}, branch=OTHER)
+        repo.create_branch(name)
+    worlds.add(repo, {PERSON: ("o",)}, branch=OTHER)
     record = world / reference_path(MANIFEST, DEV)
     tear(record)
     trace = worlds.trace(world)
@@ -145,37 +143,37 @@ def test_a_torn_branch_is_absent_and_harms_no_other(world: Path, tear: Tear) -> 
     with pytest.raises(NotFound):
         reader.snapshot(DEV)
     assert worlds.trace(world) == trace
-    engine = worlds.open_world(world)
+    repo = worlds.open_world(world)
     assert not record.exists()
-    assert [world / taken.path for taken in engine.set_aside()] == [record]
-    engine.create_branch(DEV)
-    worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
-    engine.delete_branch(OTHER)
-    assert engine.branches.list() == (DEV, "main")
-    worlds.assert_in_order(engine)
-    worlds.assert_nothing_left(engine)
+    assert [world / taken.path for taken in repo.set_aside()] == [record]
+    repo.create_branch(DEV)
+    worlds.add(repo, {PERSON: ("d",)}, branch=DEV)
+    repo.delete_branch(OTHER)
+    assert repo.branches.list() == (DEV, "main")
+    worlds.assert_in_order(repo)
+    worlds.assert_nothing_left(repo)
 
 
 @every_tear
 def test_a_branch_whose_only_version_is_torn_is_absent(world: Path, tear: Tear) -> None:
-    engine = worlds.open_world(world)
-    engine.create_branch(DEV)
-    tear(version_file(world, engine.snapshot(DEV).manifest_version, DEV))
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
+    tear(version_file(world, repo.snapshot(DEV).manifest_version, DEV))
     reader = worlds.open_world(world, OpenMode.READ_ONLY)
     assert reader.branches.list() == ("main",)
     with pytest.raises(NotFound):
         reader.snapshot(DEV)
-    engine = worlds.open_world(world)
-    assert engine.branches.list() == ("main",)
-    engine.create_branch(DEV)
-    worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
-    worlds.assert_in_order(engine)
+    repo = worlds.open_world(world)
+    assert repo.branches.list() == ("main",)
+    repo.create_branch(DEV)
+    worlds.add(repo, {PERSON: ("d",)}, branch=DEV)
+    worlds.assert_in_order(repo)
 
 
 def test_a_branch_whose_files_are_gone_says_so(world: Path) -> None:
-    engine = worlds.open_world(world)
-    engine.create_branch(DEV)
-    place = f"{MANIFEST}/tree/{engine.snapshot(DEV).fork}"
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
+    place = f"{MANIFEST}/tree/{repo.snapshot(DEV).fork}"
     shutil.rmtree(world / place)
     for mode in OpenMode:
         with pytest.raises(Corrupt) as caught:
@@ -187,17 +185,17 @@ def test_a_branch_whose_files_are_gone_says_so(world: Path) -> None:
 @every_tear
 def test_the_torn_fork_of_a_table_is_in_nobodys_way(world: Path, tear: Tear) -> None:
     """A branch's first write to a table forks it."""
-    engine = worlds.open_world(world)
-    engine.create_branch(DEV)
-    engine.writable_table(engine.snapshot(DEV), PERSON)
-    path = engine.snapshot(DEV).pin(PERSON).path
-    (fork,) = engine.tables.fork_names(path)
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
+    repo.writable_table(repo.snapshot(DEV), PERSON)
+    path = repo.snapshot(DEV).pin(PERSON).path
+    (fork,) = repo.tables.fork_names(path)
     tear(world / reference_path(path, fork))
-    engine = worlds.open_world(world)
-    worlds.add(engine, {PERSON: ("d",)}, branch=DEV)
-    engine.create_branch(OTHER)
-    worlds.add(engine, {PERSON: ("o",)}, branch=OTHER)
-    engine.delete_branch(DEV)
+    repo = worlds.open_world(world)
+    worlds.add(repo, {PERSON: ("d",)}, branch=DEV)
+    repo.create_branch(OTHER)
+    worlds.add(repo, {PERSON: ("o",)}, branch=OTHER)
+    repo.delete_branch(DEV)
     assert "o" in worlds.rows_of(worlds.open_world(world), PERSON, OTHER)
 
 
@@ -208,6 +206,6 @@ def test_a_graph_that_was_never_finished_can_be_made(tmp_path: Path, tear: Tear)
     tear(version_file(path, 1))
     with pytest.raises(NotFound):
         worlds.open_world(path)
-    engine = worlds.begin(path)
-    worlds.add(engine, {PERSON: ("p",)})
+    repo = worlds.begin(path)
+    worlds.add(repo, {PERSON: ("p",)})
     worlds.assert_in_order(worlds.open_world(path))

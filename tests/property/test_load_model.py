@@ -88,8 +88,8 @@ class _Real:
     """A graph, and the ways to load into it."""
 
     def __init__(self, folder: Path) -> None:
-        self.engine = make(Root.parse(str(folder / "graph")), SCHEMA)
-        self._catalog = self.engine.schema(self.engine.snapshot()).catalog
+        self.repo = make(Root.parse(str(folder / "graph")), SCHEMA)
+        self._catalog = self.repo.schema(self.repo.snapshot()).catalog
         self._path = folder / "in.jsonl"
 
     def load(
@@ -113,9 +113,9 @@ class _Real:
             split_bytes=split_bytes,
             partitions=partitions,
         )
-        monitor = Monitor("load", "inprocess", "a test", self.engine.clock)
+        monitor = Monitor("load", "inprocess", "a test", self.repo.clock)
         try:
-            Loader(self.engine).load(request, runner, monitor)
+            Loader(self.repo).load(request, runner, monitor)
         except ConstraintViolated as error:
             return list(error.violations)
         return None
@@ -124,7 +124,7 @@ class _Real:
         key = f"{'node' if name in NODES else 'edge'}:{name}"
         known: dict[str, Any] = {}
         others: Counter[str] = Counter()
-        for row in self.engine.read(self.engine.snapshot(), key).to_pylist():
+        for row in self.repo.read(self.repo.snapshot(), key).to_pylist():
             id_ = row.pop("id")
             if is_ulid(id_):
                 others[repr(sorted(row.items()))] += 1
@@ -178,4 +178,4 @@ def test_loads_do_what_the_model_says(
                 known, others = real.content(name)
                 assert known == model.known[name]
                 assert others == Counter(repr(sorted(r.items())) for r in model.others[name])
-        audit(real.engine)
+        audit(real.repo)

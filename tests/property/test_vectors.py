@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
 from omnigraph.dataplane.load.loader import Loader
@@ -104,10 +104,10 @@ class Machine:
         self.folder = folder
         root = Root.parse(str(folder / "g.omni"))
         accepted = AcceptedSchema(catalog=compile_schema(SCHEMA), text=SCHEMA)
-        Engine.init(root, accepted, components(root, durable=False))
+        Repository.init(root, accepted, components(root, durable=False))
         self.graphs = {
             has: _graph(
-                Engine.open(root, components(root, durable=False), OpenMode.READ_WRITE),
+                Repository.open(root, components(root, durable=False), OpenMode.READ_WRITE),
                 None,
                 MockEmbedder() if has else None,
                 None,
@@ -145,29 +145,29 @@ class Machine:
         return found
 
     def _load(self, graph: og.Graph, rows: list[Row], mode: str, step: Step) -> Loaded:
-        engine = graph._engine
+        repo = graph._repo
         path = self.folder / "rows.jsonl"
         lines = entity_lines(rows, TypeRef(kind="node", name="Doc"), "rows")
         path.write_bytes(b"".join(lines))
         size = path.stat().st_size
         request = LoadRequest(
             inputs=(FileInput(uri=str(path), name="rows", format=Format.NDJSON, size=size),),
-            catalog=engine.schema(engine.snapshot()).catalog,
+            catalog=repo.schema(repo.snapshot()).catalog,
             mode=LoadMode(mode),
             replace=step.what == "replace",
             split_bytes=60,
             partitions=2,
         )
-        monitor = Monitor("load", "spark", "a test", engine.clock)
-        return Loader(engine, graph._parts.embeddings).load(request, PicklingRunner(), monitor)
+        monitor = Monitor("load", "spark", "a test", repo.clock)
+        return Loader(repo, graph._parts.embeddings).load(request, PicklingRunner(), monitor)
 
     def embed(self, *, is_remote: bool) -> int:
         """Compute what is missing; how many vectors."""
         graph = self.graphs[True]
         if not is_remote:
             return sum(graph.embed(batch=2).vectors.values())
-        filler = VectorFiller(graph._engine, graph._parts.embeddings)
-        monitor = Monitor("embed", "spark", "a test", graph._engine.clock)
+        filler = VectorFiller(graph._repo, graph._parts.embeddings)
+        monitor = Monitor("embed", "spark", "a test", graph._repo.clock)
         request = FillRequest(branch=MAIN, fill=Fill.MISSING, batch=3)
         return sum(filler.fill(request, PicklingRunner(), monitor).vectors.values())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.run.runner import EngineName, Runner
 from omnigraph.dataplane.spark.runner import SparkRunner
 from tests.graphs import rows
@@ -53,14 +53,14 @@ def faulty(count: int) -> list[Line | str]:
     return lines
 
 
-def contents(engine: Engine) -> dict[str, list[tuple[tuple[str, Any], ...]]]:
+def contents(repo: Repository) -> dict[str, list[tuple[tuple[str, Any], ...]]]:
     """Everything in a graph; ids that were generated are left out."""
-    snapshot = engine.snapshot()
+    snapshot = repo.snapshot()
     generated = {"edge:Knows", "edge:WorksAt", "edge:Owns"}
     return {
         key: sorted(
             (tuple((k, v) for k, v in row.items() if k != "id" or key not in generated))
-            for row in rows(engine, key, snapshot).values()
+            for row in rows(repo, key, snapshot).values()
         )
         for key in snapshot.tables
     }

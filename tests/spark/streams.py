@@ -53,5 +53,5 @@ class FileStream:
 
     def queries(self) -> set[object]:
         """The queries that have brought anything, as the commits tell."""
-        told = (commit.details.get("stream") for commit in self.graph._engine.commits())
+        told = (commit.details.get("stream") for commit in self.graph._repo.commits())
         return {each["query"] for each in told if isinstance(each, dict)}

@@ -46,8 +46,8 @@ def test_tasks_that_go_wrong_leave_no_trace_in_the_graph(
     changes = [person(f"p{n}", age=1) for n in range(0, 40, 3)]
     lab.load(changes, "merge", split_bytes=200, partitions=2, runner=merge)
     assert (append.broken, merge.broken) == (1, 1)
-    assert contents(lab.engine) == contents(expected.engine)
-    audit(lab.engine)
+    assert contents(lab.repo) == contents(expected.repo)
+    audit(lab.repo)
 
 
 def test_violations_on_a_cluster(runner: SparkRunner, tmp_path: Path) -> None:

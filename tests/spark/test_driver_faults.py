@@ -47,10 +47,10 @@ CRASHED = dedent("""
     from omnigraph.runtime import failpoints
     from omnigraph.testing import loads, worlds
 
-    engine = worlds.open_world(Path(sys.argv[1]), durable=True)
+    repo = worlds.open_world(Path(sys.argv[1]), durable=True)
     with acquire(configured("local[2,3]")) as held:
         failpoints.arm(failpoints.Plan(faults=((Fp(sys.argv[2]), failpoints.Crash()),)))
-        loads.append(engine, SparkRunner(held))
+        loads.append(repo, SparkRunner(held))
 """)
 POINTS = [Fp.STAGED, Fp.ARM, Fp.ARMED, Fp.LAND, Fp.LANDED_ONE, Fp.PUBLISH, Fp.PUBLISHED, Fp.FORGET]
 
@@ -67,16 +67,16 @@ def lab(tmp_path: Path) -> Lab:
 def test_every_failpoint_of_the_driver(lab: Lab, local: Held, fault: str) -> None:
     runner = SparkRunner(local)
     path = lab.world(LIKE)
-    engine = worlds.open_world(path)
-    passed = passes(lambda: loads.append(engine, runner), catalogued())
+    repo = worlds.open_world(path)
+    passed = passes(lambda: loads.append(repo, runner), catalogued())
     lab.discard(path)
     points = {point: times for point, times in passed.items() if point in set(Fp)}
     assert {Fp.STAGED, Fp.ARM, Fp.LAND, Fp.PUBLISH, Fp.FORGET} <= points.keys()
     for point, times in points.items():
         for nth in sorted({1, times}):
             path = lab.world(LIKE)
-            engine = worlds.open_world(path, durable=True)
-            run = partial(loads.append, engine, runner)
+            repo = worlds.open_world(path, durable=True)
+            run = partial(loads.append, repo, runner)
             result = attempt(run, {point: FAULTS[fault]}, nth)
             assert result.fired, (point, nth)
             judge_by_reopening(lab, path, LIKE, result.ending)

@@ -29,8 +29,8 @@ def test_append(labs: tuple[Lab, Lab], runner: SparkRunner) -> None:
         for lab, each in ((here, None), (there, runner))
     ]
     assert done[0].counts == done[1].counts
-    assert contents(here.engine) == contents(there.engine)
-    audit(there.engine)
+    assert contents(here.repo) == contents(there.repo)
+    audit(there.repo)
 
 
 def test_merge(labs: tuple[Lab, Lab], runner: SparkRunner) -> None:
@@ -51,9 +51,9 @@ def test_merge(labs: tuple[Lab, Lab], runner: SparkRunner) -> None:
         lab.load(change, "merge", split_bytes=200, partitions=2, runner=each)
         after = lab.row_ids(PERSON)
         assert {name: after[name] for name in before} == before
-    assert contents(here.engine) == contents(there.engine)
+    assert contents(here.repo) == contents(there.repo)
     assert there.rows(PERSON)["p1"]["score"] == 0.25
-    audit(there.engine)
+    audit(there.repo)
 
 
 def test_overwrite_with_cascade(labs: tuple[Lab, Lab], runner: SparkRunner) -> None:
@@ -62,8 +62,8 @@ def test_overwrite_with_cascade(labs: tuple[Lab, Lab], runner: SparkRunner) -> N
         lab.load(people(30))
         change = [company(f"c{n}") for n in (0, 2, 9)]
         lab.load(change, "overwrite", cascade=True, runner=each)
-    assert contents(here.engine) == contents(there.engine)
-    audit(there.engine)
+    assert contents(here.repo) == contents(there.repo)
+    audit(there.repo)
 
 
 def test_violations_are_the_same(labs: tuple[Lab, Lab], runner: SparkRunner) -> None:

@@ -34,4 +34,4 @@ def test_loads(executors: SparkRunner, tmp_path: Path) -> None:
     lab.load(people(40), split_bytes=2_000, partitions=2, runner=broken)
     changes = [person(f"p{n}", age=1) for n in range(0, 40, 3)]
     lab.load(changes, "merge", runner=executors)
-    assert contents(lab.engine) == contents(loaded_here(tmp_path / "expected").engine)
+    assert contents(lab.repo) == contents(loaded_here(tmp_path / "expected").repo)

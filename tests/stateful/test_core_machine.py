@@ -22,8 +22,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.repository import Repository
 from omnigraph.errors import (
     Code,
     Conflict,
@@ -77,7 +77,7 @@ def code_of(error: Exception | None) -> Code | None:
 
 
 class CoreMachine(RuleBasedStateMachine):
-    """The engine and the model, side by side."""
+    """The repo and the model, side by side."""
 
     commits = Bundle("commits")
 
@@ -85,7 +85,7 @@ class CoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.mkdtemp(prefix="og-machine-")
         self.root = Root.parse(f"{self.folder}/graph")
-        self.engine = make(self.root, SCHEMA)
+        self.repo = make(self.root, SCHEMA)
         self.models = Models(
             World(branches={MAIN: {key: {} for key in TABLES}}, parents={MAIN: None})
         )
@@ -104,23 +104,23 @@ class CoreMachine(RuleBasedStateMachine):
         names = sorted(self.world.branches)
         return BranchName(names[number % len(names)])
 
-    def see(self, engine: Engine, branch: BranchName) -> dict[str, dict[str, int]]:
-        snapshot = engine.snapshot(branch)
+    def see(self, repo: Repository, branch: BranchName) -> dict[str, dict[str, int]]:
+        snapshot = repo.snapshot(branch)
         return {
-            key: {name: row["value"] for name, row in rows(engine, key, snapshot).items()}
+            key: {name: row["value"] for name, row in rows(repo, key, snapshot).items()}
             for key in TABLES
         }
 
     def settle(self) -> None:
         """Open anew, as after a crash, and let the graph say which world is true."""
-        self.engine = reopen(self.root)
+        self.repo = reopen(self.root)
         for branch in list(self.world.branches):
-            self.models.observe(branch, self.see(self.engine, BranchName(branch)))
+            self.models.observe(branch, self.see(self.repo, BranchName(branch)))
             for key in self.models.doubtful_keys(branch):
-                found = self.engine.manifest.find_key(BranchName(branch), key)
+                found = self.repo.manifest.find_key(BranchName(branch), key)
                 self.models.observe_key(branch, key, used=found is not None)
         assert self.models.certain
-        assert set(self.engine.branches.list()) == set(self.world.branches)
+        assert set(self.repo.branches.list()) == set(self.world.branches)
 
     def deltas(
         self, branch: BranchName, wanted: Mapping[str, Mapping[str, int | None]]
@@ -156,39 +156,39 @@ class CoreMachine(RuleBasedStateMachine):
 
     @initialize(target=commits)
     def genesis(self) -> Any:
-        return (self.engine.snapshot().head, MAIN, self.engine.manifest.branch(MAIN), self.world)
+        return (self.repo.snapshot().head, MAIN, self.repo.manifest.branch(MAIN), self.world)
 
     @rule(target=commits, at=st.integers(0, 9), wanted=changes, keyed=st.booleans())
     def write(self, at: int, wanted: Any, keyed: bool) -> Any:
         branch = self.pick(at)
         deltas, change = self.deltas(branch, wanted)
         key = self.fresh_key() if keyed else None
-        base = self.engine.snapshot(branch)
-        prepared = prepare(self.engine, deltas, base=base, idempotency_key=key)
-        done = self.engine.commit(prepared)
+        base = self.repo.snapshot(branch)
+        prepared = prepare(self.repo, deltas, base=base, idempotency_key=key)
+        done = self.repo.commit(prepared)
         assert not done.replayed
         assert done.commit.parent_id == base.head
         self.models.step(lambda world: world.write(branch, change, key))
         if key is not None:
-            again = self.engine.commit(prepare(self.engine, {}, base=base, idempotency_key=key))
+            again = self.repo.commit(prepare(self.repo, {}, base=base, idempotency_key=key))
             assert again.replayed
             assert again.commit == done.commit
-        return (done.commit.id, branch, self.engine.manifest.branch(branch), self.world)
+        return (done.commit.id, branch, self.repo.manifest.branch(branch), self.world)
 
     @rule(at=st.integers(0, 9), first=changes, second=changes)
     def conflict(self, at: int, first: Any, second: Any) -> None:
         """Two writes made from one base: disjoint ones both land, others do not."""
         branch = self.pick(at)
-        base = self.engine.snapshot(branch)
+        base = self.repo.snapshot(branch)
         one, one_change = self.deltas(branch, first)
         two, two_change = self.deltas(branch, second)
-        early = prepare(self.engine, one, base=base)
-        late = prepare(self.engine, two, base=base)
+        early = prepare(self.repo, one, base=base)
+        late = prepare(self.repo, two, base=base)
         moved = {item.table_key for item in early.tables}
         clash = moved & {item.table_key for item in late.tables}
-        self.engine.commit(early)
+        self.repo.commit(early)
         self.models.step(lambda world: world.write(branch, one_change))
-        error = refusal(lambda: self.engine.commit(late))
+        error = refusal(lambda: self.repo.commit(late))
         if error is None:
             assert not clash
             self.models.step(lambda world: world.write(branch, two_change))
@@ -243,11 +243,11 @@ class CoreMachine(RuleBasedStateMachine):
             return world.write(branch, change, key)
 
         try:
-            base = self.engine.snapshot(branch)
-            prepared = prepare(self.engine, deltas, base=base, idempotency_key=key)
+            base = self.repo.snapshot(branch)
+            prepared = prepare(self.repo, deltas, base=base, idempotency_key=key)
         except (Unavailable, StorageFailure):
             return False  # nothing has been asked for yet
-        error = refusal(lambda: self.engine.commit(prepared))
+        error = refusal(lambda: self.repo.commit(prepared))
         if error is None:
             self.models.step(after)
             return False
@@ -261,9 +261,9 @@ class CoreMachine(RuleBasedStateMachine):
     def retry(self, branch: BranchName, wanted: Any, change: Change, key: str) -> None:
         """The same write again, with the same key: it happens exactly once in all."""
         happened = key in self.world.keys.get(branch, frozenset())
-        base = self.engine.snapshot(branch)
+        base = self.repo.snapshot(branch)
         deltas, _ = self.deltas(branch, wanted)
-        done = self.engine.commit(prepare(self.engine, deltas, base=base, idempotency_key=key))
+        done = self.repo.commit(prepare(self.repo, deltas, base=base, idempotency_key=key))
         assert done.replayed == happened
         self.models.step(lambda world: world.write(branch, change, key))
 
@@ -273,7 +273,7 @@ class CoreMachine(RuleBasedStateMachine):
     def create_branch(self, name: BranchName, at: int) -> None:
         source = self.pick(at)
         taken = name in self.world.branches
-        error = refusal(lambda: self.engine.create_branch(name, source=source))
+        error = refusal(lambda: self.repo.create_branch(name, source=source))
         assert code_of(error) == (Code.BRANCH_EXISTS if taken else None)
         if error is None:
             self.models.step(lambda world: world.create(name, source))
@@ -283,9 +283,9 @@ class CoreMachine(RuleBasedStateMachine):
         commit, branch, info, world = past
         if name in self.world.branches or not self.stands(branch, info):
             return
-        self.engine.create_branch(name, source=branch, commit=commit)
+        self.repo.create_branch(name, source=branch, commit=commit)
         # It hangs on the branch that made the commit, which may be an ancestor of `branch`.
-        parent = str(self.engine.manifest.branch(name).parent)
+        parent = str(self.repo.manifest.branch(name).parent)
         tables, keys = world.branches[branch], world.keys.get(branch)
         self.models.step(lambda now: now.create_at(name, parent, tables, keys))
 
@@ -294,14 +294,14 @@ class CoreMachine(RuleBasedStateMachine):
         """A branch comes into being with a commit."""
         source = self.pick(at)
         if name in self.world.branches:
-            assert code_of(refusal(lambda: self.engine.begin_branch(name))) == Code.BRANCH_EXISTS
+            assert code_of(refusal(lambda: self.repo.begin_branch(name))) == Code.BRANCH_EXISTS
             return multiple()
         deltas, change = self.deltas(source, wanted)
-        with self.engine.creating_branch(name, source=source) as base:
-            done = self.engine.commit(prepare(self.engine, deltas, base=base))
-        assert done.commit.parent_id == self.engine.snapshot(source).head
+        with self.repo.creating_branch(name, source=source) as base:
+            done = self.repo.commit(prepare(self.repo, deltas, base=base))
+        assert done.commit.parent_id == self.repo.snapshot(source).head
         self.models.step(lambda world: world.create(name, source).write(name, change))
-        return (done.commit.id, name, self.engine.manifest.branch(name), self.world)
+        return (done.commit.id, name, self.repo.manifest.branch(name), self.world)
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -320,21 +320,21 @@ class CoreMachine(RuleBasedStateMachine):
         deltas, change = self.deltas(source, wanted)
 
         def bear() -> None:
-            with self.engine.creating_branch(name, source=source) as base:
-                self.engine.commit(prepare(self.engine, deltas, base=base))
+            with self.repo.creating_branch(name, source=source) as base:
+                self.repo.commit(prepare(self.repo, deltas, base=base))
 
         with failpoints.armed(dict.fromkeys(StorageCall, fault), nth=nth):
             error = refusal(bear)
         unclear = isinstance(error, GraphError) and error.effect is not Effect.NONE
-        self.engine = reopen(self.root)
-        there = name in self.engine.branches.list()
+        self.repo = reopen(self.root)
+        there = name in self.repo.branches.list()
         assert unclear or there == (error is None), error
         if there:
             self.models.step(lambda world: world.create(name, source).write(name, change))
 
     @rule(name=st.sampled_from(NAMES))
     def delete_branch(self, name: BranchName) -> None:
-        error = refusal(lambda: self.engine.delete_branch(name))
+        error = refusal(lambda: self.repo.delete_branch(name))
         if name not in self.world.branches:
             assert code_of(error) == Code.NOT_FOUND
         elif self.world.children(name):
@@ -348,20 +348,20 @@ class CoreMachine(RuleBasedStateMachine):
     def write_to_a_replaced_branch(self, name: BranchName) -> None:
         if name not in self.world.branches or self.world.children(name):
             return
-        base = self.engine.snapshot(name)
-        late = prepare(self.engine, {"node:A": Delta(insert=[{"id": "late"}])}, base=base)
+        base = self.repo.snapshot(name)
+        late = prepare(self.repo, {"node:A": Delta(insert=[{"id": "late"}])}, base=base)
         parent = BranchName(str(self.world.parents[name]))
         other = reopen(self.root)
         other.delete_branch(name)
         other.create_branch(name, source=parent)
         self.models.step(lambda world: world.delete(name).create(name, parent))
-        assert code_of(refusal(lambda: self.engine.commit(late))) == Code.BRANCH_REPLACED
+        assert code_of(refusal(lambda: self.repo.commit(late))) == Code.BRANCH_REPLACED
 
     # -- reading -----------------------------------------------------------------------------------
 
     def stands(self, branch: BranchName, info: Any) -> bool:
         try:
-            return bool(self.engine.manifest.branch(branch) == info)
+            return bool(self.repo.manifest.branch(branch) == info)
         except NotFound:
             return False
 
@@ -370,10 +370,10 @@ class CoreMachine(RuleBasedStateMachine):
         commit, branch, info, world = past
         if not self.stands(branch, info):
             return
-        snapshot = self.engine.snapshot_at(commit, branch)
+        snapshot = self.repo.snapshot_at(commit, branch)
         assert snapshot.head == commit
         for key in TABLES:
-            found = {n: row["value"] for n, row in rows(self.engine, key, snapshot).items()}
+            found = {n: row["value"] for n, row in rows(self.repo, key, snapshot).items()}
             assert found == dict(world.branches[branch][key])
 
     @rule()
@@ -382,16 +382,16 @@ class CoreMachine(RuleBasedStateMachine):
 
     @rule()
     def audit(self) -> None:
-        self.engine.recovery.sweep()
-        audit(self.engine)
+        self.repo.recovery.sweep()
+        audit(self.repo)
 
     @invariant()
     def the_graph_is_what_the_model_says(self) -> None:
         if not self.models.certain:
             return
         for branch in self.world.branches:
-            self.models.observe(branch, self.see(self.engine, BranchName(branch)))
-            chain(self.engine, BranchName(branch))
+            self.models.observe(branch, self.see(self.repo, BranchName(branch)))
+            chain(self.repo, BranchName(branch))
 
 
 @contextmanager

@@ -21,13 +21,13 @@ import pyarrow as pa
 from omnigraph.core import gates
 from omnigraph.core.claims import Claim, Claims
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.graph_version import GraphVersion, Origin
 from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST, cradle_name, fork_mark
 from omnigraph.core.manifest import Manifest, born, branch_replaced
 from omnigraph.core.records import KEY, Commit
 from omnigraph.core.recovery.audit import Audit, RecoveryKind
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind
 from omnigraph.core.recovery.owner import this_process
-from omnigraph.core.snapshot import Origin, Snapshot
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -110,7 +110,7 @@ class Births:
 
     # -- before ----------------------------------------------------------------------------------
 
-    def begin(self, name: BranchName, source: Snapshot, kind: WriterKind) -> Snapshot:
+    def begin(self, name: BranchName, source: GraphVersion, kind: WriterKind) -> GraphVersion:
         """Note that a branch is being made from a snapshot; return the base of its first commit."""
         self.check_free(name)
         operation_id = self._claims.ids.new()
@@ -157,12 +157,12 @@ class Births:
             if not unclear or self._intents.get(intent.operation_id) is None:
                 raise
 
-    def abandon(self, base: Snapshot) -> None:
+    def abandon(self, base: GraphVersion) -> None:
         """Give up a branch in the making; nothing, once a write has taken it over."""
         if base.origin is not None and self._take_out(base.origin):
             self.give_up(base, base.origin)
 
-    def take(self, base: Snapshot) -> None:
+    def take(self, base: GraphVersion) -> None:
         """Hand a branch in the making over to the one write that is its first commit."""
         if base.origin is not None and not self._take_out(base.origin):
             raise _not_made(base.branch)
@@ -174,7 +174,7 @@ class Births:
             self._begun.discard(origin.operation_id)
         return begun
 
-    def give_up(self, base: Snapshot, origin: Origin) -> None:
+    def give_up(self, base: GraphVersion, origin: Origin) -> None:
         """Remove a branch whose first commit has moved nothing. There is no cradle before that."""
         try:
             self._drop_tables(origin, (pin.path for pin in base.tables.values()))
@@ -201,7 +201,7 @@ class Births:
 
     # -- the birth -------------------------------------------------------------------------------
 
-    def base(self, name: BranchName, origin: Origin) -> Snapshot:
+    def base(self, name: BranchName, origin: Origin) -> GraphVersion:
         """What a branch starts from, if that is still there."""
         self._check_source(origin)
         found = self._manifest.at_version(origin.branch, origin.version)

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from omnigraph.core.births import Births, branch_exists
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import MANIFEST, cradle_parts, fork_mark, fork_name
 from omnigraph.core.manifest import BranchInfo, Manifest, born, branch_replaced
 from omnigraph.core.recovery.intent import IntentLog
-from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -155,7 +155,7 @@ class Branches:
 
     # -- forks of tables -------------------------------------------------------------------------
 
-    def writable(self, snapshot: Snapshot, table_key: str) -> Table:
+    def writable(self, snapshot: GraphVersion, table_key: str) -> Table:
         """The table as a write to this branch needs it: on a fork that belongs to the branch."""
         pin = snapshot.pin(table_key)
         at = Pin(path=pin.path, version=pin.version, branch=pin.table_branch)
@@ -168,7 +168,7 @@ class Branches:
                 self.check_base(snapshot)
             raise
 
-    def check_base(self, base: Snapshot) -> None:
+    def check_base(self, base: GraphVersion) -> None:
         """Refuse a base whose branch, or what it is being made from, was deleted meanwhile."""
         at = base if base.origin is None else base.origin
         if self._manifest.branch(at.branch).incarnation != at.incarnation:
@@ -256,7 +256,7 @@ def is_fork_of(pin: TablePin, incarnation: str) -> bool:
     return (pin.table_branch or "").partition(".")[0] == fork_mark(incarnation)
 
 
-def is_own(pin: TablePin, snapshot: Snapshot) -> bool:
+def is_own(pin: TablePin, snapshot: GraphVersion) -> bool:
     """Does the branch write to the table where it stands, rather than fork it first?"""
     if snapshot.branch == MAIN:
         return pin.table_branch is None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.layout import table_key
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang.catalog.model import EntityType, Property
@@ -76,18 +76,18 @@ def _ordered(column: str) -> IndexWish:
 
 
 def ensure_indices(
-    engine: Engine, branch: BranchName = MAIN, *, actor: str | None = None
+    repo: Repository, branch: BranchName = MAIN, *, actor: str | None = None
 ) -> IndexReport:
     """Build every missing index of a branch; one commit, or none if nothing was missing."""
-    engine.require_writable()
-    snapshot = engine.snapshot(branch)
-    catalog = engine.schema(snapshot).catalog
+    repo.require_writable()
+    snapshot = repo.snapshot(branch)
+    catalog = repo.schema(snapshot).catalog
     writes: list[TableWrite] = []
     built: list[tuple[str, str]] = []
     pending: list[PendingIndex] = []
     for entity in (*catalog.nodes, *catalog.edges):
         key = table_key(entity.kind, entity.name)
-        table = engine.table(snapshot.pin(key))
+        table = repo.table(snapshot.pin(key))
         ready = []
         with storage_errors():
             for wish in _missing(table, wanted_indexes(entity)):
@@ -98,15 +98,15 @@ def ensure_indices(
                     pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
         if not ready:
             continue
-        target = engine.writable_table(snapshot, key)
-        with engine.preparing(snapshot):
-            staged = engine.tables.stage_indexes(target, ready, uuid=engine.ids.new())
+        target = repo.writable_table(snapshot, key)
+        with repo.preparing(snapshot):
+            staged = repo.tables.stage_indexes(target, ready, uuid=repo.ids.new())
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
             built += [(key, wish.name) for wish in ready]
     published = None
     if writes:
-        published = engine.commit(
+        published = repo.commit(
             Prepared(
                 base=snapshot,
                 kind=WriterKind.ENSURE_INDICES,

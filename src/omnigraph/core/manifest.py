@@ -22,7 +22,9 @@ import pyarrow as pa
 from omnigraph.core.commit_log import CommitLog
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.formats import check_format
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import CRADLES, MANIFEST, branch_fork, branch_parts, cradle_parts
+from omnigraph.core.manifest_index import ManifestIndex, sort_out, written_at
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
     COMMIT_KIND,
@@ -32,7 +34,6 @@ from omnigraph.core.records import (
     Record,
     object_id,
 )
-from omnigraph.core.snapshot import ManifestIndex, Snapshot, sort_out, written_at
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -71,7 +72,7 @@ class Manifest:
         self,
         tables: Tables,
         deleted: DeletedBranches,
-        settle_torn: Callable[[Snapshot], None] | None = None,
+        settle_torn: Callable[[GraphVersion], None] | None = None,
     ) -> None:
         """Read through these tables; what power cuts left in them is judged by `settle_torn`."""
         self._tables = tables
@@ -79,7 +80,7 @@ class Manifest:
         self._settle_torn = settle_torn
         self._lock = threading.Lock()
         self._readers: dict[BranchName, _BranchReader] = {}
-        self._past: OrderedDict[tuple[str, int], Snapshot] = OrderedDict()
+        self._past: OrderedDict[tuple[str, int], GraphVersion] = OrderedDict()
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -160,7 +161,7 @@ class Manifest:
 
     # -- the present -----------------------------------------------------------------------------
 
-    def snapshot(self, branch: BranchName) -> Snapshot:
+    def snapshot(self, branch: BranchName) -> GraphVersion:
         """The newest published state of a branch."""
         missing: list[BranchInfo] = []
         for _ in range(_LOOKS_MAX):
@@ -213,7 +214,7 @@ class Manifest:
         self.forget(info.name)
         return False
 
-    def stands(self, snapshot: Snapshot) -> bool:
+    def stands(self, snapshot: GraphVersion) -> bool:
         """Is the branch of a snapshot still there, and not deleted meanwhile?"""
         if snapshot.fork is None:
             return True
@@ -249,7 +250,7 @@ class Manifest:
 
     # -- the past --------------------------------------------------------------------------------
 
-    def at_version(self, branch: BranchName, version: int) -> Snapshot:
+    def at_version(self, branch: BranchName, version: int) -> GraphVersion:
         """The state of a branch at an older manifest version.
 
         What is older than the branch is answered by the branch that it was made from.
@@ -273,7 +274,7 @@ class Manifest:
         self.remember(snapshot)
         return snapshot
 
-    def remember(self, snapshot: Snapshot) -> None:
+    def remember(self, snapshot: GraphVersion) -> None:
         """Keep a snapshot at hand that will be asked for again by its version."""
         with self._lock:
             self._past[snapshot.incarnation, snapshot.manifest_version] = snapshot
@@ -288,7 +289,7 @@ class Manifest:
         text = f"branch '{info.name}' has no manifest version {version}, the newest is {newest}"
         return NotFound(Code.NOT_FOUND, text, branch=info.name, version=version)
 
-    def at_commit(self, commit: CommitId, hint: BranchName = MAIN) -> Snapshot:
+    def at_commit(self, commit: CommitId, hint: BranchName = MAIN) -> GraphVersion:
         """The state that a commit published, looked for on `hint` first."""
         branch = self.find(commit, hint)
         version = None if branch is None else self.commits(branch).manifest_version(commit)
@@ -322,10 +323,10 @@ class _BranchReader:
         self._ancestry = ancestry
         self._lock = threading.Lock()
         self._fragments: frozenset[int] = frozenset()
-        self._snapshot: Snapshot | None = None
+        self._snapshot: GraphVersion | None = None
         self.index = ManifestIndex()
 
-    def refresh(self) -> Snapshot:
+    def refresh(self) -> GraphVersion:
         """Fold what is new since the last look."""
         # Probing outside the lock lets readers look at once; whoever saw more, folds more.
         last = self._snapshot
@@ -341,7 +342,7 @@ class _BranchReader:
         last = self._snapshot
         return last is not None and last.manifest_version >= version
 
-    def load(self, version: int) -> Snapshot:
+    def load(self, version: int) -> GraphVersion:
         """Fold the fragments of a version that are not folded yet."""
         table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self.info.fork))
         check_format(table)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from omnigraph.core import gates
 from omnigraph.core.births import Births, branch_exists
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.graph_version import GraphVersion, Origin
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.manifest import Manifest, branch_replaced
 from omnigraph.core.records import KEY, Commit, HeadRecord, Record, encode
-from omnigraph.core.snapshot import Origin, Snapshot
 from omnigraph.errors import (
     Code,
     Conflict,
@@ -125,7 +125,7 @@ class Publisher:
             version = self._look(change, failure)
         return Published(commit=commit, manifest_version=version)
 
-    def _already(self, change: Change, snapshot: Snapshot) -> Published | None:
+    def _already(self, change: Change, snapshot: GraphVersion) -> Published | None:
         """The commit, if it is visible: our own by a lost reply, or an earlier one by its key."""
         commits = self._manifest.commits(change.branch)
         known = commits.get(change.commit_id)
@@ -139,7 +139,7 @@ class Publisher:
                 return Published(commit=earlier, manifest_version=version, replayed=True)
         return None
 
-    def _attempt(self, change: Change, snapshot: Snapshot) -> tuple[Commit, int | None]:
+    def _attempt(self, change: Change, snapshot: GraphVersion) -> tuple[Commit, int | None]:
         """One try. The version is None when another publish came first."""
         commit, records = _records(change, snapshot)
         base = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
@@ -156,7 +156,7 @@ class Publisher:
                 return commit, None
             return commit, self._look(change, failure)
 
-    def _check_branch(self, change: Change, snapshot: Snapshot) -> None:
+    def _check_branch(self, change: Change, snapshot: GraphVersion) -> None:
         """Refuse if the branch was deleted while we published: nobody can see what we wrote."""
         try:
             stands = self._manifest.stands(snapshot)
@@ -188,7 +188,7 @@ def _unknown(change: Change) -> RecoveryRequired:
     )
 
 
-def _records(change: Change, snapshot: Snapshot) -> tuple[Commit, tuple[Record, ...]]:
+def _records(change: Change, snapshot: GraphVersion) -> tuple[Commit, tuple[Record, ...]]:
     """The commit that follows a snapshot, and everything that publishing it writes."""
     commit = Commit(
         id=change.commit_id,
@@ -206,7 +206,7 @@ def _records(change: Change, snapshot: Snapshot) -> tuple[Commit, tuple[Record, 
     return commit, (*change.records, commit, head)
 
 
-def check(change: Change, snapshot: Snapshot) -> None:
+def check(change: Change, snapshot: GraphVersion) -> None:
     """Everything a change depends on must be as it was when the change was made."""
     if change.incarnation != snapshot.incarnation:
         raise branch_replaced(change.branch)

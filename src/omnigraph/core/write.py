@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from omnigraph.core import gates
 from omnigraph.core.births import branch_exists
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.graph_version import GraphVersion, Origin
 from omnigraph.core.manifest import branch_replaced
 from omnigraph.core.parts import Parts
 from omnigraph.core.publish import Change, Published, check, version_mismatch
@@ -25,7 +26,6 @@ from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
 from omnigraph.core.recovery.owner import this_process
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.recovery.sweep import Authority, Recovery, forward_change, unsettled
-from omnigraph.core.snapshot import Origin, Snapshot
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.errors import (
     Busy,
@@ -59,7 +59,7 @@ class TableWrite:
 class Prepared:
     """Everything that a write needs. No table has moved."""
 
-    base: Snapshot
+    base: GraphVersion
     kind: WriterKind
     tables: tuple[TableWrite, ...]
     actor: str | None = None
@@ -191,7 +191,7 @@ class WritePath:
         self._forget(intent)
         return published
 
-    def _replay(self, prepared: Prepared, snapshot: Snapshot) -> Published | None:
+    def _replay(self, prepared: Prepared, snapshot: GraphVersion) -> Published | None:
         """The commit of an earlier call with the same key."""
         if prepared.idempotency_key is None:
             return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, InvalidInput, LimitExceeded, NotFound
 from omnigraph.lang.catalog.model import Catalog, EntityType
@@ -18,8 +18,8 @@ BLOB_BYTES_MAX = 1 << 30
 
 
 def read_cell(
-    engine: Engine,
-    snapshot: Snapshot,
+    repo: Repository,
+    snapshot: GraphVersion,
     catalog: Catalog,
     type_name: str,
     entity_id: str,
@@ -43,7 +43,7 @@ def read_cell(
             limit=BLOB_BYTES_MAX,
         )
     entity = _entity(catalog, type_name, property_name)
-    table = engine.table(snapshot.pin(table_key(entity.kind, entity.name)))
+    table = repo.table(snapshot.pin(table_key(entity.kind, entity.name)))
     with storage_errors():
         found = table.locate([entity_id] if _storable(entity_id) else [])
         if not found.num_rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, NotFound
 from omnigraph.graph.values import Branch
 from omnigraph.types import BranchName, CommitId
@@ -11,11 +11,11 @@ from omnigraph.types import BranchName, CommitId
 class Branches:
     """The branches of one graph; `graph.branches`."""
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_repo",)
 
-    def __init__(self, engine: Engine) -> None:
-        """Show and change the branches of this engine."""
-        self._engine = engine
+    def __init__(self, repo: Repository) -> None:
+        """Show and change the branches of this repository."""
+        self._repo = repo
 
     def create(self, name: str, from_: str = "main", *, at: str | None = None) -> Branch:
         """Make a branch. It takes one small write, however large the graph is.
@@ -34,11 +34,11 @@ class Branches:
         commit = None if at is None else CommitId(at)
         made, source = BranchName(name), BranchName(from_)
         if commit is not None:
-            self._engine.snapshot(source)
-            if commit not in self._engine.manifest.commits(source):
+            self._repo.snapshot(source)
+            if commit not in self._repo.manifest.commits(source):
                 text = f"branch '{source}' has no commit {commit}"
                 raise NotFound(Code.NOT_FOUND, text, branch=source, commit=commit)
-        self._engine.create_branch(made, source=source, commit=commit)
+        self._repo.create_branch(made, source=source, commit=commit)
         return self.show(made)
 
     def list(self) -> list[str]:
@@ -49,14 +49,14 @@ class Branches:
             assert graph.branches.list() == ["main"]
             ```
         """
-        self._engine.require_open()
-        return [str(name) for name in self._engine.branches.list()]
+        self._repo.require_open()
+        return [str(name) for name in self._repo.branches.list()]
 
     def show(self, name: str) -> Branch:
         """One branch."""
         branch = BranchName(name)
-        snapshot = self._engine.snapshot(branch)
-        info = self._engine.manifest.branch(branch)
+        snapshot = self._repo.snapshot(branch)
+        info = self._repo.manifest.branch(branch)
         parent = None if info.parent is None else str(info.parent)
         return Branch(name=str(branch), parent=parent, head=str(snapshot.head))
 
@@ -69,4 +69,4 @@ class Branches:
             graph.branches.delete("draft")
             ```
         """
-        self._engine.delete_branch(BranchName(name))
+        self._repo.delete_branch(BranchName(name))

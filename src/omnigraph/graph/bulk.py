@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, BinaryIO, TypeVar
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.export.exporter import Exporter
 from omnigraph.dataplane.export.model import ExportRequest
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
@@ -88,14 +88,14 @@ class ExportTerms:
 class Bulk:
     """The bulk work of one graph."""
 
-    def __init__(self, engine: Engine, embeddings: Embeddings | None = None) -> None:
+    def __init__(self, repo: Repository, embeddings: Embeddings | None = None) -> None:
         """Work on this graph; texts that are loaded are embedded by `embeddings`."""
-        self._engine = engine
+        self._repo = repo
         self._embeddings = embeddings or Embeddings(lambda: None)
 
     def load(self, source: object, catalog: Catalog, asked: LoadTerms, terms: Terms) -> LoadResult:
         """Load what a caller gave."""
-        self._engine.require_writable()
+        self._repo.require_writable()
         mode = one_of(LoadMode, asked.mode, "mode")
         _check_together(asked, mode)
         options = _reached_by(asked.storage_options)
@@ -122,7 +122,7 @@ class Bulk:
                 batch=asked.batch,
             )
             with self._running("load", terms, size, has_frames=bool(frames)) as (runner, monitor):
-                done = Loader(self._engine, self._embeddings).load(request, runner, monitor)
+                done = Loader(self._repo, self._embeddings).load(request, runner, monitor)
         now = monitor.now
         return LoadResult(
             commit=commit_of(done.commit),
@@ -140,7 +140,7 @@ class Bulk:
         )
 
     def export(
-        self, snapshot: Snapshot, catalog: Catalog, asked: ExportTerms, terms: Terms
+        self, snapshot: GraphVersion, catalog: Catalog, asked: ExportTerms, terms: Terms
     ) -> ExportResult:
         """Export one pinned state."""
         target = asked.target
@@ -157,7 +157,7 @@ class Bulk:
         )
         size = self._bytes_of(snapshot)
         with self._running("export", terms, size) as (runner, monitor):
-            done = Exporter(self._engine).export(request, runner, monitor)
+            done = Exporter(self._repo).export(request, runner, monitor)
         now = monitor.now
         by_caller = now.engine == EngineName.SPARK and not done.is_parallel
         return ExportResult(
@@ -172,8 +172,8 @@ class Bulk:
 
     def optimize(self, branch: BranchName, actor: str | None, terms: Terms) -> OptimizeResult:
         """Put the tables of a branch in order."""
-        self._engine.require_writable()
-        optimizer = Optimizer(self._engine)
+        self._repo.require_writable()
+        optimizer = Optimizer(self._repo)
         with self._running("optimize", terms, optimizer.bytes(branch)) as (runner, monitor):
             done = optimizer.optimize(branch, runner, monitor, actor=actor)
         now = monitor.now
@@ -189,8 +189,8 @@ class Bulk:
 
     def embed(self, request: FillRequest, terms: Terms) -> EmbedResult:
         """Compute vectors of a branch."""
-        self._engine.require_writable()
-        filler = VectorFiller(self._engine, self._embeddings)
+        self._repo.require_writable()
+        filler = VectorFiller(self._repo, self._embeddings)
         with self._running("embed", terms, filler.bytes(request)) as (runner, monitor):
             done = filler.fill(request, runner, monitor)
         now = monitor.now
@@ -207,7 +207,7 @@ class Bulk:
     def to_spark(
         self,
         type_name: str,
-        snapshot: Snapshot,
+        snapshot: GraphVersion,
         columns: tuple[str, ...] | None,
         where: str | None,
         spark: object,
@@ -215,7 +215,7 @@ class Bulk:
         """One type of a pinned state as a DataFrame; the session is kept for whoever comes next."""
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
-        root = self._engine.root
+        root = self._repo.root
         options = {f"storage.{name}": value for name, value in root.storage_options.items()}
         options |= {"path": root.uri, "type": type_name, "commit": str(snapshot.head)}
         options["branch"] = str(snapshot.branch)
@@ -228,10 +228,10 @@ class Bulk:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _bytes_of(self, snapshot: Snapshot) -> int:
+    def _bytes_of(self, snapshot: GraphVersion) -> int:
         """About how much a snapshot holds."""
         return sum(
-            self._engine.table(pin).data_bytes for pin in snapshot.tables.values() if pin.row_count
+            self._repo.table(pin).data_bytes for pin in snapshot.tables.values() if pin.row_count
         )
 
     @contextmanager
@@ -250,7 +250,7 @@ class Bulk:
             spark_running=_is_spark_running(),
             spark_available=lambda: unavailable(config),
         )
-        monitor = Monitor(operation, chosen.value, reason, self._engine.clock, terms.progress)
+        monitor = Monitor(operation, chosen.value, reason, self._repo.clock, terms.progress)
         with _runner(chosen, config, monitor) as runner:
             try:
                 yield runner, monitor

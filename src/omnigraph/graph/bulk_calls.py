@@ -21,9 +21,9 @@ class BulkCalls:
     def __init__(self, parts: Parts, actor: str | None) -> None:
         """Work on these parts, on behalf of an actor."""
         self._parts = parts
-        self._engine = parts.engine
+        self._repo = parts.repo
         self._actor = None if actor is None else Actor(actor)
-        pins = Pins(parts.engine)
+        pins = Pins(parts.repo)
         self._pinned, self._language = pins.pinned, pins.language
 
     def load(  # noqa: PLR0913
@@ -108,10 +108,10 @@ class BulkCalls:
         )
         terms = Terms(engine=engine, spark=spark, progress=progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            missing = parent is not None and not self._engine.has_branch(known)
-            pinned = self._engine.snapshot(parent if missing and parent is not None else known)
+            missing = parent is not None and not self._repo.has_branch(known)
+            pinned = self._repo.snapshot(parent if missing and parent is not None else known)
             catalog = self._language(pinned).catalog
-            return Bulk(self._engine, self._parts.embeddings).load(source, catalog, asked, terms)
+            return Bulk(self._repo, self._parts.embeddings).load(source, catalog, asked, terms)
 
     def export(  # noqa: PLR0913
         self,
@@ -177,7 +177,7 @@ class BulkCalls:
         terms = Terms(engine=engine, spark=spark, progress=progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             pinned = self._pinned(branch, at)
-            return Bulk(self._engine).export(pinned, self._language(pinned).catalog, asked, terms)
+            return Bulk(self._repo).export(pinned, self._language(pinned).catalog, asked, terms)
 
     def to_spark(
         self,
@@ -206,7 +206,7 @@ class BulkCalls:
 
         pinned = self._pinned(branch, at)
         wanted = None if columns is None else tuple(columns)
-        return Bulk(self._engine).to_spark(type_name, pinned, wanted, where, spark)
+        return Bulk(self._repo).to_spark(type_name, pinned, wanted, where, spark)
 
     def stream_sink(
         self,
@@ -246,7 +246,7 @@ class BulkCalls:
             replace=bool(replace),
             actor=self._actor if actor is None else Actor(actor),
         )
-        return StreamSink(self._engine, self._parts.embeddings, terms)
+        return StreamSink(self._repo, self._parts.embeddings, terms)
 
     def optimize(
         self,
@@ -270,7 +270,7 @@ class BulkCalls:
         who = self._actor if actor is None else Actor(actor)
         known = BranchName(branch)
         terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._engine).optimize(known, who, terms)
+        return Bulk(self._repo).optimize(known, who, terms)
 
     def embed(  # noqa: PLR0913
         self,
@@ -329,4 +329,4 @@ class BulkCalls:
         )
         terms = Terms(engine=engine, spark=spark, progress=progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            return Bulk(self._engine, self._parts.embeddings).embed(request, terms)
+            return Bulk(self._repo, self._parts.embeddings).embed(request, terms)

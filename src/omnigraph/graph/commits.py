@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.values import Commit, commit_of
 from omnigraph.types import BranchName, CommitId
@@ -14,11 +14,11 @@ from omnigraph.types import BranchName, CommitId
 class Commits:
     """The commits of one graph; `graph.commits`."""
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_repo",)
 
-    def __init__(self, engine: Engine) -> None:
-        """Show the history of this engine."""
-        self._engine = engine
+    def __init__(self, repo: Repository) -> None:
+        """Show the history of this repository."""
+        self._repo = repo
 
     def list(
         self, branch: str = "main", *, actor: str | None = None, limit: int | None = None
@@ -41,7 +41,7 @@ class Commits:
 
     def walk(self, branch: str = "main", *, actor: str | None = None) -> Iterator[Commit]:
         """The commits of a branch, newest first, one at a time."""
-        return map(commit_of, self._engine.commits(BranchName(branch), actor=actor))
+        return map(commit_of, self._repo.commits(BranchName(branch), actor=actor))
 
     def show(self, commit: str) -> Commit:
         """One commit by its id, whatever branch it was made on.
@@ -52,4 +52,4 @@ class Commits:
             assert commit.branch == "main"
             ```
         """
-        return commit_of(self._engine.commit_info(CommitId(commit)))
+        return commit_of(self._repo.commit_info(CommitId(commit)))

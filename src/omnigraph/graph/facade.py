@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.indices import ensure_indices
-from omnigraph.core.snapshot import Snapshot as Pinned
 from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
@@ -49,17 +49,17 @@ class Graph(BulkCalls):
     """
 
     def __init__(self, parts: Parts, *, actor: str | None = None) -> None:
-        """Put the faces on an engine; use `omnigraph.open` instead."""
+        """Put the faces on a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor)
-        self._last: tuple[Pinned, Snapshot] | None = None
-        self.branches = Branches(parts.engine)
-        self.commits = Commits(parts.engine)
+        self._last: tuple[GraphVersion, Snapshot] | None = None
+        self.branches = Branches(parts.repo)
+        self.commits = Commits(parts.repo)
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r}, mode={self.mode!r})"
 
     def __enter__(self) -> Self:
-        self._engine.require_open()
+        self._repo.require_open()
         return self
 
     def __exit__(
@@ -73,12 +73,12 @@ class Graph(BulkCalls):
     @property
     def uri(self) -> str:
         """Where the graph lives."""
-        return self._engine.root.uri
+        return self._repo.root.uri
 
     @property
     def mode(self) -> str:
         """`rw`, or `r` for reading only."""
-        return self._engine.mode.value
+        return self._repo.mode.value
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class Graph(BulkCalls):
         pinned = self._pinned(branch, at)
         catalog = self._language(pinned).catalog
         cell = read_cell(
-            self._engine,
+            self._repo,
             pinned,
             catalog,
             type_name,
@@ -290,7 +290,7 @@ class Graph(BulkCalls):
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
         again = None if retries is None else whole_number(retries, "retries", 0)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            pinned = self._engine.snapshot(known)
+            pinned = self._repo.snapshot(known)
             language = self._language(pinned)
             plan = language.change(text, name)
             done = self._parts.mutator.mutate(
@@ -315,14 +315,14 @@ class Graph(BulkCalls):
             ```
         """
         who = self._actor if actor is None else Actor(actor)
-        report = ensure_indices(self._engine, BranchName(branch), actor=who)
+        report = ensure_indices(self._repo, BranchName(branch), actor=who)
         commit = None if report.published is None else commit_of(report.published.commit)
         pending = tuple((item.table_key, item.column, item.reason) for item in report.pending)
         return IndexResult(commit=commit, built=report.built, pending=pending)
 
     def refresh(self) -> None:
         """Settle what dead writers left half-done, as every write and every opening does, too."""
-        self._engine.refresh()
+        self._repo.refresh()
 
     def recover(self) -> RecoveryResult:
         """Settle whatever dead writers left behind, look at every table, and say what was found.
@@ -343,8 +343,8 @@ class Graph(BulkCalls):
             Forbidden: The handle is for reading only.
             Corrupt: An intent cannot be read; it says which and what to do.
         """
-        settled = (*self._engine.settled_on_open, *self._engine.recover())
-        return recovery_result(settled, self._engine.set_aside())
+        settled = (*self._repo.settled_on_open, *self._repo.recover())
+        return recovery_result(settled, self._repo.set_aside())
 
     def close(self) -> None:
         """Close the handle and let go of memory. Closing twice is fine.
@@ -352,6 +352,6 @@ class Graph(BulkCalls):
         Afterwards whatever would read or write storage is refused with the code `closed`, through
         snapshots and results, too. Values that were read stay.
         """
-        self._engine.close()
+        self._repo.close()
         self._last = None
         self._parts.worlds.close()

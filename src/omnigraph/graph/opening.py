@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.embed.config import configured_embedder
@@ -61,8 +61,8 @@ def init(
     text, origin = _schema_text(schema)
     accepted = AcceptedSchema(catalog=compile_schema(text, origin), text=text)
     root = _root(uri, storage_options)
-    engine = Engine.init(root, accepted, components(root))
-    return _graph(engine, actor, embedder, settings)
+    repo = Repository.init(root, accepted, components(root))
+    return _graph(repo, actor, embedder, settings)
 
 
 def open(
@@ -101,7 +101,7 @@ def open(
         message = f"mode {mode!r} is not one of 'rw' and 'r'"
         raise InvalidInput(Code.INPUT_INVALID, message, mode=str(mode)) from None
     root = _root(uri, storage_options)
-    return _graph(Engine.open(root, components(root), chosen), actor, embedder, settings)
+    return _graph(Repository.open(root, components(root), chosen), actor, embedder, settings)
 
 
 def _root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
@@ -116,27 +116,27 @@ def _root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Roo
 
 
 def _graph(
-    engine: Engine, actor: str | None, embedder: Embedder | None, settings: Settings | None
+    repo: Repository, actor: str | None, embedder: Embedder | None, settings: Settings | None
 ) -> Graph:
     if settings is not None:
         instance(settings, Settings, "settings are an `omnigraph.Settings`")
     if embedder is not None and not callable(getattr(embedder, "embed", None)):
         raise InvalidInput(Code.SETTINGS_INVALID, "an embedder has a `model` and `embed`")
     bounds = settings or Settings()
-    engine.retry = RetryPolicy(retries=bounds.write_retries)
+    repo.retry = RetryPolicy(retries=bounds.write_retries)
     embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
     parts = Parts(
-        engine=engine,
-        clock=engine.clock,
+        repo=repo,
+        clock=repo.clock,
         worlds=Worlds(
-            engine,
+            repo,
             bytes_max=bounds.cache_bytes_max,
             query_bytes_max=bounds.query_bytes_max,
             folder=cache_folder(os.environ),
         ),
         search=Search(embeddings),
         embeddings=embeddings,
-        mutator=Mutator(engine, embeddings),
+        mutator=Mutator(repo, embeddings),
         limits=Limits(frame_rows_max=bounds.frame_rows_max, bytes_max=bounds.query_bytes_max),
         rent=Rent(),
     )

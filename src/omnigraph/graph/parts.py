@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.embed.source import Embeddings
 from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.exec.mutate.mutator import Mutator
@@ -16,9 +16,9 @@ from omnigraph.runtime.clock import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The engine and those who run queries on it."""
+    """The repo and those who run queries on it."""
 
-    engine: Engine
+    repo: Repository
     clock: Clock
     worlds: Worlds
     search: Search

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot as Pinned
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.languages import Language
@@ -13,13 +13,13 @@ from omnigraph.types import MAIN, BranchName, CommitId
 class Pins:
     """Pins states of one graph. Thread-safe."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, repo: Repository) -> None:
         """Pin states of this graph."""
-        self._engine = engine
+        self._repo = repo
         self._languages: dict[str, Language] = {}
         self._names: dict[str, BranchName] = {str(MAIN): MAIN}
 
-    def pinned(self, branch: str, at: str | None, version: int | None = None) -> Pinned:
+    def pinned(self, branch: str, at: str | None, version: int | None = None) -> GraphVersion:
         """The newest state of a branch, or that of a commit or a version of its manifest."""
         try:
             known = self._names[branch]
@@ -29,18 +29,18 @@ class Pins:
             if version is not None:
                 message = "give either a commit or a version, not both"
                 raise InvalidInput(Code.INPUT_INVALID, message)
-            return self._engine.snapshot_at(CommitId(at), known)
+            return self._repo.snapshot_at(CommitId(at), known)
         if version is not None:
             number = whole_number(version, "a version", 1)
-            return self._engine.snapshot_at_version(known, number)
-        pinned = self._engine.snapshot(known)
+            return self._repo.snapshot_at_version(known, number)
+        pinned = self._repo.snapshot(known)
         self._names[branch] = known
         return pinned
 
-    def language(self, pinned: Pinned) -> Language:
+    def language(self, pinned: GraphVersion) -> Language:
         """The languages, with the schema of a state."""
         known = self._languages.get(pinned.schema_digest)
         if known is None:
-            known = Language(self._engine.schema(pinned))
+            known = Language(self._repo.schema(pinned))
             self._languages[pinned.schema_digest] = known
         return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from omnigraph.core.snapshot import Snapshot as Pinned
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.direct.budget import Bounds, TooWide
 from omnigraph.exec.direct.world import DirectWorld, wanted_columns
@@ -37,7 +37,7 @@ class Snapshot:
 
     __slots__ = ("_language", "_parts", "_pinned", "_warm")
 
-    def __init__(self, parts: Parts, pinned: Pinned, language: Language) -> None:
+    def __init__(self, parts: Parts, pinned: GraphVersion, language: Language) -> None:
         """Read this pinned state."""
         self._parts = parts
         self._pinned = pinned
@@ -92,7 +92,7 @@ class Snapshot:
 
     def explain(self, text: str, *, name: str | None = None) -> str:
         """The plan of a query and how it would reach the data, as text."""
-        self._parts.engine.require_open()
+        self._parts.repo.require_open()
         plan = self._language.plan(text, name)
         answer = explain(plan)
         if not isinstance(plan, ReadPlan):
@@ -123,7 +123,7 @@ class Snapshot:
         access: str,
         profile: Profile | None,
     ) -> Rows:
-        self._parts.engine.require_open()
+        self._parts.repo.require_open()
         now_ms = self._parts.clock.now_us() // 1000
         if self._is_direct(reading, access):
             try:
@@ -149,7 +149,7 @@ class Snapshot:
         begin = parts.clock.ticks_ns()
         wanted = wanted_columns(reading.plan)
         bounds = Bounds(bytes=parts.limits.bytes_max)
-        world = DirectWorld(parts.engine, self._pinned, self._language.catalog, wanted, bounds)
+        world = DirectWorld(parts.repo, self._pinned, self._language.catalog, wanted, bounds)
         try:
             # All of it is read now: later it could turn out too wide, and nobody would catch it.
             return self._on(world, reading, params, now_ms, profile).settled()

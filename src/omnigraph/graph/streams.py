@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.dataplane.load.request import StreamBatch
 from omnigraph.dataplane.load.stream import check_stream_name
 from omnigraph.embed.source import Embeddings
@@ -33,21 +33,21 @@ class SinkTerms:
 class StreamSink:
     """Takes batches of a stream into a graph. Picklable: elsewhere it opens the graph anew."""
 
-    def __init__(self, engine: Engine, embeddings: Embeddings, terms: SinkTerms) -> None:
+    def __init__(self, repo: Repository, embeddings: Embeddings, terms: SinkTerms) -> None:
         """Load into this graph.
 
         Raises:
             InvalidInput: The stream has no proper name.
         """
         check_stream_name(terms.stream)
-        self._engine: Engine | None = engine
-        self._root = engine.root
+        self._repo: Repository | None = repo
+        self._root = repo.root
         self._embeddings = embeddings
         self._terms = terms
 
     def __call__(self, frame: Any, batch: int) -> None:
         """Load one batch, unless it was loaded before."""
-        engine, terms = self._opened(), self._terms
+        repo, terms = self._opened(), self._terms
         asked = LoadTerms(
             mode=terms.mode,
             branch=terms.branch,
@@ -62,21 +62,21 @@ class StreamSink:
             violations_file=None,
             batch=StreamBatch(stream=terms.stream, number=int(batch), query=_query_of(frame)),
         )
-        catalog = engine.schema(engine.snapshot(terms.branch)).catalog
-        Bulk(engine, self._embeddings).load({terms.type_name: frame}, catalog, asked, Terms())
+        catalog = repo.schema(repo.snapshot(terms.branch)).catalog
+        Bulk(repo, self._embeddings).load({terms.type_name: frame}, catalog, asked, Terms())
 
-    def _opened(self) -> Engine:
-        if self._engine is None:
+    def _opened(self) -> Repository:
+        if self._repo is None:
             root = self._root
-            self._engine = Engine.open(root, components(root), OpenMode.READ_WRITE)
-        return self._engine
+            self._repo = Repository.open(root, components(root), OpenMode.READ_WRITE)
+        return self._repo
 
     def __getstate__(self) -> tuple[Root, Embeddings, SinkTerms]:
         return self._root, self._embeddings, self._terms
 
     def __setstate__(self, state: tuple[Root, Embeddings, SinkTerms]) -> None:
         self._root, self._embeddings, self._terms = state
-        self._engine = None
+        self._repo = None
 
 
 def _query_of(frame: Any) -> str | None:

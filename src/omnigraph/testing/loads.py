@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.request import Loaded, LoadMode, LoadRequest
 from omnigraph.dataplane.progress import Monitor
@@ -67,33 +67,33 @@ _CHANGED: Final = (
 _OTHER: Final = (_node("Person", "p1", age=9), _node("Person", "o0"), _node("Company", "o0"))
 
 
-def append(engine: Engine, runner: Runner | None = None) -> Loaded:
+def append(repo: Repository, runner: Runner | None = None) -> Loaded:
     """Add nodes and edges, some of them between what is new and what is not."""
-    return load(engine, _NEW, LoadMode.APPEND, runner=runner)
+    return load(repo, _NEW, LoadMode.APPEND, runner=runner)
 
 
-def append_elsewhere(engine: Engine) -> Loaded:
+def append_elsewhere(repo: Repository) -> Loaded:
     """The same, with tasks that share nothing with the graph but its storage."""
-    return append(engine, Elsewhere())
+    return append(repo, Elsewhere())
 
 
-def merge(engine: Engine) -> Loaded:
+def merge(repo: Repository) -> Loaded:
     """Change a node and an edge, add a node."""
-    return load(engine, _CHANGED, LoadMode.MERGE)
+    return load(repo, _CHANGED, LoadMode.MERGE)
 
 
-def overwrite(engine: Engine) -> Loaded:
+def overwrite(repo: Repository) -> Loaded:
     """Replace the nodes; an edge loses an end and goes, too."""
-    return load(engine, _OTHER, LoadMode.OVERWRITE, cascade=True)
+    return load(repo, _OTHER, LoadMode.OVERWRITE, cascade=True)
 
 
-def branch(engine: Engine) -> Loaded:
+def branch(repo: Repository) -> Loaded:
     """Add nodes and edges to a branch that is made with them."""
-    return load(engine, _NEW, LoadMode.APPEND, branch=BranchName("dev"), create_from=MAIN)
+    return load(repo, _NEW, LoadMode.APPEND, branch=BranchName("dev"), create_from=MAIN)
 
 
 def load(
-    engine: Engine,
+    repo: Repository,
     lines: Sequence[dict[str, Any]],
     mode: LoadMode,
     *,
@@ -102,8 +102,8 @@ def load(
 ) -> Loaded:
     """Load lines as `graph.load` does; once, however often it is called."""
     request = LoadRequest(
-        inputs=(_file(engine, lines),),
-        catalog=engine.schema(engine.snapshot()).catalog,
+        inputs=(_file(repo, lines),),
+        catalog=repo.schema(repo.snapshot()).catalog,
         mode=mode,
         actor="tester",
         idempotency_key=_KEY,
@@ -111,14 +111,14 @@ def load(
         partitions=_PARTITIONS,
         **terms,
     )
-    monitor = Monitor("load", "inprocess", "a test", engine.clock)
-    loader = Loader(engine, wait=lambda _: None)
+    monitor = Monitor("load", "inprocess", "a test", repo.clock)
+    loader = Loader(repo, wait=lambda _: None)
     return loader.load(request, runner or InProcessRunner(1), monitor)
 
 
-def _file(engine: Engine, lines: Sequence[dict[str, Any]]) -> FileInput:
+def _file(repo: Repository, lines: Sequence[dict[str, Any]]) -> FileInput:
     """A file beside the graph: what is below its root is the graph's."""
-    graph = engine.root.local_path
+    graph = repo.root.local_path
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     path = Path(f"{graph}.jsonl")
     path.write_text(text, encoding="utf-8")

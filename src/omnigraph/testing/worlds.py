@@ -18,14 +18,14 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark, table_path
 from omnigraph.core.publish import Published
 from omnigraph.core.records import TableRecord, VersionRecord
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
-from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
@@ -98,31 +98,31 @@ def _root(place: Path | Root) -> Root:
     return place if isinstance(place, Root) else Root.parse(str(place))
 
 
-def begin(place: Path | Root, *, durable: bool = False) -> Engine:
+def begin(place: Path | Root, *, durable: bool = False) -> Repository:
     """Make an empty graph in a folder, or elsewhere."""
     root = _root(place)
-    return Engine.init(root, _accepted(_SCHEMA), components(root, durable=durable))
+    return Repository.init(root, _accepted(_SCHEMA), components(root, durable=durable))
 
 
 def make(place: Path | Root) -> None:
     """Make a graph with a few rows in every table."""
-    engine = begin(place)
+    repo = begin(place)
     rows = {PERSON: ("p0", "p1"), COMPANY: ("c0",), KNOWS: ("k0",)}
-    engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.LOAD))
+    repo.commit(insertion(repo, MAIN, rows, kind=WriterKind.LOAD))
 
 
 def open_world(
     place: Path | Root, mode: OpenMode = OpenMode.READ_WRITE, *, durable: bool = False
-) -> Engine:
+) -> Repository:
     """Open a graph with parts of its own, as a new process would."""
     root = _root(place)
-    return Engine.open(root, components(root, durable=durable), mode)
+    return Repository.open(root, components(root, durable=durable), mode)
 
 
-def attach(place: Path | Root, *, durable: bool = False) -> Engine:
+def attach(place: Path | Root, *, durable: bool = False) -> Repository:
     """A handle that settles nothing when it is made, like one that was open all the time."""
     root = _root(place)
-    return Engine(root, components(root, durable=durable), OpenMode.READ_WRITE)
+    return Repository(root, components(root, durable=durable), OpenMode.READ_WRITE)
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -135,21 +135,21 @@ def _row(key: str, name: str) -> dict[str, object]:
 
 
 def insertion(
-    engine: Engine,
+    repo: Repository,
     branch: BranchName,
     rows: Mapping[str, tuple[str, ...]],
     *,
     kind: WriterKind,
     key: str | None = None,
-    base: Snapshot | None = None,
+    base: GraphVersion | None = None,
 ) -> Prepared:
     """A write that inserts the named rows into their tables."""
-    base = base or engine.snapshot(branch)
+    base = base or repo.snapshot(branch)
     writes: list[TableWrite] = []
     for table, names in rows.items():
-        target = engine.writable_table(base, table)
+        target = repo.writable_table(base, table)
         fresh = pa.Table.from_pylist([_row(table, name) for name in names], schema=target.schema)
-        staged = engine.tables.stage(target, inserts=fresh, uuid=engine.ids.new())
+        staged = repo.tables.stage(target, inserts=fresh, uuid=repo.ids.new())
         if staged is None:
             raise AssertionError("there are rows, so something is staged")
         writes.append(TableWrite(table_key=table, staged=(staged,)))
@@ -157,43 +157,43 @@ def insertion(
 
 
 def add(
-    engine: Engine,
+    repo: Repository,
     rows: Mapping[str, tuple[str, ...]],
     *,
     branch: BranchName = MAIN,
     key: str | None = None,
 ) -> Published:
     """Insert named rows in one commit."""
-    return engine.commit(insertion(engine, branch, rows, kind=WriterKind.MUTATION, key=key))
+    return repo.commit(insertion(repo, branch, rows, kind=WriterKind.MUTATION, key=key))
 
 
 _KEY: Final = "the-one-write"
 
 
-def _mutation(engine: Engine) -> Published:
-    return add(engine, {PERSON: ("new",)}, key=_KEY)
+def _mutation(repo: Repository) -> Published:
+    return add(repo, {PERSON: ("new",)}, key=_KEY)
 
 
-def _load(engine: Engine) -> Published:
+def _load(repo: Repository) -> Published:
     rows = {PERSON: ("l0", "l1"), COMPANY: ("l0",), KNOWS: ("l0",)}
-    return engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.LOAD, key=_KEY))
+    return repo.commit(insertion(repo, MAIN, rows, kind=WriterKind.LOAD, key=_KEY))
 
 
-def _mutation_on_branch(engine: Engine) -> Published:
-    return add(engine, {PERSON: ("new",), KNOWS: ("new",)}, branch=DEV, key=_KEY)
+def _mutation_on_branch(repo: Repository) -> Published:
+    return add(repo, {PERSON: ("new",), KNOWS: ("new",)}, branch=DEV, key=_KEY)
 
 
-def _birth(engine: Engine) -> Published:
+def _birth(repo: Repository) -> Published:
     """Make a branch and load into it, at once."""
-    return bear(engine, {PERSON: ("b0", "b1"), KNOWS: ("b0",)}, key=_KEY)
+    return bear(repo, {PERSON: ("b0", "b1"), KNOWS: ("b0",)}, key=_KEY)
 
 
-def _bare_birth(engine: Engine) -> Published:
-    return bear(engine, {}, key=_KEY)
+def _bare_birth(repo: Repository) -> Published:
+    return bear(repo, {}, key=_KEY)
 
 
 def bear(
-    engine: Engine,
+    repo: Repository,
     rows: Mapping[str, tuple[str, ...]],
     *,
     branch: BranchName = DEV,
@@ -201,28 +201,28 @@ def bear(
     key: str | None = None,
 ) -> Published:
     """Insert named rows in one commit, on a branch that is made with it unless it is there."""
-    if engine.has_branch(branch):
-        return engine.commit(insertion(engine, branch, rows, kind=WriterKind.LOAD, key=key))
-    with engine.creating_branch(branch, source=source) as base:
+    if repo.has_branch(branch):
+        return repo.commit(insertion(repo, branch, rows, kind=WriterKind.LOAD, key=key))
+    with repo.creating_branch(branch, source=source) as base:
         kind = WriterKind.LOAD
-        return engine.commit(insertion(engine, branch, rows, kind=kind, key=key, base=base))
+        return repo.commit(insertion(repo, branch, rows, kind=kind, key=key, base=base))
 
 
-def _schema_apply(engine: Engine) -> Published:
+def _schema_apply(repo: Repository) -> Published:
     """Rewrite one table, add another one, and put the new schema in force, all at once."""
-    base = engine.snapshot()
+    base = repo.snapshot()
     schema = _accepted(_NEXT_SCHEMA)
-    digest = engine.schemas.keep(schema)
+    digest = repo.schemas.keep(schema)
     if base.schema_digest == digest:
-        base_commit = next(iter(engine.commits()))
+        base_commit = next(iter(repo.commits()))
         return Published(commit=base_commit, manifest_version=base.manifest_version, replayed=True)
     entities = {item.name: item for item in schema.catalog.nodes}
-    place = _unlisted_table(engine, entities["City"])
-    target = engine.writable_table(base, PERSON)
+    place = _unlisted_table(repo, entities["City"])
+    target = repo.writable_table(base, PERSON)
     wider = table_schema(entities["Person"])
     rows = pa.Table.from_pylist(target.read(target.schema.names).to_pylist(), schema=wider)
-    staged = engine.tables.stage_overwrite(target, rows, uuid=engine.ids.new(), schema=wider)
-    return engine.commit(
+    staged = repo.tables.stage_overwrite(target, rows, uuid=repo.ids.new(), schema=wider)
+    return repo.commit(
         Prepared(
             base=base,
             kind=WriterKind.SCHEMA_APPLY,
@@ -240,21 +240,21 @@ def _schema_apply(engine: Engine) -> Published:
     )
 
 
-def _unlisted_table(engine: Engine, entity: EntityType) -> str:
+def _unlisted_table(repo: Repository, entity: EntityType) -> str:
     """An empty table that no manifest names; an attempt that died may have left it."""
     place = table_path(entity.kind, entity.id)
-    if not engine.tables.exists(place):
-        engine.tables.create(place, table_schema(entity))
+    if not repo.tables.exists(place):
+        repo.tables.create(place, table_schema(entity))
     return place
 
 
-def _branch_merge(engine: Engine) -> Published:
+def _branch_merge(repo: Repository) -> Published:
     """Take the rows of the other branch over, with its head as second parent."""
-    theirs = engine.snapshot(DEV)
+    theirs = repo.snapshot(DEV)
     prepared = insertion(
-        engine, MAIN, {PERSON: ("m",), COMPANY: ("m",)}, kind=WriterKind.BRANCH_MERGE, key=_KEY
+        repo, MAIN, {PERSON: ("m",), COMPANY: ("m",)}, kind=WriterKind.BRANCH_MERGE, key=_KEY
     )
-    return engine.commit(
+    return repo.commit(
         Prepared(
             base=prepared.base,
             kind=prepared.kind,
@@ -266,39 +266,39 @@ def _branch_merge(engine: Engine) -> Published:
     )
 
 
-def _ensure_indices(engine: Engine) -> Published | None:
-    return ensure_indices(engine, actor="tester").published
+def _ensure_indices(repo: Repository) -> Published | None:
+    return ensure_indices(repo, actor="tester").published
 
 
-def _optimize(engine: Engine) -> Published | None:
+def _optimize(repo: Repository) -> Published | None:
     # On one thread, so that storage calls come in the same order every time.
-    monitor = Monitor("optimize", EngineName.INPROCESS, "", engine.clock)
-    done = Optimizer(engine).optimize(MAIN, InProcessRunner(1), monitor, actor="tester")
+    monitor = Monitor("optimize", EngineName.INPROCESS, "", repo.clock)
+    done = Optimizer(repo).optimize(MAIN, InProcessRunner(1), monitor, actor="tester")
     return done.published
 
 
-def _scatter(engine: Engine) -> None:
+def _scatter(repo: Repository) -> None:
     """Leave an indexed table in several fragments, and another one without an index.
 
     The new rows are as many as those that the indexes cover. So these are built anew, and it
     takes three commits to put everything in place.
     """
-    _insert_apart(engine, COMPANY, "s0")
-    _optimize(engine)
-    _insert_apart(engine, COMPANY, "s1", "s2")
-    _insert_apart(engine, KNOWS, "s1")
+    _insert_apart(repo, COMPANY, "s0")
+    _optimize(repo)
+    _insert_apart(repo, COMPANY, "s1", "s2")
+    _insert_apart(repo, KNOWS, "s1")
 
 
-def _insert_apart(engine: Engine, key: str, *names: str) -> None:
+def _insert_apart(repo: Repository, key: str, *names: str) -> None:
     for name in names:
         rows = {key: (name,)}
-        engine.commit(insertion(engine, MAIN, rows, kind=WriterKind.MUTATION))
+        repo.commit(insertion(repo, MAIN, rows, kind=WriterKind.MUTATION))
 
 
-def _branch_create(engine: Engine) -> None:
+def _branch_create(repo: Repository) -> None:
     with suppress(_Exists):
         try:
-            engine.branches.create(DEV)
+            repo.branches.create(DEV)
         except Conflict as conflict:
             if conflict.code is Code.BRANCH_EXISTS:
                 raise _Exists from conflict
@@ -313,22 +313,22 @@ class _Exists(Exception):
 class Action:
     """One kind of write. Doing it again after it succeeded changes nothing."""
 
-    run: Callable[[Engine], object]
+    run: Callable[[Repository], object]
     needs_branch: bool = False
-    prepare: Callable[[Engine], None] | None = None
+    prepare: Callable[[Repository], None] | None = None
 
     @property
     def has_set_up(self) -> bool:
         """Does it need more than a copied world?"""
         return self.needs_branch or self.prepare is not None
 
-    def set_up(self, engine: Engine) -> None:
+    def set_up(self, repo: Repository) -> None:
         """Bring a copied world into the state that the action starts from."""
         if self.needs_branch:
             # Forks name their parent by its absolute path, so they cannot be copied.
-            engine.branches.create(DEV)
+            repo.branches.create(DEV)
         if self.prepare is not None:
-            self.prepare(engine)
+            self.prepare(repo)
 
 
 LOADS: Final[Mapping[str, Action]] = MappingProxyType(
@@ -364,12 +364,12 @@ def perform(path: Path, name: str, plan: Plan | None, *, while_opening: bool = F
     """
     if plan is not None and while_opening:
         failpoints.arm(plan)
-    engine = open_world(path, durable=True)
+    repo = open_world(path, durable=True)
     if plan is not None and not while_opening:
         failpoints.arm(plan)
     if name in ACTIONS:
         with suppress(GraphError):
-            ACTIONS[name].run(engine)
+            ACTIONS[name].run(repo)
 
 
 def perform_begin(path: Path, plan: Plan) -> None:
@@ -381,15 +381,15 @@ def perform_begin(path: Path, plan: Plan) -> None:
 
 def perform_next(path: Path, plan: Plan) -> None:
     """Write to every table through a handle that has settled nothing, with faults."""
-    engine = attach(path, durable=True)
+    repo = attach(path, durable=True)
     failpoints.arm(plan)
     with suppress(GraphError):
-        write_next(engine)
+        write_next(repo)
 
 
-def write_next(engine: Engine) -> Published:
+def write_next(repo: Repository) -> Published:
     """A write that meets whatever was left in any table of the main branch."""
-    return add(engine, {PERSON: ("next",), COMPANY: ("next",), KNOWS: ("next",)}, key="next")
+    return add(repo, {PERSON: ("next",), COMPANY: ("next",), KNOWS: ("next",)}, key="next")
 
 
 # -- what must hold --------------------------------------------------------------------------------
@@ -402,17 +402,17 @@ class State:
     branches: Mapping[str, Mapping[str, object]]
 
 
-def state(engine: Engine) -> State:
+def state(repo: Repository) -> State:
     """What a reader of a graph sees, on every branch."""
-    return State({name: _branch_state(engine, name) for name in engine.branches.list()})
+    return State({name: _branch_state(repo, name) for name in repo.branches.list()})
 
 
-def _branch_state(engine: Engine, branch: BranchName) -> Mapping[str, object]:
-    snapshot = engine.snapshot(branch)
-    seen: dict[str, object] = {"schema": engine.schema(snapshot).text}
+def _branch_state(repo: Repository, branch: BranchName) -> Mapping[str, object]:
+    snapshot = repo.snapshot(branch)
+    seen: dict[str, object] = {"schema": repo.schema(snapshot).text}
     for key in sorted(snapshot.tables):
         pin = snapshot.pin(key)
-        table = engine.table(pin)
+        table = repo.table(pin)
         rows = sorted(table.read(table.schema.names).to_pylist(), key=lambda row: str(row["id"]))
         indexes = sorted(index.name for index in table.indexes())
         if pin.row_count != len(rows):
@@ -423,48 +423,48 @@ def _branch_state(engine: Engine, branch: BranchName) -> Mapping[str, object]:
     return seen
 
 
-def rows_of(engine: Engine, key: str, branch: BranchName = MAIN) -> set[str]:
+def rows_of(repo: Repository, key: str, branch: BranchName = MAIN) -> set[str]:
     """The names of the rows of a table."""
-    return set(engine.read(engine.snapshot(branch), key).column("id").to_pylist())
+    return set(repo.read(repo.snapshot(branch), key).column("id").to_pylist())
 
 
-def assert_in_order(engine: Engine) -> None:
+def assert_in_order(repo: Repository) -> None:
     """Nothing is pending, the published tables are the newest, and history is one line."""
-    if left := engine.intents.pending():
+    if left := repo.intents.pending():
         raise AssertionError(f"intents are left: {[item.operation_id for item in left]}")
-    operations = [row.operation_id for row in engine.recovery.audit.rows()]
+    operations = [row.operation_id for row in repo.recovery.audit.rows()]
     if len(operations) != len(set(operations)):
         raise AssertionError(f"an operation was recorded twice: {operations}")
     newest: dict[tuple[str, str | None], int] = {}
-    for branch in engine.branches.list():
-        for pin in engine.snapshot(branch).tables.values():
+    for branch in repo.branches.list():
+        for pin in repo.snapshot(branch).tables.values():
             place = (pin.path, pin.table_branch)
             # A branch may still stand on an older version of the table that it was made from.
             newest[place] = max(pin.version, newest.get(place, 0))
-        _assert_chain(engine, branch)
+        _assert_chain(repo, branch)
     for (path, fork), version in newest.items():
-        head = engine.tables.head(path, fork)
+        head = repo.tables.head(path, fork)
         if head != version:
             raise AssertionError(f"{path} on {fork}: published {version}, head {head}")
 
 
-def assert_nothing_left(engine: Engine) -> None:
+def assert_nothing_left(repo: Repository) -> None:
     """Whatever branches left that are gone, or were never born, can be reclaimed."""
-    engine.branches.reclaim()
-    branches = engine.manifest.branches().values()
+    repo.branches.reclaim()
+    branches = repo.manifest.branches().values()
     cradles = {info.cradle for info in branches if info.cradle is not None}
-    forks = set(engine.tables.fork_names(MANIFEST))
+    forks = set(repo.tables.fork_names(MANIFEST))
     if stray := forks - cradles - {str(info.name) for info in branches}:
         raise AssertionError(f"forks of the manifest that are no branches: {stray}")
     marks = {fork_mark(info.incarnation) for info in branches}
-    for pin in engine.snapshot().tables.values():
-        names = engine.tables.fork_names(pin.path)
+    for pin in repo.snapshot().tables.values():
+        names = repo.tables.fork_names(pin.path)
         if lost := [name for name in names if name.partition(".")[0] not in marks]:
             raise AssertionError(f"forks of {pin.table_key} without a branch: {lost}")
 
 
-def _assert_chain(engine: Engine, branch: BranchName) -> None:
-    chain = list(engine.commits(branch))
+def _assert_chain(repo: Repository, branch: BranchName) -> None:
+    chain = list(repo.commits(branch))
     if chain[-1].parent_id is not None or chain[-1].kind != "init":
         raise AssertionError(f"the history of {branch} ends at {chain[-1]}")
     if len({commit.id for commit in chain}) != len(chain):
@@ -475,7 +475,7 @@ def _assert_chain(engine: Engine, branch: BranchName) -> None:
 
 
 def intents_left(path: Path) -> set[str]:
-    """The operations that a folder holds intents of, seen without the engine."""
+    """The operations that a folder holds intents of, seen without opening it."""
     folder = path / INTENTS
     return {item.stem for item in folder.glob("*.json")} if folder.is_dir() else set()
 

@@ -65,9 +65,9 @@ def test_it_tells_what_was_finished_and_what_was_taken_back(here: Path) -> None:
 
 def test_what_another_tool_moved_is_left_and_needs_a_person(here: Path) -> None:
     with og.open("people.omni") as graph:
-        engine = graph._engine
-        pin = engine.snapshot().pin("node:Person")
-        engine.tables.restore(
+        repo = graph._repo
+        pin = repo.snapshot().pin("node:Person")
+        repo.tables.restore(
             pin.path, None, to_version=pin.version, expected_head=pin.version, uuid="of-a-tool"
         )
         with pytest.raises(og.errors.Corrupt) as caught:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.births import MAKING_LEASE_US
-from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import MANIFEST, cradle_name, cradle_parts, fork_mark, intent_path
 from omnigraph.core.publish import Change, Publisher
 from omnigraph.core.recovery.intent import Intent, WriterKind
 from omnigraph.core.recovery.liveness import GRACE_US
 from omnigraph.core.recovery.settlement import Settled
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.core.write import Prepared
 from omnigraph.errors import (
     Code,
@@ -56,57 +56,61 @@ def root(tmp_path: Path) -> Root:
 
 
 @pytest.fixture
-def graph(root: Root) -> Engine:
-    engine = make(root)
-    write(engine, {PERSON: people("a", "b"), COMPANY: companies("x")})
-    return engine
+def graph(root: Root) -> Repository:
+    repo = make(root)
+    write(repo, {PERSON: people("a", "b"), COMPANY: companies("x")})
+    return repo
 
 
 def bear(
-    engine: Engine, name: BranchName = DEV, *rows: str, source: BranchName = MAIN, **options: object
+    repo: Repository,
+    name: BranchName = DEV,
+    *rows: str,
+    source: BranchName = MAIN,
+    **options: object,
 ) -> CommitId:
-    with engine.creating_branch(name, source=source) as base:
+    with repo.creating_branch(name, source=source) as base:
         delta = {PERSON: people(*(rows or ("new",)))}
-        return engine.commit(prepare(engine, delta, base=base, **options)).commit.id
+        return repo.commit(prepare(repo, delta, base=base, **options)).commit.id
 
 
-def forks(engine: Engine, key: str = PERSON) -> set[str]:
-    return set(engine.tables.fork_names(engine.snapshot().pin(key).path))
+def forks(repo: Repository, key: str = PERSON) -> set[str]:
+    return set(repo.tables.fork_names(repo.snapshot().pin(key).path))
 
 
-def cradles(engine: Engine) -> set[str]:
-    return {name for name in engine.tables.fork_names(MANIFEST) if cradle_parts(name)}
+def cradles(repo: Repository) -> set[str]:
+    return {name for name in repo.tables.fork_names(MANIFEST) if cradle_parts(name)}
 
 
-def assert_nothing_happened(engine: Engine) -> None:
-    assert engine.branches.list() == (MAIN,)
-    assert not forks(engine)
-    assert not forks(engine, COMPANY)
-    assert not cradles(engine)
-    audit(engine)
+def assert_nothing_happened(repo: Repository) -> None:
+    assert repo.branches.list() == (MAIN,)
+    assert not forks(repo)
+    assert not forks(repo, COMPANY)
+    assert not cradles(repo)
+    audit(repo)
 
 
 # -- what is made ----------------------------------------------------------------------------------
 
 
-def test_the_branch_is_there_with_its_commit(graph: Engine, root: Root) -> None:
+def test_the_branch_is_there_with_its_commit(graph: Repository, root: Root) -> None:
     start = graph.snapshot()
     commit = bear(graph, DEV, "new", actor="ada")
-    for engine in (graph, reopen(root, OpenMode.READ_ONLY)):
-        assert engine.branches.list() == (DEV, MAIN)
-        assert engine.snapshot(DEV).head == commit
-        assert ids(engine, PERSON, DEV) == {"a", "b", "new"}
-        assert ids(engine, PERSON) == {"a", "b"}
-        assert engine.snapshot(DEV).pin(COMPANY) == start.pin(COMPANY)
-        made = engine.commit_info(commit)
+    for repo in (graph, reopen(root, OpenMode.READ_ONLY)):
+        assert repo.branches.list() == (DEV, MAIN)
+        assert repo.snapshot(DEV).head == commit
+        assert ids(repo, PERSON, DEV) == {"a", "b", "new"}
+        assert ids(repo, PERSON) == {"a", "b"}
+        assert repo.snapshot(DEV).pin(COMPANY) == start.pin(COMPANY)
+        made = repo.commit_info(commit)
         assert (made.parent_id, made.branch, made.actor) == (start.head, DEV, "ada")
-        assert chain(engine, DEV) == [*chain(engine), commit]
-        assert engine.merge_base(DEV, MAIN) == start.head
+        assert chain(repo, DEV) == [*chain(repo), commit]
+        assert repo.merge_base(DEV, MAIN) == start.head
     assert graph.snapshot() == start
     audit(graph)
 
 
-def test_what_it_was_made_from_is_its_parent_and_not_the_cradle(graph: Engine) -> None:
+def test_what_it_was_made_from_is_its_parent_and_not_the_cradle(graph: Repository) -> None:
     bear(graph, DEEP)
     version = graph.snapshot(DEEP).manifest_version
     bear(graph, DEV, "child", source=DEEP)
@@ -117,33 +121,33 @@ def test_what_it_was_made_from_is_its_parent_and_not_the_cradle(graph: Engine) -
     assert ids(graph, PERSON, DEV) == {"a", "b", "new", "child"}
 
 
-def test_it_is_a_branch_like_any_other(graph: Engine, root: Root) -> None:
+def test_it_is_a_branch_like_any_other(graph: Repository, root: Root) -> None:
     born = bear(graph)
     write(graph, {PERSON: Delta(update={"a": {"age": 7}}, delete=["b"])}, branch=DEV)
     graph.create_branch(CHILD, source=DEV)
     write(graph, {PERSON: people("c"), COMPANY: companies("c")}, branch=CHILD)
     write(graph, {PERSON: people("m")})
-    for engine in (graph, reopen(root)):
-        assert ids(engine, PERSON, CHILD) == {"a", "new", "c"}
-        assert ids(engine, PERSON, DEV) == {"a", "new"}
-        assert engine.snapshot_at(born, DEV).head == born
-        assert engine.snapshot_at(born, DEV).branch == DEV
-        assert engine.snapshot_at(chain(engine)[1], DEV).branch == MAIN
-        audit(engine)
+    for repo in (graph, reopen(root)):
+        assert ids(repo, PERSON, CHILD) == {"a", "new", "c"}
+        assert ids(repo, PERSON, DEV) == {"a", "new"}
+        assert repo.snapshot_at(born, DEV).head == born
+        assert repo.snapshot_at(born, DEV).branch == DEV
+        assert repo.snapshot_at(chain(repo)[1], DEV).branch == MAIN
+        audit(repo)
     assert len(forks(graph)) == 2, "it has written on with the fork that it was born with"
 
 
-def test_many_commits_and_a_compaction_of_its_manifest(graph: Engine, root: Root) -> None:
+def test_many_commits_and_a_compaction_of_its_manifest(graph: Repository, root: Root) -> None:
     bear(graph)
     for number in range(40):
         write(graph, {COMPANY: companies(f"c{number}")}, branch=DEV)
-    for engine in (graph, reopen(root)):
-        assert len(ids(engine, COMPANY, DEV)) == 41
-        assert len(chain(engine, DEV)) == 43
+    for repo in (graph, reopen(root)):
+        assert len(ids(repo, COMPANY, DEV)) == 41
+        assert len(chain(repo, DEV)) == 43
     audit(graph)
 
 
-def test_a_branch_from_a_commit(graph: Engine) -> None:
+def test_a_branch_from_a_commit(graph: Repository) -> None:
     then = graph.snapshot().head
     write(graph, {PERSON: people("later")})
     with graph.creating_branch(DEV, commit=then) as base:
@@ -152,7 +156,7 @@ def test_a_branch_from_a_commit(graph: Engine) -> None:
     assert chain(graph, DEV)[-2] == then
 
 
-def test_what_its_source_does_meanwhile_does_not_concern_it(graph: Engine) -> None:
+def test_what_its_source_does_meanwhile_does_not_concern_it(graph: Repository) -> None:
     with graph.creating_branch(DEV) as base:
         prepared = prepare(graph, {PERSON: people("new")}, base=base, judged={COMPANY: 2})
         write(graph, {PERSON: people("m"), COMPANY: companies("m")})
@@ -162,18 +166,18 @@ def test_what_its_source_does_meanwhile_does_not_concern_it(graph: Engine) -> No
     audit(graph)
 
 
-def test_a_commit_that_changes_no_table(graph: Engine, root: Root) -> None:
+def test_a_commit_that_changes_no_table(graph: Repository, root: Root) -> None:
     with graph.creating_branch(DEV) as base:
         prepared = Prepared(base=base, kind=WriterKind.LOAD, tables=(), details={"rows": 0})
         assert prepared.creates_branch
         published = graph.commit(prepared)
-    for engine in (graph, reopen(root)):
-        assert next(engine.commits(DEV)) == published.commit
-        assert engine.snapshot(DEV).tables == engine.snapshot().tables
+    for repo in (graph, reopen(root)):
+        assert next(repo.commits(DEV)) == published.commit
+        assert repo.snapshot(DEV).tables == repo.snapshot().tables
     audit(graph)
 
 
-def test_a_name_can_be_used_again(graph: Engine) -> None:
+def test_a_name_can_be_used_again(graph: Repository) -> None:
     incarnations = set()
     for number in range(3):
         bear(graph, DEV, f"n{number}")
@@ -185,7 +189,7 @@ def test_a_name_can_be_used_again(graph: Engine) -> None:
 
 
 def test_the_identifier_of_a_fork_tells_where_each_fork_on_the_way_was_made(
-    graph: Engine,
+    graph: Repository,
 ) -> None:
     """A fact of Lance by which the parent of such a branch is found without another look."""
     tables = graph.tables
@@ -202,29 +206,29 @@ def test_the_identifier_of_a_fork_tells_where_each_fork_on_the_way_was_made(
 # -- before it is there ----------------------------------------------------------------------------
 
 
-def test_nobody_sees_it_before_its_commit(graph: Engine, root: Root) -> None:
+def test_nobody_sees_it_before_its_commit(graph: Repository, root: Root) -> None:
     with graph.creating_branch(DEV) as base:
         assert (base.branch, base.head) == (DEV, graph.snapshot().head)
         assert base.tables == graph.snapshot().tables
         prepared = prepare(graph, {PERSON: people("new")}, base=base)
-        for engine in (graph, reopen(root), reopen(root, OpenMode.READ_ONLY)):
-            assert engine.branches.list() == (MAIN,)
-            assert set(engine.manifest.branches()) == {MAIN}
-            assert not engine.has_branch(DEV)
+        for repo in (graph, reopen(root), reopen(root, OpenMode.READ_ONLY)):
+            assert repo.branches.list() == (MAIN,)
+            assert set(repo.manifest.branches()) == {MAIN}
+            assert not repo.has_branch(DEV)
             with pytest.raises(NotFound):
-                engine.snapshot(DEV)
+                repo.snapshot(DEV)
             with pytest.raises(NotFound):
-                list(engine.commits(DEV))
+                list(repo.commits(DEV))
             with pytest.raises(NotFound):
-                engine.delete_branch(DEV) if engine.mode is OpenMode.READ_WRITE else (
-                    engine.snapshot(DEV)
+                repo.delete_branch(DEV) if repo.mode is OpenMode.READ_WRITE else (
+                    repo.snapshot(DEV)
                 )
         graph.commit(prepared)
     assert graph.has_branch(DEV)
     assert graph.has_branch(MAIN)
 
 
-def test_giving_up_leaves_nothing(graph: Engine) -> None:
+def test_giving_up_leaves_nothing(graph: Repository) -> None:
     with suppress(ZeroDivisionError), graph.creating_branch(DEV) as base:
         prepare(graph, {PERSON: people("new"), COMPANY: companies("new")}, base=base)
         assert len(forks(graph)) == 1
@@ -234,7 +238,7 @@ def test_giving_up_leaves_nothing(graph: Engine) -> None:
     graph.abandon_branch(graph.snapshot())
 
 
-def test_abandoning_after_the_commit_does_nothing(graph: Engine) -> None:
+def test_abandoning_after_the_commit_does_nothing(graph: Repository) -> None:
     base = graph.begin_branch(DEV)
     graph.commit(prepare(graph, {PERSON: people("new")}, base=base))
     graph.abandon_branch(base)
@@ -242,7 +246,7 @@ def test_abandoning_after_the_commit_does_nothing(graph: Engine) -> None:
     audit(graph)
 
 
-def test_a_base_that_was_given_up_cannot_be_committed(graph: Engine) -> None:
+def test_a_base_that_was_given_up_cannot_be_committed(graph: Repository) -> None:
     with graph.creating_branch(DEV) as base:
         prepared = prepare(graph, {}, base=base)
     with pytest.raises(Conflict):
@@ -250,7 +254,7 @@ def test_a_base_that_was_given_up_cannot_be_committed(graph: Engine) -> None:
     assert_nothing_happened(graph)
 
 
-def test_a_base_makes_one_branch(graph: Engine) -> None:
+def test_a_base_makes_one_branch(graph: Repository) -> None:
     base = graph.begin_branch(DEV)
     first = prepare(graph, {PERSON: people("new")}, base=base)
     second = prepare(graph, {PERSON: people("other")}, base=base)
@@ -264,12 +268,12 @@ def test_a_base_makes_one_branch(graph: Engine) -> None:
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def refused(engine: Engine, name: BranchName, kind: type[Exception] = Conflict) -> None:
-    with pytest.raises(kind), engine.creating_branch(name):
+def refused(repo: Repository, name: BranchName, kind: type[Exception] = Conflict) -> None:
+    with pytest.raises(kind), repo.creating_branch(name):
         pytest.fail("it was not refused")
 
 
-def test_names_that_are_taken(graph: Engine, root: Root) -> None:
+def test_names_that_are_taken(graph: Repository, root: Root) -> None:
     bear(graph, DEEP)
     refused(graph, DEEP)
     refused(graph, BranchName("agent/42"))
@@ -281,7 +285,7 @@ def test_names_that_are_taken(graph: Engine, root: Root) -> None:
 
 
 @pytest.mark.parametrize("name", [DEV, BranchName("dev/x")])
-def test_a_name_that_is_taken_meanwhile(graph: Engine, name: BranchName) -> None:
+def test_a_name_that_is_taken_meanwhile(graph: Repository, name: BranchName) -> None:
     with graph.creating_branch(DEV) as base:
         prepared = prepare(graph, {PERSON: people("new")}, base=base)
         graph.create_branch(name)
@@ -293,7 +297,7 @@ def test_a_name_that_is_taken_meanwhile(graph: Engine, name: BranchName) -> None
     assert_nothing_happened(graph)
 
 
-def test_the_callers_own_condition(graph: Engine) -> None:
+def test_the_callers_own_condition(graph: Repository) -> None:
     with graph.creating_branch(DEV) as base:
         wrong = chain(graph)[0]
         prepared = prepare(graph, {PERSON: people("new")}, base=base, head=wrong)
@@ -302,15 +306,15 @@ def test_the_callers_own_condition(graph: Engine) -> None:
     assert_nothing_happened(graph)
 
 
-def test_a_source_that_is_missing_or_goes(graph: Engine, root: Root) -> None:
+def test_a_source_that_is_missing_or_goes(graph: Repository, root: Root) -> None:
     with pytest.raises(NotFound), graph.creating_branch(DEV, source=CHILD):
         pytest.fail("there is no such branch")
     graph.create_branch(CHILD)
     with graph.creating_branch(DEV, source=CHILD) as base:
         prepared = prepare(graph, {PERSON: people("new")}, base=base)
-        for engine in (graph, reopen(root)):
+        for repo in (graph, reopen(root)):
             with pytest.raises(Conflict) as caught:
-                engine.delete_branch(CHILD)
+                repo.delete_branch(CHILD)
             assert caught.value.code is Code.BRANCH_IN_USE
         graph.commit(prepared)
     with pytest.raises(Conflict) as caught:
@@ -321,7 +325,7 @@ def test_a_source_that_is_missing_or_goes(graph: Engine, root: Root) -> None:
     assert_nothing_happened(graph)
 
 
-def test_a_source_that_is_made_again(graph: Engine) -> None:
+def test_a_source_that_is_made_again(graph: Repository) -> None:
     graph.create_branch(CHILD)
     with graph.creating_branch(DEV, source=CHILD) as base:
         prepared = prepare(graph, {PERSON: people("new")}, base=base)
@@ -338,14 +342,14 @@ def test_a_source_that_is_made_again(graph: Engine) -> None:
 # -- keys ------------------------------------------------------------------------------------------
 
 
-def test_the_same_key_finds_the_commit(graph: Engine) -> None:
+def test_the_same_key_finds_the_commit(graph: Repository) -> None:
     commit = bear(graph, DEV, "new", idempotency_key="k")
     again = write(graph, {PERSON: people("new")}, branch=DEV, idempotency_key="k")
     assert (again.commit.id, again.replayed) == (commit, True)
     audit(graph)
 
 
-def test_the_same_key_finds_a_commit_that_was_made_meanwhile(graph: Engine, root: Root) -> None:
+def test_the_same_key_finds_a_commit_that_was_made_meanwhile(graph: Repository, root: Root) -> None:
     other = reopen(root)
     with graph.creating_branch(DEV) as base:
         prepared = prepare(graph, {PERSON: people("new")}, base=base, idempotency_key="k")
@@ -358,14 +362,14 @@ def test_the_same_key_finds_a_commit_that_was_made_meanwhile(graph: Engine, root
     audit(graph)
 
 
-def test_a_key_that_names_something_else(graph: Engine) -> None:
+def test_a_key_that_names_something_else(graph: Repository) -> None:
     write(graph, {PERSON: people("c")}, idempotency_key="k")
     with pytest.raises(InvalidInput):
         bear(graph, DEV, "new", idempotency_key="k")
     assert_nothing_happened(graph)
 
 
-def test_a_key_that_its_source_uses_meanwhile_is_free(graph: Engine) -> None:
+def test_a_key_that_its_source_uses_meanwhile_is_free(graph: Repository) -> None:
     with graph.creating_branch(DEV) as base:
         prepared = prepare(graph, {PERSON: people("n")}, base=base, idempotency_key="k")
         write(graph, {PERSON: people("m")}, idempotency_key="k")
@@ -376,29 +380,31 @@ def test_a_key_that_its_source_uses_meanwhile_is_free(graph: Engine) -> None:
 # -- what is left ----------------------------------------------------------------------------------
 
 
-def left(engine: Engine, base: Snapshot, *, lease: bool = False) -> Intent:
+def left(repo: Repository, base: GraphVersion, *, lease: bool = False) -> Intent:
     """The intent of a branch in the making, as if its process had died, or ran elsewhere."""
-    (intent,) = engine.intents.pending()
+    (intent,) = repo.intents.pending()
     assert intent.incarnation == base.incarnation
     owner = replace(intent.owner, process=1, started="long ago")
     if lease:
         owner = replace(intent.owner, machine="far away")
-    engine.intents.replace(replace(intent, owner=owner))
+    repo.intents.replace(replace(intent, owner=owner))
     return intent
 
 
-def test_what_a_dead_maker_left_goes_when_the_graph_is_opened(graph: Engine, root: Root) -> None:
+def test_what_a_dead_maker_left_goes_when_the_graph_is_opened(
+    graph: Repository, root: Root
+) -> None:
     base = graph.begin_branch(DEV)
     prepare(graph, {PERSON: people("new")}, base=base)
     intent = left(graph, base)
-    engine = reopen(root)
-    assert_nothing_happened(engine)
-    (row,) = engine.recovery.audit.rows()
+    repo = reopen(root)
+    assert_nothing_happened(repo)
+    (row,) = repo.recovery.audit.rows()
     assert (row.operation_id, row.graph_commit_id) == (intent.operation_id, None)
-    bear(engine)
+    bear(repo)
 
 
-def test_a_maker_elsewhere_has_a_day(graph: Engine, root: Root) -> None:
+def test_a_maker_elsewhere_has_a_day(graph: Repository, root: Root) -> None:
     base = graph.begin_branch(DEV)
     intent = left(graph, base, lease=True)
     began = intent.created_at
@@ -413,7 +419,7 @@ def test_a_maker_elsewhere_has_a_day(graph: Engine, root: Root) -> None:
     assert_nothing_happened(graph)
 
 
-def test_reclaiming_spares_what_is_being_made(graph: Engine) -> None:
+def test_reclaiming_spares_what_is_being_made(graph: Repository) -> None:
     with graph.creating_branch(DEV) as base:
         prepared = prepare(graph, {PERSON: people("new")}, base=base)
         assert graph.branches.reclaim() == 0
@@ -422,7 +428,7 @@ def test_reclaiming_spares_what_is_being_made(graph: Engine) -> None:
     assert ids(graph, PERSON, DEV) == {"a", "b", "new"}
 
 
-def test_what_could_not_be_dropped_is_reclaimed(graph: Engine) -> None:
+def test_what_could_not_be_dropped_is_reclaimed(graph: Repository) -> None:
     with graph.creating_branch(DEV) as base:
         prepare(graph, {PERSON: people("new")}, base=base)
         with failpoints.armed({Fp.DROP: Refuse()}):
@@ -436,7 +442,7 @@ def test_what_could_not_be_dropped_is_reclaimed(graph: Engine) -> None:
     assert_nothing_happened(graph)
 
 
-def test_a_forgotten_cradle_does_not_hold_its_source(graph: Engine) -> None:
+def test_a_forgotten_cradle_does_not_hold_its_source(graph: Repository) -> None:
     graph.create_branch(CHILD)
     bear(graph, DEV, source=CHILD)
     with failpoints.armed({Fp.DROP: Refuse()}, nth=2):  # so neither its fork nor its cradle goes
@@ -446,7 +452,7 @@ def test_a_forgotten_cradle_does_not_hold_its_source(graph: Engine) -> None:
     assert_nothing_happened(graph)
 
 
-def test_what_a_dead_maker_left_does_not_hold_its_source(graph: Engine) -> None:
+def test_what_a_dead_maker_left_does_not_hold_its_source(graph: Repository) -> None:
     graph.create_branch(CHILD)
     with failpoints.armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired):
         bear(graph, DEV, source=CHILD)
@@ -458,7 +464,7 @@ def test_what_a_dead_maker_left_does_not_hold_its_source(graph: Engine) -> None:
     audit(graph)
 
 
-def test_a_failure_to_begin_leaves_nothing(graph: Engine) -> None:
+def test_a_failure_to_begin_leaves_nothing(graph: Repository) -> None:
     with failpoints.armed({Fp.BEGIN: Refuse()}):
         refused(graph, DEV, Unavailable)
     assert_nothing_happened(graph)
@@ -468,7 +474,7 @@ def test_a_failure_to_begin_leaves_nothing(graph: Engine) -> None:
 
 
 def test_a_write_that_did_not_learn_its_outcome_is_finished_for_who_repeats_it(
-    graph: Engine,
+    graph: Repository,
 ) -> None:
     with failpoints.armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired) as caught:
         bear(graph, DEV, "new", idempotency_key="k")
@@ -481,7 +487,7 @@ def test_a_write_that_did_not_learn_its_outcome_is_finished_for_who_repeats_it(
     audit(graph)
 
 
-def test_a_read_only_handle_settles_nothing(graph: Engine, root: Root) -> None:
+def test_a_read_only_handle_settles_nothing(graph: Repository, root: Root) -> None:
     with failpoints.armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired):
         bear(graph)
     reader = reopen(root, OpenMode.READ_ONLY)
@@ -489,7 +495,7 @@ def test_a_read_only_handle_settles_nothing(graph: Engine, root: Root) -> None:
     assert len(reader.intents.pending()) == 1
 
 
-def test_what_was_settled_while_its_maker_waited_is_not_made(graph: Engine) -> None:
+def test_what_was_settled_while_its_maker_waited_is_not_made(graph: Repository) -> None:
     base = graph.begin_branch(DEV)
     graph.abandon_branch(base)
     change = Change(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import fork_mark, fork_name
 from omnigraph.core.recovery.live import PROCESS
+from omnigraph.core.repository import Repository
 from omnigraph.errors import (
     Code,
     Conflict,
@@ -50,20 +50,20 @@ def root(tmp_path: Path) -> Root:
 
 
 @pytest.fixture
-def graph(root: Root) -> Engine:
-    engine = make(root)
-    write(engine, {PERSON: people("a", "b", age=1), COMPANY: companies("x")})
-    return engine
+def graph(root: Root) -> Repository:
+    repo = make(root)
+    write(repo, {PERSON: people("a", "b", age=1), COMPANY: companies("x")})
+    return repo
 
 
-def forks(engine: Engine, key: str) -> set[str]:
-    return set(engine.tables.forks(engine.snapshot().pin(key).path))
+def forks(repo: Repository, key: str) -> set[str]:
+    return set(repo.tables.forks(repo.snapshot().pin(key).path))
 
 
 # -- what a branch is ------------------------------------------------------------------------------
 
 
-def test_a_branch_is_apart_from_where_it_came_from(graph: Engine) -> None:
+def test_a_branch_is_apart_from_where_it_came_from(graph: Repository) -> None:
     info = graph.create_branch(DEV)
     assert (info.name, info.parent) == (DEV, MAIN)
     assert graph.branches.list() == (DEV, MAIN)
@@ -80,7 +80,7 @@ def test_a_branch_is_apart_from_where_it_came_from(graph: Engine) -> None:
     audit(graph)
 
 
-def test_tables_fork_when_they_are_first_written(graph: Engine) -> None:
+def test_tables_fork_when_they_are_first_written(graph: Repository) -> None:
     graph.create_branch(DEV)
     assert forks(graph, PERSON) == forks(graph, COMPANY) == set()
     write(graph, {PERSON: people("c")}, branch=DEV)
@@ -90,7 +90,7 @@ def test_tables_fork_when_they_are_first_written(graph: Engine) -> None:
     assert graph.snapshot(DEV).pin(COMPANY) == graph.snapshot(MAIN).pin(COMPANY)
 
 
-def test_a_child_of_a_child_keeps_what_each_of_them_saw(graph: Engine) -> None:
+def test_a_child_of_a_child_keeps_what_each_of_them_saw(graph: Repository) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("dev")}, branch=DEV)
     graph.create_branch(CHILD, source=DEV)
@@ -107,7 +107,7 @@ def test_a_child_of_a_child_keeps_what_each_of_them_saw(graph: Engine) -> None:
     audit(graph)
 
 
-def test_a_branch_from_a_commit(graph: Engine) -> None:
+def test_a_branch_from_a_commit(graph: Repository) -> None:
     then = graph.snapshot().head
     write(graph, {PERSON: people("c")})
     graph.create_branch(DEV, commit=then)
@@ -131,7 +131,7 @@ def refused(action: object, kind: type[GraphError], code: Code) -> GraphError:
     return caught.value
 
 
-def test_names_that_are_taken(graph: Engine) -> None:
+def test_names_that_are_taken(graph: Repository) -> None:
     graph.create_branch(OTHER)
     refused(lambda: graph.create_branch(MAIN), InvalidInput, Code.NAME_INVALID)
     refused(lambda: graph.create_branch(OTHER), Conflict, Code.BRANCH_EXISTS)
@@ -145,7 +145,7 @@ def test_names_that_are_taken(graph: Engine) -> None:
     assert len(graph.branches.list()) == 4
 
 
-def test_what_cannot_be_deleted(graph: Engine) -> None:
+def test_what_cannot_be_deleted(graph: Repository) -> None:
     refused(lambda: graph.delete_branch(MAIN), InvalidInput, Code.NAME_INVALID)
     refused(lambda: graph.delete_branch(DEV), NotFound, Code.NOT_FOUND)
     graph.create_branch(DEV)
@@ -157,14 +157,14 @@ def test_what_cannot_be_deleted(graph: Engine) -> None:
     assert graph.branches.list() == (MAIN,)
 
 
-def test_nothing_comes_from_what_does_not_exist(graph: Engine) -> None:
+def test_nothing_comes_from_what_does_not_exist(graph: Repository) -> None:
     refused(lambda: graph.create_branch(CHILD, source=DEV), NotFound, Code.NOT_FOUND)
     refused(lambda: graph.snapshot(DEV), NotFound, Code.NOT_FOUND)
     refused(lambda: write(graph, {PERSON: people("c")}, branch=DEV), NotFound, Code.NOT_FOUND)
     assert graph.branches.list() == (MAIN,)
 
 
-def test_a_branch_with_a_long_name_takes_writes(graph: Engine) -> None:
+def test_a_branch_with_a_long_name_takes_writes(graph: Repository) -> None:
     name = BranchName("abcd/" * 20 + "x" * 20)
     assert len(name) == 120
     graph.create_branch(name)
@@ -177,21 +177,21 @@ def test_a_branch_with_a_long_name_takes_writes(graph: Engine) -> None:
 # -- deleting --------------------------------------------------------------------------------------
 
 
-def test_a_deleted_branch_takes_its_forks_along(graph: Engine, tmp_path: Path) -> None:
+def test_a_deleted_branch_takes_its_forks_along(graph: Repository, tmp_path: Path) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("c"), COMPANY: companies("y")}, branch=DEV)
     old = graph.snapshot(DEV)
     graph.delete_branch(DEV)
     assert forks(graph, PERSON) == forks(graph, COMPANY) == set()
     assert not [path for path in tmp_path.rglob("tree/*") if any(path.rglob("*.manifest"))]
-    for engine in (graph, reopen(graph.root)):
+    for repo in (graph, reopen(graph.root)):
         with pytest.raises(Gone):
-            engine.read(old, PERSON)
+            repo.read(old, PERSON)
     assert ids(graph, PERSON) == {"a", "b"}
     audit(graph)
 
 
-def test_forks_that_nobody_owns_are_reclaimed(graph: Engine) -> None:
+def test_forks_that_nobody_owns_are_reclaimed(graph: Repository) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("c")}, branch=DEV)
     path = graph.snapshot().pin(PERSON).path
@@ -203,7 +203,7 @@ def test_forks_that_nobody_owns_are_reclaimed(graph: Engine) -> None:
     assert ids(graph, PERSON, DEV) == {"a", "b", "c"}
 
 
-def test_a_branch_that_is_being_written_to_is_not_deleted(graph: Engine) -> None:
+def test_a_branch_that_is_being_written_to_is_not_deleted(graph: Repository) -> None:
     graph.create_branch(DEV)
     prepared = prepare(graph, {PERSON: people("c")}, base=graph.snapshot(DEV))
     operation = graph.ids.new()
@@ -221,7 +221,7 @@ def test_a_branch_that_is_being_written_to_is_not_deleted(graph: Engine) -> None
 # -- forks that are in the way ---------------------------------------------------------------------
 
 
-def test_a_fork_that_a_dead_writer_left_untouched_is_used(graph: Engine) -> None:
+def test_a_fork_that_a_dead_writer_left_untouched_is_used(graph: Repository) -> None:
     graph.create_branch(DEV)
     graph.writable_table(graph.snapshot(DEV), PERSON)
     write(graph, {PERSON: people("c")}, branch=DEV)
@@ -229,7 +229,7 @@ def test_a_fork_that_a_dead_writer_left_untouched_is_used(graph: Engine) -> None
     audit(graph)
 
 
-def test_a_fork_with_foreign_content_is_left_alone(graph: Engine) -> None:
+def test_a_fork_with_foreign_content_is_left_alone(graph: Repository) -> None:
     """It may belong to a write that is going on, or hold what was just published."""
     graph.create_branch(DEV)
     base = graph.snapshot(DEV)
@@ -244,7 +244,7 @@ def test_a_fork_with_foreign_content_is_left_alone(graph: Engine) -> None:
     audit(graph)
 
 
-def test_a_stale_base_cannot_harm_what_was_published_meanwhile(graph: Engine) -> None:
+def test_a_stale_base_cannot_harm_what_was_published_meanwhile(graph: Repository) -> None:
     graph.create_branch(DEV)
     stale = graph.snapshot(DEV)
     write(graph, {PERSON: people("c")}, branch=DEV)
@@ -255,7 +255,7 @@ def test_a_stale_base_cannot_harm_what_was_published_meanwhile(graph: Engine) ->
     audit(graph)
 
 
-def test_a_fork_of_another_parent_is_not_taken_for_ours(graph: Engine) -> None:
+def test_a_fork_of_another_parent_is_not_taken_for_ours(graph: Repository) -> None:
     """Same name, same version, other content."""
     graph.create_branch(DEV)
     write(graph, {PERSON: people("dev")}, branch=DEV)
@@ -276,16 +276,16 @@ def remove_record(root: Root, path: str, name: str) -> None:
 
 
 def test_a_branch_whose_deletion_stopped_half_way_can_be_made_again(
-    graph: Engine, root: Root
+    graph: Repository, root: Root
 ) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("c")}, branch=DEV)
     with failpoints.armed({StorageCall.TABLE_DROP_FORK: Refuse()}):
         graph.delete_branch(DEV)
-    for engine in (graph, reopen(root)):
+    for repo in (graph, reopen(root)):
         with pytest.raises(NotFound):
-            engine.snapshot(DEV)
-        assert engine.branches.list() == (MAIN,)
+            repo.snapshot(DEV)
+        assert repo.branches.list() == (MAIN,)
     graph.create_branch(DEV)
     assert ids(graph, PERSON, DEV) == {"a", "b"}
     write(graph, {PERSON: people("d")}, branch=DEV)
@@ -293,13 +293,13 @@ def test_a_branch_whose_deletion_stopped_half_way_can_be_made_again(
     audit(graph)
 
 
-def test_the_files_of_a_half_made_fork_are_not_in_the_way(graph: Engine, root: Root) -> None:
+def test_the_files_of_a_half_made_fork_are_not_in_the_way(graph: Repository, root: Root) -> None:
     graph.create_branch(DEV)
     base = graph.snapshot(DEV)
     graph.writable_table(base, PERSON)
     remove_record(root, base.pin(PERSON).path, fork_name(base.incarnation))
-    for engine in (graph, reopen(root)):
-        write(engine, {PERSON: people(f"c{id(engine)}")}, branch=DEV)
+    for repo in (graph, reopen(root)):
+        write(repo, {PERSON: people(f"c{id(repo)}")}, branch=DEV)
     assert len(ids(graph, PERSON, DEV)) == 4
     audit(graph)
 
@@ -309,11 +309,11 @@ def test_the_files_of_a_half_made_fork_are_not_in_the_way(graph: Engine, root: R
 
 def replace(root: Root, *added: str) -> None:
     """Delete the branch and make it again, as another process would."""
-    engine = reopen(root)
-    engine.delete_branch(DEV)
-    engine.create_branch(DEV)
+    repo = reopen(root)
+    repo.delete_branch(DEV)
+    repo.create_branch(DEV)
     for name in added:
-        write(engine, {PERSON: people(name)}, branch=DEV)
+        write(repo, {PERSON: people(name)}, branch=DEV)
 
 
 def replaced_elsewhere(root: Root, *added: str) -> None:
@@ -325,7 +325,7 @@ def replaced_elsewhere(root: Root, *added: str) -> None:
     child.close()
 
 
-def test_a_reader_never_sees_rows_of_an_earlier_branch(graph: Engine, root: Root) -> None:
+def test_a_reader_never_sees_rows_of_an_earlier_branch(graph: Repository, root: Root) -> None:
     """The new branch has the same versions; only the record of the branch tells them apart."""
     graph.create_branch(DEV)
     old = [write(graph, {PERSON: people(f"old{n}")}, branch=DEV) for n in range(2)]
@@ -342,7 +342,7 @@ def test_a_reader_never_sees_rows_of_an_earlier_branch(graph: Engine, root: Root
     assert set(rows(graph, PERSON, then)) == {"a", "b", "new0"}
 
 
-def test_the_past_of_an_earlier_branch_is_not_shown(graph: Engine, root: Root) -> None:
+def test_the_past_of_an_earlier_branch_is_not_shown(graph: Repository, root: Root) -> None:
     graph.create_branch(DEV)
     version = write(graph, {PERSON: people("old")}, branch=DEV).manifest_version
     assert "old" in rows(graph, PERSON, graph.snapshot_at_version(DEV, version))
@@ -351,7 +351,9 @@ def test_the_past_of_an_earlier_branch_is_not_shown(graph: Engine, root: Root) -
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["made again", "gone"])
-def test_a_writer_of_an_earlier_branch_is_refused(graph: Engine, root: Root, again: bool) -> None:
+def test_a_writer_of_an_earlier_branch_is_refused(
+    graph: Repository, root: Root, again: bool
+) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("old")}, branch=DEV)
     base = graph.snapshot(DEV)
@@ -379,14 +381,14 @@ def test_a_writer_of_an_earlier_branch_is_refused(graph: Engine, root: Root, aga
 # -- faults ----------------------------------------------------------------------------------------
 
 
-def test_a_branch_that_was_refused_is_not_there(graph: Engine) -> None:
+def test_a_branch_that_was_refused_is_not_there(graph: Repository) -> None:
     with failpoints.armed({Fp.FORK: Refuse()}), pytest.raises(Unavailable):
         graph.create_branch(DEV)
     assert graph.branches.list() == (MAIN,)
     graph.create_branch(DEV)
 
 
-def test_a_lost_reply_is_no_failure(graph: Engine) -> None:
+def test_a_lost_reply_is_no_failure(graph: Repository) -> None:
     with failpoints.armed({Fp.FORK: LostReply()}):
         graph.create_branch(DEV)
     with failpoints.armed({Fp.FORK: LostReply()}):
@@ -398,7 +400,7 @@ def test_a_lost_reply_is_no_failure(graph: Engine) -> None:
     assert forks(graph, PERSON) == set()
 
 
-def test_a_deletion_that_was_refused_changes_nothing(graph: Engine) -> None:
+def test_a_deletion_that_was_refused_changes_nothing(graph: Repository) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("c")}, branch=DEV)
     with failpoints.armed({Fp.DROP: Refuse()}), pytest.raises(Unavailable):
@@ -410,7 +412,7 @@ def test_a_deletion_that_was_refused_changes_nothing(graph: Engine) -> None:
 # -- cost ------------------------------------------------------------------------------------------
 
 
-def test_looking_at_a_branch_costs_two_probes(graph: Engine) -> None:
+def test_looking_at_a_branch_costs_two_probes(graph: Repository) -> None:
     for number in range(5):
         graph.create_branch(BranchName(f"b{number}"))
     name = BranchName("b3")

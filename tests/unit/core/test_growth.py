@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.layout import MANIFEST
+from omnigraph.core.repository import Repository
 from omnigraph.store.root import Root
 from tests.graphs import PERSON, Delta, make, people, write
 
@@ -16,14 +16,14 @@ HOT = 8
 
 
 def grow(
-    root: Root, step: Callable[[Engine, int], None]
+    root: Root, step: Callable[[Repository, int], None]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Commit, and tell what one commit added on average: in an early window, and in the last."""
-    engine = make(root)
+    repo = make(root)
     marks = (EARLY, EARLY + WINDOW, LATE - WINDOW, LATE)
     seen = {}
     for count in range(1, LATE + 1):
-        step(engine, count)
+        step(repo, count)
         if count in marks:
             seen[count] = census(root.local_path)
     first, second, third, last = (seen[mark] for mark in marks)
@@ -42,20 +42,20 @@ def census(folder: Path) -> dict[str, int]:
     }
 
 
-def insert(engine: Engine, count: int) -> None:
-    write(engine, {PERSON: people(f"p{count}")})
+def insert(repo: Repository, count: int) -> None:
+    write(repo, {PERSON: people(f"p{count}")})
 
 
-def update(engine: Engine, count: int) -> None:
+def update(repo: Repository, count: int) -> None:
     if count <= HOT:
-        insert(engine, count)
+        insert(repo, count)
     else:
-        write(engine, {PERSON: Delta(update={f"p{count % HOT + 1}": {"name": f"n{count}"}})})
+        write(repo, {PERSON: Delta(update={f"p{count % HOT + 1}": {"name": f"n{count}"}})})
 
 
 @pytest.mark.parametrize("step", [insert, update], ids=lambda step: step.__name__)
 def test_a_late_commit_adds_what_an_early_one_does(
-    tmp_path: Path, step: Callable[[Engine, int], None]
+    tmp_path: Path, step: Callable[[Repository, int], None]
 ) -> None:
     early, late = grow(Root.parse(str(tmp_path / "graph")), step)
     assert late["files"] <= 1.05 * early["files"] <= 5.5

@@ -53,37 +53,37 @@ def rows(*names: str, vector: list[float] | None = None) -> Delta:
 
 
 def test_missing_indexes_are_built_in_one_commit(tmp_path: Path) -> None:
-    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
-    write(engine, {DOC: rows("a", "b", vector=[1.0, 0.0, 0.0, 0.0])})
-    before = engine.read(engine.snapshot(), DOC)
-    report = ensure_indices(engine, actor="indexer")
+    repo = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    write(repo, {DOC: rows("a", "b", vector=[1.0, 0.0, 0.0, 0.0])})
+    before = repo.read(repo.snapshot(), DOC)
+    report = ensure_indices(repo, actor="indexer")
     assert report.published is not None
     assert (report.published.commit.kind, report.published.commit.actor) == (
         "ensure_indices",
         "indexer",
     )
-    names = {index.name for index in engine.table(engine.snapshot().pin(DOC)).indexes()}
+    names = {index.name for index in repo.table(repo.snapshot().pin(DOC)).indexes()}
     assert names == {name for key, name in report.built if key == DOC}
     assert {item.table_key for item in report.pending} == {CITES}
     assert {item.reason for item in report.pending} == {"the table is empty"}
-    assert engine.read(engine.snapshot(), DOC).equals(before)
-    assert ensure_indices(engine).published is None
+    assert repo.read(repo.snapshot(), DOC).equals(before)
+    assert ensure_indices(repo).published is None
 
 
 def test_a_column_without_vectors_waits(tmp_path: Path) -> None:
-    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
-    write(engine, {DOC: rows("a")})
-    report = ensure_indices(engine)
+    repo = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    write(repo, {DOC: rows("a")})
+    report = ensure_indices(repo)
     waiting = [item.column for item in report.pending if item.table_key == DOC]
     assert waiting == ["vector"]
 
 
 def test_writes_build_nothing_and_find_what_is_not_covered(tmp_path: Path) -> None:
-    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
-    write(engine, {DOC: rows("a")})
-    ensure_indices(engine)
-    write(engine, {DOC: rows("b")})
-    table = engine.table(engine.snapshot().pin(DOC))
+    repo = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    write(repo, {DOC: rows("a")})
+    ensure_indices(repo)
+    write(repo, {DOC: rows("b")})
+    table = repo.table(repo.snapshot().pin(DOC))
     covered = next(index.fragments for index in table.indexes() if index.name == "id_ordered")
     assert covered < set(table.fragment_ids())
     assert sorted(table.locate(["a", "b", "c"])["id"].to_pylist()) == ["a", "b"]

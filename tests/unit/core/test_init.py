@@ -11,7 +11,6 @@ import pytest
 
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.claims import open_claims
-from omnigraph.core.engine import Engine
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import (
     INIT_CLAIM,
@@ -21,6 +20,7 @@ from omnigraph.core.layout import (
     table_path,
 )
 from omnigraph.core.recovery.live import PROCESS
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, LostReply, Plan, Refuse
@@ -53,36 +53,36 @@ def root(tmp_path: Path) -> Root:
 
 
 def test_a_new_graph_is_whole(root: Root) -> None:
-    engine = make(root)
-    snapshot = engine.snapshot()
+    repo = make(root)
+    snapshot = repo.snapshot()
     assert set(snapshot.tables) == {"node:Person", "node:Company", "edge:Knows"}
-    assert engine.schema(snapshot).text == SCHEMA
-    assert engine.schema(snapshot).digest == snapshot.schema_digest
-    assert [commit.kind for commit in engine.commits()] == ["init"]
+    assert repo.schema(snapshot).text == SCHEMA
+    assert repo.schema(snapshot).digest == snapshot.schema_digest
+    assert [commit.kind for commit in repo.commits()] == ["init"]
     for name in (SCHEMA_TEXT, SCHEMA_IR, SCHEMA_STATE):
         assert (root.local_path / name).is_file()
     # Nothing of the making is left.
     assert not list(root.local_path.glob("__claims/**/*.claim"))
-    audit(engine)
+    audit(repo)
 
 
 def test_a_schema_without_types_is_a_schema(root: Root) -> None:
-    engine = make(root, "")
-    assert dict(engine.snapshot().tables) == {}
-    write(engine, {})
+    repo = make(root, "")
+    assert dict(repo.snapshot().tables) == {}
+    write(repo, {})
     assert len(list(reopen(root).commits())) == 2
-    engine.create_branch(BranchName("dev"))
-    assert engine.snapshot(BranchName("dev")).head == engine.snapshot().head
+    repo.create_branch(BranchName("dev"))
+    assert repo.snapshot(BranchName("dev")).head == repo.snapshot().head
 
 
 def test_an_existing_graph_is_refused_and_untouched(root: Root) -> None:
-    engine = make(root)
-    write(engine, {PERSON: people("a")})
+    repo = make(root)
+    write(repo, {PERSON: people("a")})
     for text in (SCHEMA, OTHER_SCHEMA):
         with pytest.raises(Conflict) as caught:
             make(root, text)
         assert caught.value.code is Code.GRAPH_EXISTS
-    assert ids(engine, PERSON) == {"a"}
+    assert ids(repo, PERSON) == {"a"}
     assert (root.local_path / SCHEMA_TEXT).read_text() == SCHEMA
 
 
@@ -125,9 +125,9 @@ def test_a_question_mark_is_refused_because_branches_would_break(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["h#y", "p%20q", "a b", "ä", "[1]*", "a&b:c'd"])
 def test_other_signs_in_a_path_mean_themselves(tmp_path: Path, name: str) -> None:
-    engine = make(Root.parse(str(tmp_path / name)))
-    engine.create_branch(BranchName("side"))
-    write(engine, {PERSON: people("a")}, branch=BranchName("side"))
+    repo = make(Root.parse(str(tmp_path / name)))
+    repo.create_branch(BranchName("side"))
+    write(repo, {PERSON: people("a")}, branch=BranchName("side"))
     assert [each.name for each in tmp_path.iterdir()] == [name]
     assert ids(reopen(Root.parse(str(tmp_path / name))), PERSON, BranchName("side")) == {"a"}
 
@@ -189,11 +189,11 @@ def test_tables_are_those_that_are_made_one_by_one(tmp_path: Path) -> None:
     edge Has: Thing -> Thing { since: Date?  proof: Blob? }
     """
     root = Root.parse(str(tmp_path / "g"))
-    engine = make(root, text)
-    catalog = engine.schema(engine.snapshot()).catalog
+    repo = make(root, text)
+    catalog = repo.schema(repo.snapshot()).catalog
     for entity in (*catalog.nodes, *catalog.edges):
         path = f"alone/{entity.id}"
-        engine.tables.create(path, table_schema(entity))
+        repo.tables.create(path, table_schema(entity))
         made = lance.dataset(root.join(table_path(entity.kind, entity.id)))
         alone = lance.dataset(root.join(path))
         assert made.schema.equals(alone.schema, check_metadata=True)
@@ -213,10 +213,10 @@ def test_what_a_power_cut_left_of_tables_is_removed(root: Root) -> None:
     assert left
     for number, path in enumerate(left):
         path.write_bytes(b"" if number % 2 else path.read_bytes()[:7])
-    engine = make(root)
-    write(engine, {PERSON: people("a")})
+    repo = make(root)
+    write(repo, {PERSON: people("a")})
     assert ids(reopen(root), PERSON) == {"a"}
-    audit(engine)
+    audit(repo)
 
 
 # -- races -----------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def attempt(root: Root, number: int) -> str:
     """Make a graph; contenders want different schemas, so a mixture would show."""
     text = SCHEMA if number % 2 else OTHER_SCHEMA
     try:
-        Engine.init(root, accepted(text), fresh_parts(root))
+        Repository.init(root, accepted(text), fresh_parts(root))
     except GraphError as error:
         return error.code.value
     return f"made {number}"
@@ -241,13 +241,13 @@ def judge(root: Root, outcomes: list[str]) -> None:
     winners = [outcome for outcome in outcomes if outcome.startswith("made")]
     assert len(winners) == 1, outcomes
     assert set(outcomes) - set(winners) <= {Code.GRAPH_EXISTS, Code.INIT_IN_PROGRESS}
-    engine = reopen(root)
+    repo = reopen(root)
     text = SCHEMA if int(winners[0].split()[1]) % 2 else OTHER_SCHEMA
-    assert engine.schema(engine.snapshot()).text == text
+    assert repo.schema(repo.snapshot()).text == text
     column = "name" if text == SCHEMA else "label"
-    assert column in engine.read(engine.snapshot(), PERSON).column_names
-    write(engine, {PERSON: people("a") if text == SCHEMA else labelled("a")})
-    audit(engine)
+    assert column in repo.read(repo.snapshot(), PERSON).column_names
+    write(repo, {PERSON: people("a") if text == SCHEMA else labelled("a")})
+    audit(repo)
 
 
 def labelled(name: str) -> Delta:
@@ -288,7 +288,7 @@ def test_a_late_maker_does_not_take_a_finished_graph_for_leftovers(
     # The first look says no; everything after it sees the truth.
     write(make(root), {PERSON: people("a")})
     with pytest.raises(Conflict) as caught:
-        Engine.init(root, accepted(OTHER_SCHEMA), late)
+        Repository.init(root, accepted(OTHER_SCHEMA), late)
     assert caught.value.code is Code.GRAPH_EXISTS
     assert ids(reopen(root), PERSON) == {"a"}
 
@@ -314,16 +314,16 @@ def die(root: Root, plan: Plan) -> int | None:
 def settle(root: Root) -> None:
     """After any failure there is either nothing, and the next attempt works, or a graph."""
     try:
-        engine = reopen(root)
+        repo = reopen(root)
     except NotFound:
-        engine = make(root, OTHER_SCHEMA)
-        write(engine, {PERSON: labelled("a")})
+        repo = make(root, OTHER_SCHEMA)
+        write(repo, {PERSON: labelled("a")})
     else:
         with pytest.raises(Conflict):
             make(root, OTHER_SCHEMA)
-        write(engine, {PERSON: people("a")})
-    assert ids(engine, PERSON) == {"a"}
-    audit(engine)
+        write(repo, {PERSON: people("a")})
+    assert ids(repo, PERSON) == {"a"}
+    audit(repo)
 
 
 @pytest.mark.parametrize("point", INIT)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from omnigraph.core.graph_version import Origin
 from omnigraph.core.layout import intent_path
 from omnigraph.core.records import TableRecord, TombstoneRecord, VersionRecord
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind, decode, encode
-from omnigraph.core.snapshot import Origin
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime.failpoints import LostReply, Refuse
 from omnigraph.store.failures import FailureKind, StorageFailure

@@ -12,7 +12,6 @@ import pytest
 
 from omnigraph.core import init as initial
 from omnigraph.core import manifest, publish
-from omnigraph.core.engine import Engine, OpenMode
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.records import (
     ARROW_SCHEMA,
@@ -26,6 +25,7 @@ from omnigraph.core.records import (
     VersionRecord,
     encode,
 )
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store import merge as merging
@@ -66,7 +66,7 @@ def root(tmp_path: Path) -> Root:
 
 
 @pytest.fixture
-def graph(root: Root) -> Engine:
+def graph(root: Root) -> Repository:
     return make(root)
 
 
@@ -76,21 +76,21 @@ def version_of(location: str, number: int) -> VersionRecord:
     )
 
 
-def counted(engine: Engine, branch: BranchName = MAIN) -> dict[str, int]:
+def counted(repo: Repository, branch: BranchName = MAIN) -> dict[str, int]:
     with telemetry.counting() as counts:
-        engine.snapshot(branch)
+        repo.snapshot(branch)
     return counts.snapshot()
 
 
 # -- cost ------------------------------------------------------------------------------------------
 
 
-def test_looking_again_reads_nothing(graph: Engine) -> None:
+def test_looking_again_reads_nothing(graph: Repository) -> None:
     graph.snapshot()
     assert counted(graph) == {"table.head": 1}
 
 
-def test_looking_reads_only_what_is_new(graph: Engine, root: Root) -> None:
+def test_looking_reads_only_what_is_new(graph: Repository, root: Root) -> None:
     other = reopen(root)
     for size in (1, 5):
         for number in range(size):
@@ -103,7 +103,7 @@ def test_looking_reads_only_what_is_new(graph: Engine, root: Root) -> None:
     assert counted(graph) == {"table.head": 1}
 
 
-def test_opening_a_long_history_reads_the_present_alone(graph: Engine, few_rows: int) -> None:
+def test_opening_a_long_history_reads_the_present_alone(graph: Repository, few_rows: int) -> None:
     seen = []
     for number in range(1, 33):
         write(graph, {PERSON: people(f"p{number}")}, idempotency_key=f"k{number}")
@@ -123,7 +123,7 @@ def test_opening_a_long_history_reads_the_present_alone(graph: Engine, few_rows:
         assert "manifest.history_read" not in long
 
 
-def test_history_is_there_when_it_is_asked_for(graph: Engine, root: Root) -> None:
+def test_history_is_there_when_it_is_asked_for(graph: Repository, root: Root) -> None:
     done = [write(graph, {PERSON: people(f"p{n}")}, idempotency_key=f"k{n}") for n in range(20)]
     for number in (0, 7, 19):
         published = done[number]
@@ -139,7 +139,7 @@ def test_history_is_there_when_it_is_asked_for(graph: Engine, root: Root) -> Non
     assert (again.replayed, again.commit) == (True, done[7].commit)
 
 
-def test_what_follows_the_opening_is_seen(graph: Engine, root: Root) -> None:
+def test_what_follows_the_opening_is_seen(graph: Repository, root: Root) -> None:
     """Heads, tables that were dropped and renamed: news after the first look as before it."""
     write(graph, {PERSON: people("a"), COMPANY: companies("x")})
     reader = reopen(root, OpenMode.READ_ONLY)
@@ -167,7 +167,7 @@ def test_what_follows_the_opening_is_seen(graph: Engine, root: Root) -> None:
     ids=str,
 )
 def test_a_row_that_cannot_be_read_is_reported_when_the_graph_is_opened(
-    graph: Engine, root: Root, damage: dict[str, object]
+    graph: Repository, root: Root, damage: dict[str, object]
 ) -> None:
     write(graph, {PERSON: people("a")})
     base = Pin(MANIFEST, graph.snapshot().manifest_version)
@@ -186,7 +186,9 @@ def small_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "FANOUT", 2)
 
 
-def test_the_manifest_stays_in_few_fragments(graph: Engine, root: Root, small_tiers: None) -> None:
+def test_the_manifest_stays_in_few_fragments(
+    graph: Repository, root: Root, small_tiers: None
+) -> None:
     reader = reopen(root)
     seen = []
     for number in range(25):
@@ -201,7 +203,7 @@ def test_the_manifest_stays_in_few_fragments(graph: Engine, root: Root, small_ti
     audit(graph)
 
 
-def test_time_travel_survives_rewriting(graph: Engine, small_tiers: None) -> None:
+def test_time_travel_survives_rewriting(graph: Repository, small_tiers: None) -> None:
     done = [write(graph, {PERSON: people(f"p{number}")}) for number in range(12)]
     for number, published in enumerate(done):
         snapshot = graph.snapshot_at(published.commit.id)
@@ -213,20 +215,20 @@ def test_time_travel_survives_rewriting(graph: Engine, small_tiers: None) -> Non
 # -- time travel -----------------------------------------------------------------------------------
 
 
-def test_the_past_by_commit_and_by_version(graph: Engine, root: Root) -> None:
+def test_the_past_by_commit_and_by_version(graph: Repository, root: Root) -> None:
     start = graph.snapshot()
     first = write(graph, {PERSON: people("a")})
     write(graph, {PERSON: people("b"), COMPANY: companies("x")})
-    for engine in (graph, reopen(root, OpenMode.READ_ONLY)):
-        then = engine.snapshot_at(first.commit.id)
-        assert engine.snapshot_at_version(MAIN, first.manifest_version) == then
-        assert engine.read(then, PERSON).column("id").to_pylist() == ["a"]
-        assert engine.read(then, COMPANY).num_rows == 0
-        assert engine.snapshot_at(start.head) == start
-        assert engine.snapshot_at(engine.snapshot().head) == engine.snapshot()
+    for repo in (graph, reopen(root, OpenMode.READ_ONLY)):
+        then = repo.snapshot_at(first.commit.id)
+        assert repo.snapshot_at_version(MAIN, first.manifest_version) == then
+        assert repo.read(then, PERSON).column("id").to_pylist() == ["a"]
+        assert repo.read(then, COMPANY).num_rows == 0
+        assert repo.snapshot_at(start.head) == start
+        assert repo.snapshot_at(repo.snapshot().head) == repo.snapshot()
 
 
-def test_the_past_of_a_branch_reaches_into_what_it_was_made_from(graph: Engine) -> None:
+def test_the_past_of_a_branch_reaches_into_what_it_was_made_from(graph: Repository) -> None:
     first = write(graph, {PERSON: people("a")})
     second = write(graph, {PERSON: people("b")})
     graph.create_branch(DEV)
@@ -243,7 +245,7 @@ def test_the_past_of_a_branch_reaches_into_what_it_was_made_from(graph: Engine) 
         assert graph.read(snapshot, PERSON).num_rows == expected
 
 
-def test_what_never_was_and_what_is_no_more(graph: Engine, root: Root) -> None:
+def test_what_never_was_and_what_is_no_more(graph: Repository, root: Root) -> None:
     first = write(graph, {PERSON: people("a")})
     write(graph, {PERSON: people("b")})
     with pytest.raises(NotFound):
@@ -267,7 +269,7 @@ def test_what_never_was_and_what_is_no_more(graph: Engine, root: Root) -> None:
     assert ids(fresh, PERSON) == {"a", "b"}
 
 
-def test_the_past_is_read_once(graph: Engine) -> None:
+def test_the_past_is_read_once(graph: Repository) -> None:
     first = write(graph, {PERSON: people("a")})
     write(graph, {PERSON: people("b")})
     graph.snapshot_at(first.commit.id)
@@ -280,7 +282,7 @@ def test_the_past_is_read_once(graph: Engine) -> None:
 
 
 @pytest.fixture
-def older(root: Root, monkeypatch: pytest.MonkeyPatch) -> Engine:
+def older(root: Root, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """A graph of the format before, whose rows did not say which version wrote them.
 
     Its manifest has identities of rows instead, and with them Lance's own columns of versions.
@@ -305,7 +307,7 @@ def older(root: Root, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 
 def test_a_graph_of_the_format_before_is_read_and_written(
-    older: Engine, root: Root, few_rows: int
+    older: Repository, root: Root, few_rows: int
 ) -> None:
     before = chain(older)
     assert len(before) == 41
@@ -315,21 +317,21 @@ def test_a_graph_of_the_format_before_is_read_and_written(
     graph.create_branch(BranchName("side"))
     write(graph, {COMPANY: companies("side")}, branch=BranchName("side"))
     done = [write(graph, {PERSON: people(f"more{number}")}) for number in range(20)]
-    for engine in (graph, older, reopen(root)):
-        assert engine.snapshot() == graph.snapshot()
-        assert chain(engine)[:41] == before
+    for repo in (graph, older, reopen(root)):
+        assert repo.snapshot() == graph.snapshot()
+        assert chain(repo)[:41] == before
         for number, published in enumerate(done):
-            then = engine.snapshot_at(published.commit.id)
+            then = repo.snapshot_at(published.commit.id)
             assert then.manifest_version == published.manifest_version
-            assert engine.read(then, PERSON).num_rows == 42 + number
-        assert engine.read(engine.snapshot_at(before[4]), PERSON).num_rows == 4
-        found = engine.manifest.find_key(MAIN, "k7")
+            assert repo.read(then, PERSON).num_rows == 42 + number
+        assert repo.read(repo.snapshot_at(before[4]), PERSON).num_rows == 4
+        found = repo.manifest.find_key(MAIN, "k7")
         assert found is not None
         assert found.id == before[8]
     audit(graph)
 
 
-def test_a_manifest_lists_nothing_of_its_history(graph: Engine) -> None:
+def test_a_manifest_lists_nothing_of_its_history(graph: Repository) -> None:
     """A version of it names a few fragments and nothing about single rows."""
     for number in range(60):
         write(graph, {PERSON: people(f"p{number}")})
@@ -354,7 +356,7 @@ def test_a_manifest_lists_nothing_of_its_history(graph: Engine) -> None:
     ],
 )
 def test_other_formats_are_refused(
-    graph: Engine, root: Root, stamp: str, code: Code, mode: OpenMode
+    graph: Repository, root: Root, stamp: str, code: Code, mode: OpenMode
 ) -> None:
     write(graph, {PERSON: people("a")})
     graph.tables.update_schema_metadata(MANIFEST, None, {STAMP: stamp})
@@ -369,7 +371,7 @@ def test_other_formats_are_refused(
 # -- threads ---------------------------------------------------------------------------------------
 
 
-def test_many_threads_look_while_others_publish(graph: Engine) -> None:
+def test_many_threads_look_while_others_publish(graph: Repository) -> None:
     """Each look is whole, never goes back, and finds every commit it names."""
     stop = threading.Event()
 
@@ -398,7 +400,7 @@ def test_many_threads_look_while_others_publish(graph: Engine) -> None:
 # -- publishing against others ---------------------------------------------------------------------
 
 
-def test_a_publish_is_tried_five_times(graph: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_publish_is_tried_five_times(graph: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = []
 
     def lose(*_: object, **__: object) -> int:
@@ -417,7 +419,7 @@ def test_a_publish_is_tried_five_times(graph: Engine, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("rival", [PERSON, COMPANY])
 def test_each_try_checks_everything_again(
-    graph: Engine, root: Root, monkeypatch: pytest.MonkeyPatch, rival: str
+    graph: Repository, root: Root, monkeypatch: pytest.MonkeyPatch, rival: str
 ) -> None:
     """A rival publishes between our check and our try: over another table that is no matter."""
     other = reopen(root)

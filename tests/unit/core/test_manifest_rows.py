@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.core.graph_version import TablePin
+from omnigraph.core.manifest_index import ManifestIndex, sort_out
 from omnigraph.core.records import (
     ARROW_SCHEMA,
     COMMIT_COLUMNS,
@@ -24,7 +26,6 @@ from omnigraph.core.records import (
     decode,
     encode,
 )
-from omnigraph.core.snapshot import ManifestIndex, TablePin, sort_out
 from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.runtime import ids as ulid
 from omnigraph.store.table import CREATED_AT, UPDATED_AT

@@ -92,8 +92,8 @@ def test_every_type_comes_back_as_it_went(root: Root) -> None:
     empty = {"id": "nothing", "name": "nothing"}
     # Arrow takes day and millisecond numbers for dates only in columns of numbers.
     write(graph, {ALL: Delta(insert=[*map(dated, given), empty])})
-    for engine in (graph, reopen(root)):
-        table = engine.read(engine.snapshot(), ALL)
+    for repo in (graph, reopen(root)):
+        table = repo.read(repo.snapshot(), ALL)
         found = {each["id"]: each for each in numeric(table)}
         assert found == {
             **{each["id"]: each for each in given},

@@ -15,27 +15,27 @@ PLACE, SYNC = StorageCall.TABLE_PLACE, StorageCall.TABLE_SYNC
 
 
 def test_a_lost_reply_of_the_manifest_is_made_up_for(tmp_path: Path) -> None:
-    engine = make(Root.parse(str(tmp_path / "g")), durable=True)
+    repo = make(Root.parse(str(tmp_path / "g")), durable=True)
     with telemetry.counting() as smooth:
-        write(engine, {PERSON: people("a")})
+        write(repo, {PERSON: people("a")})
     places, syncs = (smooth.snapshot()[call.value] for call in (PLACE, SYNC))
     assert places == 2, "the table, then the manifest"
     with telemetry.counting() as rough, armed({PLACE: LostReply()}, nth=places) as plan:
-        published = write(engine, {PERSON: people("b")})
+        published = write(repo, {PERSON: people("b")})
     assert plan.fired is PLACE
-    assert published.commit.id == engine.snapshot().head
+    assert published.commit.id == repo.snapshot().head
     assert rough.snapshot()[SYNC.value] == syncs + 1
 
 
 def test_what_could_not_be_synced_is_not_published(tmp_path: Path) -> None:
     root = Root.parse(str(tmp_path / "g"))
-    engine = make(root, durable=True)
+    repo = make(root, durable=True)
     with telemetry.counting() as smooth:
-        write(engine, {PERSON: people("a")})
+        write(repo, {PERSON: people("a")})
     syncs = smooth.snapshot()[SYNC.value]
-    before = engine.snapshot()
+    before = repo.snapshot()
     with armed({SYNC: Refuse()}, nth=syncs) as plan, pytest.raises(RecoveryRequired):
-        write(engine, {PERSON: people("b")})
+        write(repo, {PERSON: people("b")})
     assert plan.fired is SYNC
-    assert engine.snapshot() == before
+    assert repo.snapshot() == before
     assert ids(reopen(root), PERSON) == {"a", "b"}, "whoever opens the graph finishes it"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.runtime import telemetry
 from omnigraph.store.merge import SMALL_ROWS
 from omnigraph.store.root import Root
@@ -48,44 +48,44 @@ def counted(action: Callable[[], object]) -> dict[str, int]:
 
 def measure(root: Root, commits: int) -> dict[str, dict[str, int]]:
     """Every operation, on a graph with so much history."""
-    engine = make(root)
+    repo = make(root)
     for number in range(commits):
-        write(engine, {PERSON: people(f"p{number}")})
+        write(repo, {PERSON: people(f"p{number}")})
     for name, pair in (("q", ("q", "q")), ("r", ("r", "q"))):
-        write(engine, {PERSON: people(name), COMPANY: companies(name), KNOWS: acquaintances(pair)})
+        write(repo, {PERSON: people(name), COMPANY: companies(name), KNOWS: acquaintances(pair)})
     other = reopen(root)
     found: dict[str, dict[str, int]] = {}
     found["open to read"] = counted(
-        lambda: Engine.open(root, fresh_parts(root), OpenMode.READ_ONLY)
+        lambda: Repository.open(root, fresh_parts(root), OpenMode.READ_ONLY)
     )
     found["open to write"] = counted(lambda: reopen(root))
-    engine.snapshot()
-    found["snapshot, nothing new"] = counted(engine.snapshot)
+    repo.snapshot()
+    found["snapshot, nothing new"] = counted(repo.snapshot)
     write(other, {COMPANY: companies("s")})
-    found["snapshot, one new commit"] = counted(engine.snapshot)
-    one = prepare(engine, {PERSON: people("one")}, base=engine.snapshot())
-    found["commit of 1 table"] = counted(lambda: engine.commit(one))
+    found["snapshot, one new commit"] = counted(repo.snapshot)
+    one = prepare(repo, {PERSON: people("one")}, base=repo.snapshot())
+    found["commit of 1 table"] = counted(lambda: repo.commit(one))
     three = prepare(
-        engine,
+        repo,
         {PERSON: people("x"), COMPANY: companies("x"), KNOWS: acquaintances(("x", "x"))},
-        base=engine.snapshot(),
+        base=repo.snapshot(),
     )
-    found["commit of 3 tables"] = counted(lambda: engine.commit(three))
-    keyed = prepare(engine, {PERSON: people("k")}, base=engine.snapshot(), idempotency_key="k")
-    found["commit of 1 table, keyed"] = counted(lambda: engine.commit(keyed))
-    found["replay"] = counted(lambda: engine.commit(keyed))
-    found["create branch"] = counted(lambda: engine.create_branch(DEV))
-    base = engine.snapshot(DEV)
-    found["snapshot of a branch, nothing new"] = counted(lambda: engine.snapshot(DEV))
-    found["fork of a table"] = counted(lambda: engine.writable_table(base, PERSON))
-    first = prepare(engine, {PERSON: people("b")}, base=base)
-    found["first commit on a branch"] = counted(lambda: engine.commit(first))
-    again = prepare(engine, {PERSON: people("c")}, base=engine.snapshot(DEV))
-    found["later commit on a branch"] = counted(lambda: engine.commit(again))
-    found["delete branch"] = counted(lambda: engine.delete_branch(DEV))
-    found["begin branch"] = counted(lambda: engine.abandon_branch(engine.begin_branch(DEV)))
-    born = prepare(engine, {PERSON: people("d")}, base=engine.begin_branch(DEV))
-    found["commit that makes its branch"] = counted(lambda: engine.commit(born))
+    found["commit of 3 tables"] = counted(lambda: repo.commit(three))
+    keyed = prepare(repo, {PERSON: people("k")}, base=repo.snapshot(), idempotency_key="k")
+    found["commit of 1 table, keyed"] = counted(lambda: repo.commit(keyed))
+    found["replay"] = counted(lambda: repo.commit(keyed))
+    found["create branch"] = counted(lambda: repo.create_branch(DEV))
+    base = repo.snapshot(DEV)
+    found["snapshot of a branch, nothing new"] = counted(lambda: repo.snapshot(DEV))
+    found["fork of a table"] = counted(lambda: repo.writable_table(base, PERSON))
+    first = prepare(repo, {PERSON: people("b")}, base=base)
+    found["first commit on a branch"] = counted(lambda: repo.commit(first))
+    again = prepare(repo, {PERSON: people("c")}, base=repo.snapshot(DEV))
+    found["later commit on a branch"] = counted(lambda: repo.commit(again))
+    found["delete branch"] = counted(lambda: repo.delete_branch(DEV))
+    found["begin branch"] = counted(lambda: repo.abandon_branch(repo.begin_branch(DEV)))
+    born = prepare(repo, {PERSON: people("d")}, base=repo.begin_branch(DEV))
+    found["commit that makes its branch"] = counted(lambda: repo.commit(born))
     return found
 
 
@@ -120,28 +120,28 @@ def test_types_cost_nothing(tmp_path: Path) -> None:
     """Making a branch, looking at it, and its first write."""
     found = []
     for types in (5, 100):
-        engine = make(Root.parse(str(tmp_path / str(types))), many_types(types))
-        write(engine, {"node:T0": companies("a")})
-        engine.snapshot()
-        counts = [counted(partial(engine.create_branch, DEV))]
-        engine.snapshot(DEV)
-        counts.append(counted(partial(engine.snapshot, DEV)))
+        repo = make(Root.parse(str(tmp_path / str(types))), many_types(types))
+        write(repo, {"node:T0": companies("a")})
+        repo.snapshot()
+        counts = [counted(partial(repo.create_branch, DEV))]
+        repo.snapshot(DEV)
+        counts.append(counted(partial(repo.snapshot, DEV)))
         delta = {"node:T1": companies("b")}
-        counts.append(counted(partial(write, engine, delta, branch=DEV)))
+        counts.append(counted(partial(write, repo, delta, branch=DEV)))
         found.append(counts)
     assert found[0] == found[1]
 
 
 def test_other_branches_cost_nothing(tmp_path: Path) -> None:
-    engine = make(Root.parse(str(tmp_path / "graph")))
-    write(engine, {PERSON: people("a")})
-    engine.create_branch(BranchName("b0"))
+    repo = make(Root.parse(str(tmp_path / "graph")))
+    write(repo, {PERSON: people("a")})
+    repo.create_branch(BranchName("b0"))
     found = []
     for number in (1, 20):
-        for each in range(len(engine.branches.list()), number + 1):
-            engine.create_branch(BranchName(f"b{each}"))
+        for each in range(len(repo.branches.list()), number + 1):
+            repo.create_branch(BranchName(f"b{each}"))
         name = BranchName(f"x{number}")
-        calls = counted(partial(engine.create_branch, name))
-        engine.snapshot(name)
-        found.append((calls, counted(partial(engine.snapshot, name))))
+        calls = counted(partial(repo.create_branch, name))
+        repo.snapshot(name)
+        found.append((calls, counted(partial(repo.snapshot, name))))
     assert found[0] == found[1]

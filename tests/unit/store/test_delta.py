@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.store.delta import table_delta
 from omnigraph.store.fold import FANOUT
 from omnigraph.store.root import Root
@@ -13,12 +13,12 @@ from tests.graphs import COMPANY, PERSON, Delta, companies, make, people, write
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
+def repo(tmp_path: Path) -> Repository:
     return make(Root.parse(str(tmp_path / "graph")))
 
 
-def table(engine: Engine, key: str = PERSON) -> Table:
-    return engine.table(engine.snapshot().pin(key))
+def table(repo: Repository, key: str = PERSON) -> Table:
+    return repo.table(repo.snapshot().pin(key))
 
 
 def told(new: Table, old: Table, rows_max: int = 1_000) -> tuple[list[str], list[int]]:
@@ -32,51 +32,51 @@ def row_ids(of: Table) -> dict[str, int]:
     return {row["id"]: row["_rowid"] for row in rows}
 
 
-def test_inserts_updates_and_deletes(engine: Engine) -> None:
-    write(engine, {PERSON: people("a", "b", "c")})
-    old = table(engine)
+def test_inserts_updates_and_deletes(repo: Repository) -> None:
+    write(repo, {PERSON: people("a", "b", "c")})
+    old = table(repo)
     change = Delta(insert=[{"id": "d", "name": "d"}], update={"a": {"age": 5}}, delete=["b"])
-    write(engine, {PERSON: change})
-    new = table(engine)
+    write(repo, {PERSON: change})
+    new = table(repo)
     assert told(new, old) == (["a", "d"], [row_ids(old)["b"]])
     assert row_ids(new)["a"] == row_ids(old)["a"]
 
 
-def test_other_columns_than_ids(engine: Engine) -> None:
-    write(engine, {PERSON: people("a", age=3)})
-    old = table(engine)
-    write(engine, {PERSON: people("b", age=4)})
-    delta = table_delta(table(engine), old, ["age", "name"], rows_max=10)
+def test_other_columns_than_ids(repo: Repository) -> None:
+    write(repo, {PERSON: people("a", age=3)})
+    old = table(repo)
+    write(repo, {PERSON: people("b", age=4)})
+    delta = table_delta(table(repo), old, ["age", "name"], rows_max=10)
     assert delta is not None
     assert delta.written.select(["age", "name"]).to_pylist() == [{"age": 4, "name": "b"}]
 
 
-def test_nothing_changed(engine: Engine) -> None:
-    write(engine, {PERSON: people("a")})
-    old = table(engine)
-    write(engine, {COMPANY: companies("x")})
-    assert told(table(engine), old) == ([], [])
+def test_nothing_changed(repo: Repository) -> None:
+    write(repo, {PERSON: people("a")})
+    old = table(repo)
+    write(repo, {COMPANY: companies("x")})
+    assert told(table(repo), old) == ([], [])
 
 
-def test_what_came_and_went_in_between(engine: Engine) -> None:
-    write(engine, {PERSON: people("a")})
-    old = table(engine)
-    write(engine, {PERSON: people("b")})
+def test_what_came_and_went_in_between(repo: Repository) -> None:
+    write(repo, {PERSON: people("a")})
+    old = table(repo)
+    write(repo, {PERSON: people("b")})
     known = row_ids(old)
-    write(engine, {PERSON: Delta(delete=["b"])})
-    written, removed = told(table(engine), old)
+    write(repo, {PERSON: Delta(delete=["b"])})
+    written, removed = told(table(repo), old)
     assert written == []
     assert not set(removed) & set(known.values())
 
 
-def test_folding_reports_rows_again_as_they_are(engine: Engine) -> None:
+def test_folding_reports_rows_again_as_they_are(repo: Repository) -> None:
     for number in range(FANOUT - 1):
-        write(engine, {PERSON: people(f"p{number}")})
-    old = table(engine)
+        write(repo, {PERSON: people(f"p{number}")})
+    old = table(repo)
     fragments = len(old.fragment_ids())
     for number in range(3):
-        write(engine, {PERSON: people(f"q{number}")})
-    new = table(engine)
+        write(repo, {PERSON: people(f"q{number}")})
+    new = table(repo)
     assert len(new.fragment_ids()) < fragments
     written, removed = told(new, old)
     assert {"q0", "q1", "q2"} <= set(written)
@@ -84,9 +84,9 @@ def test_folding_reports_rows_again_as_they_are(engine: Engine) -> None:
     assert {name: row_ids(new)[name] for name in row_ids(old)} == row_ids(old)
 
 
-def test_large_changes_are_not_told(engine: Engine) -> None:
-    write(engine, {PERSON: people("a")})
-    old = table(engine)
-    write(engine, {PERSON: people("b", "c", "d")})
-    assert table_delta(table(engine), old, ["id"], rows_max=2) is None
-    assert table_delta(table(engine), old, ["id"], rows_max=3) is not None
+def test_large_changes_are_not_told(repo: Repository) -> None:
+    write(repo, {PERSON: people("a")})
+    old = table(repo)
+    write(repo, {PERSON: people("b", "c", "d")})
+    assert table_delta(table(repo), old, ["id"], rows_max=2) is None
+    assert table_delta(table(repo), old, ["id"], rows_max=3) is not None

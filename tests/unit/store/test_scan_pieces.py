@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.store.blob_columns import blob_bytes, blob_sizes
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.root import Root
@@ -16,12 +16,12 @@ from tests.graphs import PERSON, Delta, make, people, write
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     """Four fragments; a row of the second is gone, one of the third has moved to the fourth."""
-    engine = make(Root.parse(str(tmp_path / "graph")))
-    write(engine, {PERSON: people("a", "b")})
-    write(engine, {PERSON: people("c", "d", "e")})
-    write(engine, {PERSON: people("f", "g")})
-    write(engine, {PERSON: Delta(update={"f": {"age": 1}}, delete=["d"])})
-    return engine.table(engine.snapshot().pin(PERSON))
+    repo = make(Root.parse(str(tmp_path / "graph")))
+    write(repo, {PERSON: people("a", "b")})
+    write(repo, {PERSON: people("c", "d", "e")})
+    write(repo, {PERSON: people("f", "g")})
+    write(repo, {PERSON: Delta(update={"f": {"age": 1}}, delete=["d"])})
+    return repo.table(repo.snapshot().pin(PERSON))
 
 
 def ids(reader: pa.RecordBatchReader) -> list[str]:
@@ -52,10 +52,10 @@ def test_a_fragment_that_is_not_there_is_noticed(table: Table) -> None:
 
 
 def test_batches_are_bounded_in_bytes(tmp_path: Path) -> None:
-    engine = make(Root.parse(str(tmp_path / "graph")))
+    repo = make(Root.parse(str(tmp_path / "graph")))
     names = [f"{number:03}" + "x" * 10_000 for number in range(300)]
-    write(engine, {PERSON: people(*names)})
-    table = engine.table(engine.snapshot().pin(PERSON))
+    write(repo, {PERSON: people(*names)})
+    table = repo.table(repo.snapshot().pin(PERSON))
     batches = list(table.scan(["id"], batch_bytes=100_000))
     assert max(batch.nbytes for batch in batches) <= 200_000
     assert [each for batch in batches for each in batch.column("id").to_pylist()] == names
@@ -63,13 +63,13 @@ def test_batches_are_bounded_in_bytes(tmp_path: Path) -> None:
 
 def test_sizes_of_blobs_are_told_without_reading_them(tmp_path: Path) -> None:
     schema = "node File { path: String @key  one: Blob?  two: Blob? }"
-    engine: Engine = make(Root.parse(str(tmp_path / "graph")), schema)
+    repo: Repository = make(Root.parse(str(tmp_path / "graph")), schema)
     cells = [(b"", None), (b"abc", b"x" * 100_000), (None, None), (b"", b"y")]
     files = [
         {"id": str(k), "path": str(k), "one": one, "two": two} for k, (one, two) in enumerate(cells)
     ]
-    write(engine, {"node:File": Delta(insert=files)})
-    table = engine.table(engine.snapshot().pin("node:File"))
+    write(repo, {"node:File": Delta(insert=files)})
+    table = repo.table(repo.snapshot().pin("node:File"))
     row_ids = table.read(["id"], row_id=True).column("_rowid").to_pylist()
     assert blob_sizes(table, ["one", "two"], row_ids) == [0, 100_003, 0, 1]
     assert blob_sizes(table, ["one"], row_ids[::-1]) == [0, 0, 3, 0]

@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.core import records as rows
+from omnigraph.core.graph_version import Origin
 from omnigraph.core.layout import INTENTS, intent_path
 from omnigraph.core.records import Record
 from omnigraph.core.recovery.owner import Owner
-from omnigraph.core.snapshot import Origin
 from omnigraph.errors import Code, Corrupt, GraphError, JsonValue
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectStore

@@ -16,13 +16,13 @@ from typing import Final
 
 from omnigraph.core.branches import is_own
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.manifest import Manifest
 from omnigraph.core.publish import Change, Publisher
 from omnigraph.core.records import VersionRecord
 from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.recovery.intent import IntentLog, WriterKind
 from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
-from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.errors import Conflict
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock
@@ -129,7 +129,7 @@ class Orphans:
             for uuid in (*item.uuids, item.restore_uuid)
         }
 
-    def _take_back(self, snapshot: Snapshot, orphans: list[_Ahead]) -> tuple[Settlement, ...]:
+    def _take_back(self, snapshot: GraphVersion, orphans: list[_Ahead]) -> tuple[Settlement, ...]:
         try:
             restored = [(item.pin, self._restore(item)) for item in orphans]
             return (self._publish(snapshot, orphans, restored),) if restored else ()
@@ -155,7 +155,7 @@ class Orphans:
         )
 
     def _publish(
-        self, snapshot: Snapshot, orphans: list[_Ahead], restored: list[tuple[TablePin, int]]
+        self, snapshot: GraphVersion, orphans: list[_Ahead], restored: list[tuple[TablePin, int]]
     ) -> Settlement:
         operation_id, commit_id = self.ids.new(), CommitId(self.ids.new())
         transactions = [uuid for item in orphans for uuid in item.uuids if uuid]

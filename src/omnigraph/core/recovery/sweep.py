@@ -25,6 +25,7 @@ from enum import StrEnum
 
 from omnigraph.core import gates
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.graph_version import GraphVersion, Origin, TablePin
 from omnigraph.core.layout import intent_path
 from omnigraph.core.parts import Parts
 from omnigraph.core.publish import Change, check
@@ -35,7 +36,6 @@ from omnigraph.core.recovery.intent import Intent, PlannedTable
 from omnigraph.core.recovery.liveness import is_certainly_over
 from omnigraph.core.recovery.orphans import Orphans
 from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
-from omnigraph.core.snapshot import Origin, Snapshot, TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import (
     Busy,
@@ -249,7 +249,7 @@ class Recovery:
             self._births.clear(origin, {*known, *(item.path for item in intent.tables)})
         return outcome
 
-    def _base_of_birth(self, intent: Intent, origin: Origin) -> Snapshot | None:
+    def _base_of_birth(self, intent: Intent, origin: Origin) -> GraphVersion | None:
         """What a branch starts from; None when it cannot be made any more."""
         try:
             self._births.check_free(intent.branch)
@@ -259,7 +259,7 @@ class Recovery:
             return None
         return base
 
-    def _holds(self, intent: Intent, snapshot: Snapshot) -> bool:
+    def _holds(self, intent: Intent, snapshot: GraphVersion) -> bool:
         """Could the write be published now, as far as the rest of the graph is concerned?"""
         key = intent.idempotency_key
         if key is not None and self._manifest.find_key(intent.branch, key) is not None:
@@ -270,7 +270,7 @@ class Recovery:
             return False
         return True
 
-    def _tips(self, intent: Intent, snapshot: Snapshot) -> dict[str, Tip]:
+    def _tips(self, intent: Intent, snapshot: GraphVersion) -> dict[str, Tip]:
         tips: dict[str, Tip] = {}
         for item in intent.tables:
             head = self._head(item)
@@ -314,7 +314,7 @@ class Recovery:
         hit(Fp.RECOVER_PUBLISHED)
 
     def _roll_back(
-        self, intent: Intent, tips: Sequence[tuple[str, Tip]], snapshot: Snapshot
+        self, intent: Intent, tips: Sequence[tuple[str, Tip]], snapshot: GraphVersion
     ) -> None:
         """Take the next version of these tables and publish them, so that pins and heads agree.
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from omnigraph.core.branches import is_own
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.recovery.intent import IntentLog
-from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import SetAside, Tables
@@ -32,7 +32,7 @@ class TornFiles:
         self._may_write = may_write
         self._told: set[tuple[str, int]] = set()  # what was logged, once
 
-    def settle(self, snapshot: Snapshot) -> None:
+    def settle(self, snapshot: GraphVersion) -> None:
         """Judge the torn versions that reading a branch's newest snapshot stepped over."""
         torn = self._tables.torn_versions(MANIFEST, snapshot.fork)
         if not torn:
@@ -62,7 +62,7 @@ class TornFiles:
         """What was set aside so far, oldest first."""
         return self._tables.quarantine.records()
 
-    def _moved(self, snapshot: Snapshot) -> list[str]:
+    def _moved(self, snapshot: GraphVersion) -> list[str]:
         """The tables whose newest version no snapshot and no intent knows of."""
         planned = {
             (item.path, item.table_branch)
@@ -78,7 +78,7 @@ class TornFiles:
         )
 
 
-def _acknowledged(snapshot: Snapshot, torn: tuple[int, ...], moved: list[str]) -> Corrupt:
+def _acknowledged(snapshot: GraphVersion, torn: tuple[int, ...], moved: list[str]) -> Corrupt:
     text = (
         f"version {torn[0]} of the manifest of branch '{snapshot.branch}' cannot be read, and it "
         f"was acknowledged: {', '.join(moved)} moved with it. Restore the file from a copy; to go "

@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.layout import table_key
+from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.export.model import STREAM, Exported, ExportRequest
 from omnigraph.dataplane.export.parts import (
@@ -38,9 +38,9 @@ _STAGE: Final = "write"
 class Exporter:
     """Exports states of one graph."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, repo: Repository) -> None:
         """Export from this graph."""
-        self._engine = engine
+        self._repo = repo
 
     def export(self, request: ExportRequest, runner: Runner, monitor: Monitor) -> Exported:
         """Write what is asked for.
@@ -57,7 +57,7 @@ class Exporter:
             Unavailable: Storage failed.
             Cancelled: The monitor was told to stop.
         """
-        plan = make_plan(request, self._engine.root)
+        plan = make_plan(request, self._repo.root)
         if plan.is_folder:
             return self._to_folder(request, plan, runner, monitor)
         return self._to_file(request, plan, runner, monitor)
@@ -72,7 +72,7 @@ class Exporter:
                 if exists(plan.uri, request.storage_options):
                     raise _occupied(plan.uri, plan.uri)
         monitor.stage(_STAGE)
-        work = SingleFile(self._engine, request.snapshot, plan, monitor)
+        work = SingleFile(self._repo, request.snapshot, plan, monitor)
         threads = len(os.sched_getaffinity(0)) if runner.is_remote else runner.parallelism
         with open_target(request.target, plan.uri, request.storage_options) as output:
             work.write(output, threads)
@@ -92,10 +92,10 @@ class Exporter:
     ) -> Exported:
         snapshot, options = request.snapshot, request.storage_options
         old = self._occupants(request, plan)
-        parts = plan_parts(self._engine, snapshot, plan, options, checksums=runner.is_remote)
+        parts = plan_parts(self._repo, snapshot, plan, options, checksums=runner.is_remote)
         if runner.is_remote and parts:
             # Before anything is removed: a refusal leaves the earlier export alone.
-            require_shared(plan.uri, options, runner, self._engine.ids)
+            require_shared(plan.uri, options, runner, self._repo.ids)
         for name in old:
             with storage_errors():
                 delete_stream(f"{plan.uri}/{name}", options)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.lang.catalog.model import Catalog
 
 STREAM = "-"  # standard output as a target, and any stream in a result
@@ -30,7 +30,7 @@ class ExportRequest:
         storage_options: How to reach the target.
     """
 
-    snapshot: Snapshot
+    snapshot: GraphVersion
     catalog: Catalog
     target: str | BinaryIO
     format: str | None = None

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from omnigraph.core.engine import Engine, store_pin
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.export.checksums import Checksummed
 from omnigraph.dataplane.export.files import encoder, write_columns
@@ -89,8 +89,8 @@ def write_part(part: Part) -> PartReceipt:
 
 
 def plan_parts(
-    engine: Engine,
-    snapshot: Snapshot,
+    repo: Repository,
+    snapshot: GraphVersion,
     plan: Plan,
     storage_options: Mapping[str, str],
     *,
@@ -102,10 +102,10 @@ def plan_parts(
         pin = snapshot.pin(table_key(entity.kind, entity.name))
         if not pin.row_count:
             continue
-        for number, fragments in enumerate(_groups(engine.table(pin).fragment_rows(), entity)):
+        for number, fragments in enumerate(_groups(repo.table(pin).fragment_rows(), entity)):
             name = f"{prefix}{entity.name}-{number:05}{plan.suffix}"
             part = Part(
-                root=engine.root,
+                root=repo.root,
                 pin=store_pin(pin),
                 entity=entity,
                 fragments=fragments,
@@ -174,7 +174,7 @@ def _listed(uri: str, options: Mapping[str, str]) -> set[str]:
 
 
 def manifest(
-    snapshot: Snapshot, plan: Plan, parts: Sequence[Part], receipts: Sequence[PartReceipt]
+    snapshot: GraphVersion, plan: Plan, parts: Sequence[Part], receipts: Sequence[PartReceipt]
 ) -> bytes:
     """The manifest of a folder: what is in it, and which state that is."""
     by_type: dict[str, list[dict[str, Any]]] = {

@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.export.files import encoder, write_columns
 from omnigraph.dataplane.export.plan import Plan
 from omnigraph.dataplane.export.rows import read_rows
@@ -36,9 +36,11 @@ _Batches = Iterator[tuple[EntityType, pa.RecordBatch]]
 class SingleFile:
     """Writes the types of a plan, one after another, to one output."""
 
-    def __init__(self, engine: Engine, snapshot: Snapshot, plan: Plan, monitor: Monitor) -> None:
+    def __init__(
+        self, repo: Repository, snapshot: GraphVersion, plan: Plan, monitor: Monitor
+    ) -> None:
         """Read this state, and tell this monitor."""
-        self._engine = engine
+        self._repo = repo
         self._snapshot = snapshot
         self._plan = plan
         self._monitor = monitor
@@ -78,7 +80,7 @@ class SingleFile:
             pin = self._snapshot.pin(table_key(entity.kind, entity.name))
             if not pin.row_count:
                 continue
-            for batch in read_rows(self._engine.table(pin), entity):
+            for batch in read_rows(self._repo.table(pin), entity):
                 yield entity, batch
 
     def _count(self, entity: EntityType, rows: int, output: Output) -> None:

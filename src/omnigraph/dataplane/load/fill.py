@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.engine import Engine, store_pin
 from omnigraph.core.records import Commit
+from omnigraph.core.repository import Repository, store_pin
 from omnigraph.dataplane.decode.model import Decoded, Tally
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.dataplane.load.loader import Loader
@@ -126,18 +126,18 @@ def _decoded(entity: EntityType, target: str, found: pa.Table, vectors: np.ndarr
 class VectorFiller:
     """Computes vectors of one graph."""
 
-    def __init__(self, engine: Engine, embeddings: Embeddings) -> None:
+    def __init__(self, repo: Repository, embeddings: Embeddings) -> None:
         """Work on this graph, and ask this provider."""
-        self._engine = engine
+        self._repo = repo
         self._embeddings = embeddings
-        self._loader = Loader(engine, embeddings)
+        self._loader = Loader(repo, embeddings)
 
     def bytes(self, request: FillRequest) -> int:
         """About how much may have to be read, for whoever chooses what it runs on."""
-        base = self._engine.snapshot(request.branch)
+        base = self._repo.snapshot(request.branch)
         keys = {key_of(entity) for entity, _, _ in self._targets(request)}
         pins = [base.pin(key) for key in keys]
-        return sum(self._engine.table(pin).data_bytes for pin in pins if pin.row_count)
+        return sum(self._repo.table(pin).data_bytes for pin in pins if pin.row_count)
 
     def fill(self, request: FillRequest, runner: Runner, monitor: Monitor) -> Filled:
         """Compute vectors, batch by batch; what is committed stays when a later batch fails.
@@ -147,7 +147,7 @@ class VectorFiller:
             Unavailable: The provider did not answer.
             Cancelled: The monitor was told to stop.
         """
-        self._engine.require_writable()
+        self._repo.require_writable()
         size = request.batch or BATCH * (runner.parallelism if runner.is_remote else 1)
         vectors: dict[str, int] = {}
         last: Loaded | None = None
@@ -180,22 +180,22 @@ class VectorFiller:
         ]
 
     def _catalog(self, branch: BranchName) -> Catalog:
-        return self._engine.schema(self._engine.snapshot(branch)).catalog
+        return self._repo.schema(self._repo.snapshot(branch)).catalog
 
     def _batches(
         self, request: FillRequest, entity: EntityType, target: Property, embed: Embed, size: int
     ) -> Iterator[tuple[list[int], Pin]]:
         """The rows to be filled as of now, so many at a time, and the table that has them."""
-        base = self._engine.snapshot(request.branch)
+        base = self._repo.snapshot(request.branch)
         pin = base.pin(key_of(entity))
         if not pin.row_count:
             return
-        table = self._engine.table(pin)
+        table = self._repo.table(pin)
         waiting: list[int] = []
-        with self._engine.preparing(base):
+        with self._repo.preparing(base):
             reader = iter(_scan(table, target, embed, request.fill))
         while True:
-            with self._engine.preparing(base):
+            with self._repo.preparing(base):
                 batch = next(reader, None)
             waiting += [] if batch is None else batch.column(ROW_ID).to_pylist()
             while len(waiting) >= size or (batch is None and waiting):
@@ -224,7 +224,7 @@ class VectorFiller:
             partitions=1,
             fill=request.fill,
         )
-        base = self._engine.snapshot(request.branch)
+        base = self._repo.snapshot(request.branch)
         plan = self._loader.plan(load, base, monitor, is_remote=runner.is_remote)
         # In one process one task is enough: its requests run side by side.
         parts = runner.parallelism if runner.is_remote else 1
@@ -242,7 +242,7 @@ class VectorFiller:
             for number, start in enumerate(range(0, len(row_ids), step))
         ]
         try:
-            with self._engine.preparing(base):
+            with self._repo.preparing(base):
                 receipts = [found for _, found in runner.run("embed", embed_split, tasks)]
             monitor.add(rows=len(row_ids), bytes=sum(found.bytes for found in receipts))
             return self._loader.finish(load, plan, receipts, runner, monitor)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from omnigraph.core.engine import Engine, store_pin
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.manifest import branch_replaced
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.retry import wait_seconds, with_retries
-from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.load.committed import Base, StoredTable
@@ -43,13 +43,13 @@ class Loader:
 
     def __init__(
         self,
-        engine: Engine,
+        repo: Repository,
         embeddings: Embeddings | None = None,
         *,
         wait: Callable[[float], None] = wait_seconds,
     ) -> None:
         """Load into this graph; without embeddings, nobody computes vectors."""
-        self._engine = engine
+        self._repo = repo
         self._embeddings = embeddings or Embeddings(lambda: None)
         self._wait = wait
 
@@ -66,14 +66,14 @@ class Loader:
             Conflict: Somebody else changed what the load was judged against, again and again.
             Cancelled: The monitor was told to stop.
         """
-        self._engine.require_writable()
+        self._repo.require_writable()
         _check_terms(request)
         if request.violations_file is not None:
             open_file(request.violations_file).close()
         source, name = request.create_from, request.branch
-        if source is not None and not self._engine.has_branch(name):
+        if source is not None and not self._repo.has_branch(name):
             try:
-                with self._engine.creating_branch(name, source=source) as base:
+                with self._repo.creating_branch(name, source=source) as base:
                     return self._load(request, base, runner, monitor)
             except Conflict as conflict:
                 once = any(isinstance(item, ReaderInput) for item in request.inputs)
@@ -82,10 +82,10 @@ class Loader:
                 # Somebody else was faster; the load goes to the branch as it is now.
                 telemetry.count("load.again")
                 monitor.resume()
-        return self._load(request, self._engine.snapshot(name), runner, monitor)
+        return self._load(request, self._repo.snapshot(name), runner, monitor)
 
     def _load(
-        self, request: LoadRequest, base: Snapshot, runner: Runner, monitor: Monitor
+        self, request: LoadRequest, base: GraphVersion, runner: Runner, monitor: Monitor
     ) -> Loaded:
         done = self._replayed(request, base)
         if done is not None:
@@ -93,7 +93,7 @@ class Loader:
         plan = self.plan(request, base, monitor, is_remote=runner.is_remote)
         with telemetry.span("load", mode=request.mode.value):
             try:
-                with self._engine.preparing(base):
+                with self._repo.preparing(base):
                     receipts = read_inputs(request, plan, runner, monitor)
                 request = self._named(request, receipts, base)
                 # Reading may have taken long. What others did meanwhile matters to an overwrite,
@@ -107,7 +107,7 @@ class Loader:
                 plan.staging.remove()
 
     def plan(
-        self, request: LoadRequest, base: Snapshot, monitor: Monitor | None, *, is_remote: bool
+        self, request: LoadRequest, base: GraphVersion, monitor: Monitor | None, *, is_remote: bool
     ) -> LoadPlan:
         """What the tasks of a load are told. Whoever makes a plan removes its staging area.
 
@@ -118,13 +118,13 @@ class Loader:
             is_remote: Tasks run in other processes; everything that they need is made here.
         """
         self._check_schema(request, base)
-        engine, catalog = self._engine, request.catalog
-        load_id = engine.ids.new()
+        repo, catalog = self._repo, request.catalog
+        load_id = repo.ids.new()
         entities = (*catalog.nodes, *catalog.edges)
         keyed = {key_of(entity) for entity in entities if entity.key}
 
         def make(key: str) -> Pin:
-            return engine.writable_table(base, key).pin
+            return repo.writable_table(base, key).pin
 
         targets = Targets(make)
         if is_remote:
@@ -134,12 +134,12 @@ class Loader:
             load_id=load_id,
             incarnation=base.incarnation,
             workplace=Workplace(
-                engine.root,
-                durable=engine.tables.durable,
-                tables=None if is_remote else engine.tables,
+                repo.root,
+                durable=repo.tables.durable,
+                tables=None if is_remote else repo.tables,
             ),
             targets=targets,
-            staging=(SharedStaging if is_remote else LocalStaging)(engine.root, load_id),
+            staging=(SharedStaging if is_remote else LocalStaging)(repo.root, load_id),
             catalog=catalog,
             mode=request.mode,
             replace=request.replace,
@@ -148,7 +148,7 @@ class Loader:
                 key for key in keyed if request.fill is None and not base.pin(key).row_count
             ),
             fill=request.fill,
-            partitions=partitions_for(request, is_far=is_remote and not engine.root.is_local),
+            partitions=partitions_for(request, is_far=is_remote and not repo.root.is_local),
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,
             fingerprints=request.batch is not None,
@@ -163,7 +163,7 @@ class Loader:
         receipts: Sequence[ReadReceipt],
         runner: Runner,
         monitor: Monitor,
-        base: Snapshot | None = None,
+        base: GraphVersion | None = None,
     ) -> Loaded:
         """Judge what was read and publish it, starting over on newer bases if need be.
 
@@ -182,18 +182,18 @@ class Loader:
             return self._attempt(work, base)
         return with_retries(
             lambda losses: self._attempt(work, None if losses else base),
-            root=self._engine.root.uri,
+            root=self._repo.root.uri,
             branch=request.branch,
-            policy=self._engine.retry,
+            policy=self._repo.retry,
             name="load",
             wait=self._wait,
         )
 
     # -- one attempt -------------------------------------------------------------------------------
 
-    def _attempt(self, work: _Work, given: Snapshot | None) -> Loaded:
+    def _attempt(self, work: _Work, given: GraphVersion | None) -> Loaded:
         request, plan, monitor = work.request, work.plan, work.monitor
-        base = self._engine.snapshot(request.branch) if given is None else given
+        base = self._repo.snapshot(request.branch) if given is None else given
         if given is None:
             done = self._replayed(request, base)
             if done is not None:
@@ -203,7 +203,7 @@ class Loader:
             self._check_schema(request, base)
             _check_fresh(plan, base, work.present)
         replaced = work.present if request.mode is LoadMode.OVERWRITE else frozenset()
-        with self._engine.preparing(base):
+        with self._repo.preparing(base):
             stages = Stages(plan, _stored(base, replaced), work.receipts, work.runner, work.monitor)
             verdict = stages.run(cascade=request.cascade)
             if verdict.violations:
@@ -214,18 +214,18 @@ class Loader:
         return self._publish(work, base, writes, counts, summed(verdict.missing))
 
     def _stage(
-        self, plan: LoadPlan, base: Snapshot, verdict: Verdict, replaced: frozenset[str]
+        self, plan: LoadPlan, base: GraphVersion, verdict: Verdict, replaced: frozenset[str]
     ) -> tuple[tuple[TableWrite, ...], dict[str, Counts]]:
         """Compose one change per table; a table that does not change is left alone."""
         writes: list[TableWrite] = []
         counts: dict[str, Counts] = {}
-        tables = self._engine.tables
+        tables = self._repo.tables
         for key in sorted({*verdict.fragments, *verdict.deletes, *replaced}):
             fragments = verdict.fragments.get(key, [])
             if key in replaced and not fragments and not base.pin(key).row_count:
                 continue
             table = self._writable(plan, base, key)
-            uuid = self._engine.ids.new()
+            uuid = self._repo.ids.new()
             if key in replaced:
                 staged = tables.stage_replacement(table, fragments, uuid=uuid)
             else:
@@ -243,9 +243,9 @@ class Loader:
             )
         return tuple(writes), counts
 
-    def _writable(self, plan: LoadPlan, base: Snapshot, key: str) -> Table:
+    def _writable(self, plan: LoadPlan, base: GraphVersion, key: str) -> Table:
         """The table as the base has it; what was written must lie in its folder."""
-        table = self._engine.writable_table(base, key)
+        table = self._repo.writable_table(base, key)
         written = plan.targets.made.get(key)
         if written is not None and (written.path, written.branch) != (
             table.pin.path,
@@ -258,7 +258,7 @@ class Loader:
     def _publish(
         self,
         work: _Work,
-        base: Snapshot,
+        base: GraphVersion,
         writes: tuple[TableWrite, ...],
         counts: Mapping[str, Counts],
         missing: tuple[MissingVectors, ...],
@@ -291,7 +291,7 @@ class Loader:
             judged={key: base.pin(key).version for key in judged},
             details=details,
         )
-        published = self._engine.commit(prepared)
+        published = self._repo.commit(prepared)
         if published.replayed:
             return _recorded(published.commit, request)
         return Loaded(
@@ -304,7 +304,7 @@ class Loader:
         )
 
     def _named(
-        self, request: LoadRequest, receipts: Sequence[ReadReceipt], base: Snapshot
+        self, request: LoadRequest, receipts: Sequence[ReadReceipt], base: GraphVersion
     ) -> LoadRequest:
         """The request, with the key of its batch if it is one of a stream."""
         if request.batch is None:
@@ -313,26 +313,26 @@ class Loader:
             key = batch_key(
                 request.batch,
                 total(receipt.fingerprint for receipt in receipts),
-                find=lambda key: self._engine.manifest.find_key(base.branch, key),
-                newest_first=lambda: self._engine.commits(base.branch),
+                find=lambda key: self._repo.manifest.find_key(base.branch, key),
+                newest_first=lambda: self._repo.commits(base.branch),
             )
         return replace(request, idempotency_key=key)
 
     # -- conditions --------------------------------------------------------------------------------
 
-    def _replayed(self, request: LoadRequest, base: Snapshot) -> Loaded | None:
+    def _replayed(self, request: LoadRequest, base: GraphVersion) -> Loaded | None:
         """What an earlier call with the same key did; loading on its result would fail."""
         if request.idempotency_key is None:
             return None
         with storage_errors():
             if base.origin is not None:
-                known = self._engine.births.find_key(base.origin, request.idempotency_key)
+                known = self._repo.births.find_key(base.origin, request.idempotency_key)
             else:
-                known = self._engine.manifest.find_key(base.branch, request.idempotency_key)
+                known = self._repo.manifest.find_key(base.branch, request.idempotency_key)
         return None if known is None else _recorded(known, request)
 
-    def _check_schema(self, request: LoadRequest, base: Snapshot) -> None:
-        catalog = self._engine.schema(base).catalog
+    def _check_schema(self, request: LoadRequest, base: GraphVersion) -> None:
+        catalog = self._repo.schema(base).catalog
         if catalog is not request.catalog and catalog != request.catalog:
             text = f"the schema of branch '{base.branch}' has changed meanwhile"
             raise Conflict(Code.CONFLICT, text, branch=base.branch)
@@ -390,14 +390,14 @@ def _check_terms(request: LoadRequest) -> None:
             raise InvalidInput(Code.INPUT_INVALID, text, mode=request.mode.value)
 
 
-def _stored(base: Snapshot, replaced: frozenset[str]) -> Base:
+def _stored(base: GraphVersion, replaced: frozenset[str]) -> Base:
     tables = {
         key: StoredTable(pin=store_pin(pin), rows=pin.row_count) for key, pin in base.tables.items()
     }
     return Base(tables=tables, replaced=replaced)
 
 
-def _check_fresh(plan: LoadPlan, base: Snapshot, present: frozenset[str]) -> None:
+def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) -> None:
     """Rows of types that had no entity were written as new ones; is that still so?"""
     if plan.mode is not LoadMode.MERGE:
         return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from omnigraph.core.graph_version import TablePin
 from omnigraph.core.indices import PendingIndex, not_yet, wanted_indexes
 from omnigraph.core.layout import table_key
-from omnigraph.core.snapshot import TablePin
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.optimize.model import OptimizedTable
 from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask

@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from typing import Final, TypeAlias, TypeVar
 
 from omnigraph.core.branches import is_fork_of
-from omnigraph.core.engine import Engine
+from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository
 from omnigraph.core.retry import is_lost_race
-from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.dataplane.optimize.job import Done, Job, plan_job, report, staged
@@ -45,13 +45,13 @@ RETRIES: Final = 3  # each may have to rewrite what others changed meanwhile
 class Optimizer:
     """Keeps the tables of one graph in order. Thread-safe."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, repo: Repository) -> None:
         """Optimize this graph."""
-        self._engine = engine
+        self._repo = repo
 
     def bytes(self, branch: BranchName, *, target_rows: int = TARGET_ROWS) -> int:
         """About how much an optimisation would read, for whoever chooses what it runs on."""
-        return sum(job.bytes for job in self._jobs(self._engine.snapshot(branch), target_rows))
+        return sum(job.bytes for job in self._jobs(self._repo.snapshot(branch), target_rows))
 
     def optimize(
         self,
@@ -75,11 +75,11 @@ class Optimizer:
             Cancelled: The monitor was told to stop.
             Conflict: Others wrote to the same tables, again and again.
         """
-        self._engine.require_writable()
+        self._repo.require_writable()
         kept: _Kept = {}
         with telemetry.span("optimize", branch=branch):
             for losses in range(RETRIES + 1):
-                base = self._engine.snapshot(branch)
+                base = self._repo.snapshot(branch)
                 monitor.stage("plan")
                 jobs = self._jobs(base, target_rows)
                 self._do([job for job in jobs if job.chores], kept, runner, monitor, target_rows)
@@ -91,14 +91,14 @@ class Optimizer:
                 telemetry.count("optimize.again")
         raise AssertionError("the last attempt returns or raises")
 
-    def _jobs(self, base: Snapshot, target_rows: int) -> list[Job]:
-        catalog = self._engine.schema(base).catalog
+    def _jobs(self, base: GraphVersion, target_rows: int) -> list[Job]:
+        catalog = self._repo.schema(base).catalog
         jobs = []
-        with self._engine.preparing(base):
+        with self._repo.preparing(base):
             for entity in (*catalog.nodes, *catalog.edges):
                 pin = base.pin(table_key(entity.kind, entity.name))
                 if base.branch == MAIN or is_fork_of(pin, base.incarnation):
-                    table = self._engine.table(pin)
+                    table = self._repo.table(pin)
                     jobs.append(plan_job(entity, pin, table, target_rows=target_rows))
         return jobs
 
@@ -107,8 +107,8 @@ class Optimizer:
     ) -> None:
         """Write everything beside the tables, as far as that was not done before."""
         todo = [job for job in jobs if (job.pin, job.chores) not in kept]
-        upkeep = self._engine.tables.upkeep
-        place = Place(root=self._engine.root, durable=self._engine.tables.is_durable)
+        upkeep = self._repo.tables.upkeep
+        place = Place(root=self._repo.root, durable=self._repo.tables.is_durable)
         rewritten = _run(
             runner, monitor, "compact", rewrite, [job.rewrites(place, target_rows) for job in todo]
         )
@@ -117,7 +117,7 @@ class Optimizer:
             for job, receipts in zip(todo, rewritten, strict=True):
                 draft = None
                 if receipts:
-                    uuid = self._engine.ids.new()
+                    uuid = self._repo.ids.new()
                     with storage_errors():
                         draft = upkeep.draft(job.table, job.chores, receipts, uuid=uuid)
                     drafts.callback(upkeep.drop, draft)
@@ -132,7 +132,12 @@ class Optimizer:
             )
 
     def _publish(
-        self, base: Snapshot, jobs: Sequence[Job], kept: _Kept, monitor: Monitor, actor: str | None
+        self,
+        base: GraphVersion,
+        jobs: Sequence[Job],
+        kept: _Kept,
+        monitor: Monitor,
+        actor: str | None,
     ) -> Optimized:
         done = {job.pin: kept.get((job.pin, job.chores)) for job in jobs}
         tables = tuple(report(job, done[job.pin]) for job in jobs)
@@ -140,10 +145,10 @@ class Optimizer:
         work = [(job, each) for job in jobs if (each := done[job.pin]) is not None]
         if work:
             monitor.stage("commit")
-            with self._engine.preparing(base):
-                upkeep, new_uuid = self._engine.tables.upkeep, self._engine.ids.new
+            with self._repo.preparing(base):
+                upkeep, new_uuid = self._repo.tables.upkeep, self._repo.ids.new
                 writes = tuple(staged(job, each, upkeep, new_uuid) for job, each in work)
-            published = self._engine.commit(
+            published = self._repo.commit(
                 Prepared(base=base, kind=WriterKind.OPTIMIZE, tables=writes, actor=actor)
             )
         return Optimized(

@@ -12,8 +12,8 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 from pyspark.sql.types import StructType
 
-from omnigraph.core.engine import store_pin
 from omnigraph.core.layout import table_key
+from omnigraph.core.repository import store_pin
 from omnigraph.dataplane.spark.columns import spark_schema
 from omnigraph.dataplane.spark.opened import Opened
 from omnigraph.dataplane.spark.reading import TypeReader

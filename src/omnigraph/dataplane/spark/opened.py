@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 
 from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.dataplane.source.model import TypeRef
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog, EntityType
@@ -35,15 +35,15 @@ class Opened:
         for name in options:
             if name.lower() not in known and not name.lower().startswith(_STORAGE):
                 raise _unknown_option(name, known)
-        self.engine = Engine.open(self.root, components(self.root), mode)
+        self.repo = Repository.open(self.root, components(self.root), mode)
         branch = BranchName(options.get("branch", str(MAIN)))
         commit = options.get("commit")
-        self.snapshot: Snapshot = (
-            self.engine.snapshot(branch)
+        self.snapshot: GraphVersion = (
+            self.repo.snapshot(branch)
             if commit is None
-            else self.engine.snapshot_at(CommitId(commit), branch)
+            else self.repo.snapshot_at(CommitId(commit), branch)
         )
-        self.catalog: Catalog = self.engine.schema(self.snapshot).catalog
+        self.catalog: Catalog = self.repo.schema(self.snapshot).catalog
         self.entity: EntityType = entity_named(_required(options, "type"), self.catalog)
         self.where = self._checked(options.get("where"))
         self.columns = _columns(options.get("columns"), table_schema(self.entity).names)
@@ -52,7 +52,7 @@ class Opened:
         """A condition that the scan understands."""
         if where is None:
             return None
-        table = self.engine.table(self.snapshot.pin(table_key(self.entity.kind, self.entity.name)))
+        table = self.repo.table(self.snapshot.pin(table_key(self.entity.kind, self.entity.name)))
         try:
             # Planning is enough to find what is wrong with it.
             table.scan(["id"], filter=where).close()

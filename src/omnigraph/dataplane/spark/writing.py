@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from omnigraph.core.engine import Engine, OpenMode, components
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.dataplane.load.frames import FrameTask
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan
@@ -68,7 +68,7 @@ class TypeWriter(DataSourceArrowWriter):
         # The process that plans is told by its own environment who computes vectors; the others
         # are told by the plan.
         embeddings = Embeddings(lambda: configured_embedder(os.environ))
-        loader = Loader(opened.engine, embeddings)
+        loader = Loader(opened.repo, embeddings)
         plan = loader.plan(request, opened.snapshot, None, is_remote=True)
         task = FrameTask(plan=plan, type=opened.type, name=name, columns=columns)
         return cls(opened.root, request, plan, task)
@@ -82,10 +82,10 @@ class TypeWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Judge everything and publish it, or refuse it."""
         receipts = [message.receipt for message in messages if isinstance(message, Written)]
-        engine = Engine.open(self._root, components(self._root), OpenMode.READ_WRITE)
-        monitor = Monitor("load", "spark", "df.write", engine.clock)
+        repo = Repository.open(self._root, components(self._root), OpenMode.READ_WRITE)
+        monitor = Monitor("load", "spark", "df.write", repo.clock)
         try:
-            Loader(engine).finish(self._request, self._plan, receipts, InProcessRunner(), monitor)
+            Loader(repo).finish(self._request, self._plan, receipts, InProcessRunner(), monitor)
         finally:
             self._plan.staging.remove()
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.exec.dense.columns import as_matrix
 from omnigraph.exec.dense.extent import Codec, Extent, Previous
 from omnigraph.exec.dense.topology import Topology
@@ -27,7 +27,7 @@ class DenseWorld:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: GraphVersion,
         nodes: Mapping[str, Extent],
         edges: Mapping[str, Extent],
         topologies: Mapping[str, Topology],

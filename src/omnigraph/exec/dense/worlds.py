@@ -11,9 +11,9 @@ from itertools import product
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from omnigraph.core.engine import Engine, store_pin
+from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
-from omnigraph.core.snapshot import Snapshot, TablePin
+from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import GraphError
 from omnigraph.exec.dense.archive import Archive
@@ -40,7 +40,7 @@ class Worlds:
 
     def __init__(
         self,
-        engine: Engine,
+        repo: Repository,
         *,
         bytes_max: int = BYTES_MAX,
         query_bytes_max: int = QUERY_BYTES_MAX,
@@ -50,13 +50,13 @@ class Worlds:
         """Keep columns and adjacency.
 
         Args:
-            engine: The graph.
+            repo: The graph.
             bytes_max: How much is kept in memory.
             query_bytes_max: How much a column, or the values taken of one, may have.
             folder: Where structures of large types are saved for other processes; None: nowhere.
             saved_rows_min: What a large type is.
         """
-        self._engine = engine
+        self._repo = repo
         self.cache = Cache(bytes_max)
         self.archive = None if folder is None else Archive(folder)
         self.saved_rows_min = saved_rows_min
@@ -71,7 +71,7 @@ class Worlds:
             weakref.WeakValueDictionary()
         )
 
-    def world(self, snapshot: Snapshot, catalog: Catalog) -> DenseWorld:
+    def world(self, snapshot: GraphVersion, catalog: Catalog) -> DenseWorld:
         """The world of a snapshot; `catalog` is the schema in force there."""
         last = self._last
         if last is not None and last.snapshot is snapshot:
@@ -84,7 +84,7 @@ class Worlds:
                 self._worlds.popitem(last=False)
         return found
 
-    def _make(self, snapshot: Snapshot, catalog: Catalog) -> DenseWorld:
+    def _make(self, snapshot: GraphVersion, catalog: Catalog) -> DenseWorld:
         nodes = {item.name: self._pinned(snapshot, item) for item in catalog.nodes}
         edges = {item.name: self._pinned(snapshot, item) for item in catalog.edges}
         topologies = {
@@ -110,12 +110,12 @@ class Worlds:
 
     def table(self, pin: TablePin) -> Table:
         """A pinned table."""
-        return self._engine.table(pin)
+        return self._repo.table(pin)
 
     def mark(self, pin: TablePin) -> str | None:
         """What names a pinned table among all there ever were; None if that cannot be told."""
         with storage_errors():
-            uuid = self._engine.tables.transaction_uuid(store_pin(pin))
+            uuid = self._repo.tables.transaction_uuid(store_pin(pin))
         return None if uuid is None else f"{self._folder(pin)}/{pin.version}-{uuid}"
 
     def older(self, extent: Extent) -> Iterator[Extent]:
@@ -125,7 +125,7 @@ class Worlds:
         if pin.table_branch is None:
             return
         with storage_errors():
-            fork = self._engine.tables.fork_info(pin.path, pin.table_branch)
+            fork = self._repo.tables.fork_info(pin.path, pin.table_branch)
         if fork is not None:
             # Lance follows a fork back to the version that it left its parent at, no further.
             at = fork.parent_version
@@ -147,7 +147,7 @@ class Worlds:
     def _revived(self, pin: TablePin, version: int, kind: EntityKind) -> Extent | None:
         """The extent of an older version, if that version can still be read."""
         try:
-            table = self._engine.table(_at(pin, version, 0))
+            table = self._repo.table(_at(pin, version, 0))
             return self._extent(_at(pin, version, table.row_count), kind)
         except GraphError:
             telemetry.count("dense.version_gone")
@@ -188,7 +188,7 @@ class Worlds:
 
     # -- one object per pin ------------------------------------------------------------------------
 
-    def _pinned(self, snapshot: Snapshot, entity: EntityType) -> Extent:
+    def _pinned(self, snapshot: GraphVersion, entity: EntityType) -> Extent:
         return self._extent(snapshot.pin(table_key(entity.kind, entity.name)), entity.kind)
 
     def _extent(self, pin: TablePin, kind: EntityKind) -> Extent:
@@ -209,7 +209,7 @@ class Worlds:
         return found
 
     def _folder(self, pin: TablePin) -> str:
-        name = "\n".join([self._engine.root.uri, pin.path, pin.table_branch or ""])
+        name = "\n".join([self._repo.root.uri, pin.path, pin.table_branch or ""])
         return blake2b(name.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.exec.direct.budget import Bounds, Budget
 from omnigraph.exec.direct.lookup import Lookups
 from omnigraph.exec.direct.members import ID, Members
@@ -50,24 +50,24 @@ class DirectWorld:
         "__weakref__",
         "_budget",
         "_catalog",
-        "_engine",
         "_lookups",
         "_members",
+        "_repo",
         "_wanted",
         "snapshot",
     )
 
     def __init__(
         self,
-        engine: Engine,
-        snapshot: Snapshot,
+        repo: Repository,
+        snapshot: GraphVersion,
         catalog: Catalog,
         wanted: Mapping[str, Sequence[str]] | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         """Read a snapshot; `wanted` columns are read along with what finds an entity."""
         self.snapshot = snapshot
-        self._engine = engine
+        self._repo = repo
         self._catalog = catalog
         self._wanted = wanted or {}
         self._budget = Budget(bounds or Bounds())
@@ -165,7 +165,7 @@ class DirectWorld:
         found = self._lookups.get(table_key)
         if found is None:
             pin = self.snapshot.pin(table_key)
-            opening = partial(self._engine.table, pin)
+            opening = partial(self._repo.table, pin)
             found = self._lookups[table_key] = Lookups(opening, pin.row_count, self._budget)
         return found
 

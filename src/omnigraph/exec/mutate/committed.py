@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, LimitExceeded
 from omnigraph.exec.evaluate import Context, holds
 from omnigraph.exec.prefilter import ITEMS_MAX, NOTHING, among, fixed_ids, prefilter
@@ -51,14 +51,14 @@ class Committed:
     """The rows of one type as the base of a write has them. Nothing newer is ever read."""
 
     def __init__(
-        self, engine: Engine, base: Snapshot, entity: EntityType, limits: MutationLimits
+        self, repo: Repository, base: GraphVersion, entity: EntityType, limits: MutationLimits
     ) -> None:
         """Read this type at this base; nothing is opened yet."""
         self.entity = entity
         self.key = table_key(entity.kind, entity.name)
         self.pin = base.pin(self.key)
         self.limits = limits
-        self._engine = engine
+        self._repo = repo
         # What statements will ask for by name is read once, with the first of them.
         self._expected: dict[str, None] = {}
         self._expected_columns: set[str] | None = set()  # None for all but blobs
@@ -68,7 +68,7 @@ class Committed:
     @cached_property
     def table(self) -> Table:
         """The pinned table."""
-        return self._engine.table(self.pin)
+        return self._repo.table(self.pin)
 
     @cached_property
     def blobs(self) -> frozenset[str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.core.write import TableWrite
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.exec.mutate.committed import PLACES, Committed
@@ -44,7 +44,7 @@ class Outcome:
         return sum(d.count for d in self.deltas if d.committed.entity.kind == kind)
 
 
-def stage(engine: Engine, base: Snapshot, deltas: Iterable[Delta]) -> tuple[TableWrite, ...]:
+def stage(repo: Repository, base: GraphVersion, deltas: Iterable[Delta]) -> tuple[TableWrite, ...]:
     """Write the rows; nothing refers to them yet. A type that does not change is left alone."""
     writes: list[TableWrite] = []
     for delta in deltas:
@@ -52,14 +52,14 @@ def stage(engine: Engine, base: Snapshot, deltas: Iterable[Delta]) -> tuple[Tabl
             continue
         key = delta.committed.key
         # On a branch the first write forks the table; the rows keep their places there.
-        table = engine.writable_table(base, key)
+        table = repo.writable_table(base, key)
         inserts, updates = _split(delta.images, table.schema)
-        staged = engine.tables.stage(
+        staged = repo.tables.stage(
             table,
             inserts=inserts,
             updates=updates,
             deletes=delta.removed,
-            uuid=engine.ids.new(),
+            uuid=repo.ids.new(),
         )
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from omnigraph.core import gates
-from omnigraph.core.engine import Engine
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository
 from omnigraph.core.retry import wait_seconds, with_retries
-from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json
@@ -97,14 +97,14 @@ class Mutator:
 
     def __init__(
         self,
-        engine: Engine,
+        repo: Repository,
         embedder: EmbedderSource,
         *,
         limits: MutationLimits | None = None,
         wait: Callable[[float], None] = wait_seconds,
     ) -> None:
         """Work on this graph; the embedder is asked only when a query needs it."""
-        self._engine = engine
+        self._repo = repo
         self._embedder = embedder
         self._limits = limits or MutationLimits()
         self._wait = wait
@@ -134,7 +134,7 @@ class Mutator:
             if_commit=if_commit,
             idempotency_key=idempotency_key,
         )
-        policy = self._engine.retry
+        policy = self._repo.retry
         if retries is not None or if_commit is not None:
             policy = replace(policy, retries=0 if if_commit is not None else retries or 0)
         embeddings = Embeddings(self._embedder)
@@ -145,15 +145,15 @@ class Mutator:
             queue = (
                 nullcontext()
                 if asks and not losses
-                else gates.preparing(self._engine.root.uri, branch, request.concerns)
+                else gates.preparing(self._repo.root.uri, branch, request.concerns)
             )
             with queue:
                 cancellation.check()
-                return self._run(request, self._engine.snapshot(branch), embeddings)
+                return self._run(request, self._repo.snapshot(branch), embeddings)
 
         return with_retries(
             attempt,
-            root=self._engine.root.uri,
+            root=self._repo.root.uri,
             branch=branch,
             policy=policy,
             name="mutation",
@@ -165,7 +165,7 @@ class Mutator:
         plan: MutationPlan,
         params: Mapping[str, ConstValue],
         catalog: Catalog,
-        base: Snapshot,
+        base: GraphVersion,
         *,
         actor: str | None = None,
         if_commit: CommitId | None = None,
@@ -184,17 +184,17 @@ class Mutator:
 
     # -- one attempt -------------------------------------------------------------------------------
 
-    def _run(self, request: Request, base: Snapshot, embeddings: Embeddings) -> Mutation:
+    def _run(self, request: Request, base: GraphVersion, embeddings: Embeddings) -> Mutation:
         # Said before anything is read, and also when nothing would match.
-        self._engine.require_writable()
+        self._repo.require_writable()
         done = self._replayed(request, base)
         if done is not None:
             return done
         self._check_base(request, base)
-        with telemetry.span("mutate", query=request.plan.name), self._engine.preparing(base):
+        with telemetry.span("mutate", query=request.plan.name), self._repo.preparing(base):
             outcome = self._outcome(request, base, embeddings)
             counts = {_NODES: outcome.count("node"), _EDGES: outcome.count("edge")}
-            writes = stage(self._engine, base, outcome.deltas)
+            writes = stage(self._repo, base, outcome.deltas)
         if not writes:
             return Mutation(affected_nodes=0, affected_edges=0, commit=None)
         written = {item.table_key for item in writes}
@@ -214,7 +214,7 @@ class Mutator:
             judged={key: base.pin(key).version for key in sorted(judged - written)},
             details=details,
         )
-        published = self._engine.commit(prepared)
+        published = self._repo.commit(prepared)
         if published.replayed:
             return _recorded(published.commit, request)
         return Mutation(
@@ -224,21 +224,21 @@ class Mutator:
             missing=outcome.missing,
         )
 
-    def _outcome(self, request: Request, base: Snapshot, embeddings: Embeddings) -> Outcome:
+    def _outcome(self, request: Request, base: GraphVersion, embeddings: Embeddings) -> Outcome:
         """Carry out the statements in memory and judge what comes out."""
-        context = Context(request.params, self._engine.clock.now_us() // 1_000)
+        context = Context(request.params, self._repo.clock.now_us() // 1_000)
         known: dict[str, Committed] = {}
 
         def committed(ref: EntityRef) -> Committed:
             key = ref.table_key
             if key not in known:
                 entity = _entity(request.catalog, ref)
-                known[key] = Committed(self._engine, base, entity, self._limits)
+                known[key] = Committed(self._repo, base, entity, self._limits)
             return known[key]
 
         _announce(request, committed, context)
         out = Violations()
-        build = Build(committed, embeddings, self._engine.ids)
+        build = Build(committed, embeddings, self._repo.ids)
         teardown = Teardown(request.catalog, committed)
         deletes = False
         for op in request.plan.ops:
@@ -253,21 +253,21 @@ class Mutator:
         out.raise_if_any()
         return outcome
 
-    def _replayed(self, request: Request, base: Snapshot) -> Mutation | None:
+    def _replayed(self, request: Request, base: GraphVersion) -> Mutation | None:
         """What an earlier call with the same key did; running on its result could fail."""
         if request.idempotency_key is None:
             return None
         with storage_errors():
-            known = self._engine.manifest.find_key(base.branch, request.idempotency_key)
+            known = self._repo.manifest.find_key(base.branch, request.idempotency_key)
         return None if known is None else _recorded(known, request)
 
-    def _check_base(self, request: Request, base: Snapshot) -> None:
+    def _check_base(self, request: Request, base: GraphVersion) -> None:
         if request.if_commit is not None and request.if_commit != base.head:
             text = f"branch '{base.branch}' has moved on"
             raise PreconditionFailed(
                 Code.PRECONDITION_FAILED, text, expected=request.if_commit, actual=base.head
             )
-        catalog = self._engine.schema(base).catalog
+        catalog = self._repo.schema(base).catalog
         if catalog is not request.catalog and catalog != request.catalog:
             text = f"the schema of branch '{base.branch}' has changed meanwhile"
             raise Conflict(Code.CONFLICT, text, branch=base.branch)

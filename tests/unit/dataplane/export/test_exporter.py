@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.export import parts as partition
 from omnigraph.dataplane.export import rows as reading
 from omnigraph.dataplane.export.exporter import Exporter
@@ -61,7 +61,7 @@ ROWS = {FILE: 2, NOTE: 0, PERSON: 2, KNOWS: 1, OWNS: 1}
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
+def repo(tmp_path: Path) -> Repository:
     graph = make(Root.parse(str(tmp_path / "graph")), SCHEMA)
     write(
         graph,
@@ -92,34 +92,34 @@ def engine(tmp_path: Path) -> Engine:
     return graph
 
 
-def monitor(engine: Engine, listener: Callable[[Progress], None] | None = None) -> Monitor:
-    return Monitor("export", "inprocess", "test", engine.clock, listener)
+def monitor(repo: Repository, listener: Callable[[Progress], None] | None = None) -> Monitor:
+    return Monitor("export", "inprocess", "test", repo.clock, listener)
 
 
 def export(
-    engine: Engine,
+    repo: Repository,
     target: str | Path | BinaryIO,
     *,
-    snapshot: Snapshot | None = None,
+    snapshot: GraphVersion | None = None,
     runner: Runner | None = None,
     watch: Monitor | None = None,
     **options: Any,
 ) -> Exported:
-    pinned = snapshot or engine.snapshot()
+    pinned = snapshot or repo.snapshot()
     request = ExportRequest(
         snapshot=pinned,
-        catalog=engine.schema(pinned).catalog,
+        catalog=repo.schema(pinned).catalog,
         target=str(target) if isinstance(target, Path) else target,
         **options,
     )
-    return Exporter(engine).export(request, runner or InProcessRunner(2), watch or monitor(engine))
+    return Exporter(repo).export(request, runner or InProcessRunner(2), watch or monitor(repo))
 
 
-def many(engine: Engine, writes: int = 5, each: int = 30) -> None:
+def many(repo: Repository, writes: int = 5, each: int = 30) -> None:
     """People in several fragments."""
     for number in range(writes):
         names = [f"p{number}-{k}" for k in range(each)]
-        write(engine, {PERSON: Delta(insert=[{"id": n, "name": n, "age": 1} for n in names])})
+        write(repo, {PERSON: Delta(insert=[{"id": n, "name": n, "age": 1} for n in names])})
 
 
 def names_in(folder: Path) -> list[str]:
@@ -148,46 +148,46 @@ class ShippingRunner:
 
 
 def test_nodes_come_first_then_edges_by_name_in_storage_order(
-    engine: Engine, tmp_path: Path
+    repo: Repository, tmp_path: Path
 ) -> None:
     target = tmp_path / "deep" / "out.jsonl"
-    done = export(engine, target)
+    done = export(repo, target)
     assert target.read_text().splitlines() == PLAIN_LINES
     assert done == Exported(
         files=(str(target),),
         rows=ROWS,
         bytes=target.stat().st_size,
-        commit=engine.snapshot().head,
+        commit=repo.snapshot().head,
         is_parallel=False,
     )
     assert list(done.rows) == [FILE, NOTE, PERSON, KNOWS, OWNS]
     assert names_in(target.parent) == ["out.jsonl"]
 
 
-def test_threads_and_engines_change_nothing(engine: Engine, tmp_path: Path) -> None:
-    many(engine)
+def test_threads_and_engines_change_nothing(repo: Repository, tmp_path: Path) -> None:
+    many(repo)
     texts = []
     runners: list[Runner] = [InProcessRunner(1), InProcessRunner(4), ShippingRunner()]
     for number, runner in enumerate(runners):
         target = tmp_path / f"{number}.jsonl"
-        export(engine, target, runner=runner)
+        export(repo, target, runner=runner)
         texts.append(target.read_bytes())
     assert len(texts[0].splitlines()) == 156
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_a_commit_or_a_branch_is_exported_as_it_was(engine: Engine, tmp_path: Path) -> None:
-    before = engine.snapshot()
+def test_a_commit_or_a_branch_is_exported_as_it_was(repo: Repository, tmp_path: Path) -> None:
+    before = repo.snapshot()
     dev = BranchName("dev")
-    engine.create_branch(dev)
-    write(engine, {PERSON: Delta(delete=["b"]), KNOWS: Delta(delete=["e1"])}, branch=dev)
-    write(engine, {NOTE: Delta(insert=[{"id": "n", "text": "new"}])})
-    export(engine, tmp_path / "old.jsonl", snapshot=before)
+    repo.create_branch(dev)
+    write(repo, {PERSON: Delta(delete=["b"]), KNOWS: Delta(delete=["e1"])}, branch=dev)
+    write(repo, {NOTE: Delta(insert=[{"id": "n", "text": "new"}])})
+    export(repo, tmp_path / "old.jsonl", snapshot=before)
     assert (tmp_path / "old.jsonl").read_text().splitlines() == PLAIN_LINES
-    done = export(engine, tmp_path / "dev.jsonl", snapshot=engine.snapshot(dev))
+    done = export(repo, tmp_path / "dev.jsonl", snapshot=repo.snapshot(dev))
     assert done.rows == {**ROWS, PERSON: 1, KNOWS: 0}
-    assert done.commit == engine.snapshot(dev).head
-    assert export(engine, tmp_path / "new.jsonl").rows == {**ROWS, NOTE: 1}
+    assert done.commit == repo.snapshot(dev).head
+    assert export(repo, tmp_path / "new.jsonl").rows == {**ROWS, NOTE: 1}
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,11 @@ def test_a_commit_or_a_branch_is_exported_as_it_was(engine: Engine, tmp_path: Pa
         ((), []),
     ],
 )
-def test_types_are_chosen_by_name(engine: Engine, types: tuple[str, ...], keys: list[str]) -> None:
+def test_types_are_chosen_by_name(
+    repo: Repository, types: tuple[str, ...], keys: list[str]
+) -> None:
     output = io.BytesIO()
-    done = export(engine, output, types=types)
+    done = export(repo, output, types=types)
     assert list(done.rows) == keys
     assert len(output.getvalue().splitlines()) == sum(done.rows.values())
 
@@ -209,9 +211,9 @@ def test_types_are_chosen_by_name(engine: Engine, types: tuple[str, ...], keys: 
 @pytest.mark.parametrize(
     ("name", "hint"), [("Persn", "`Person`"), ("edge:Know", "`edge:Knows`"), ("Zebra", "Zebra")]
 )
-def test_an_unknown_type_is_refused(engine: Engine, name: str, hint: str) -> None:
+def test_an_unknown_type_is_refused(repo: Repository, name: str, hint: str) -> None:
     with pytest.raises(InvalidInput, match=hint):
-        export(engine, io.BytesIO(), types=(name,))
+        export(repo, io.BytesIO(), types=(name,))
 
 
 def test_numbers_that_json_cannot_say_are_refused(tmp_path: Path) -> None:
@@ -241,50 +243,50 @@ class Trickle(io.RawIOBase):
         return len(piece)
 
 
-def test_streams_take_it_and_stay_open(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_take_it_and_stay_open(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = "\n".join([*PLAIN_LINES, ""]).encode()
     output = io.BytesIO()
-    done = export(engine, output)
+    done = export(repo, output)
     assert (output.getvalue(), done.files, done.bytes) == (whole, ("-",), len(whole))
     trickle = Trickle()
-    export(engine, cast(BinaryIO, trickle))
+    export(repo, cast(BinaryIO, trickle))
     assert trickle.taken == whole
     screen = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", screen)
     screen.write("before\n")
-    export(engine, "-")
+    export(repo, "-")
     screen.seek(0)
     assert screen.read().encode() == b"before\n" + whole
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     with pytest.raises(InvalidInput, match="standard output"):
-        export(engine, "-")
+        export(repo, "-")
 
 
 @pytest.mark.parametrize("target", [io.StringIO(), None, 3])
-def test_other_things_are_no_targets(engine: Engine, target: Any) -> None:
+def test_other_things_are_no_targets(repo: Repository, target: Any) -> None:
     with pytest.raises(InvalidInput, match="takes bytes"):
-        export(engine, target)
+        export(repo, target)
 
 
-def test_a_stream_takes_no_parts(engine: Engine) -> None:
+def test_a_stream_takes_no_parts(repo: Repository) -> None:
     with pytest.raises(InvalidInput, match="name a folder"):
-        export(engine, io.BytesIO(), parts=True)
+        export(repo, io.BytesIO(), parts=True)
 
 
 # -- compression and formats -----------------------------------------------------------------------
 
 
-def test_lines_are_packed_by_suffix_or_on_demand(engine: Engine, tmp_path: Path) -> None:
-    many(engine)
+def test_lines_are_packed_by_suffix_or_on_demand(repo: Repository, tmp_path: Path) -> None:
+    many(repo)
     plain = io.BytesIO()
-    export(engine, plain)
-    export(engine, tmp_path / "out.jsonl.gz")
+    export(repo, plain)
+    export(repo, tmp_path / "out.jsonl.gz")
     assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()) == plain.getvalue()
-    export(engine, tmp_path / "out.ndjson.zst")
+    export(repo, tmp_path / "out.ndjson.zst")
     with pa.input_stream(str(tmp_path / "out.ndjson.zst"), compression="zstd") as file:
         assert file.read() == plain.getvalue()
     packed = io.BytesIO()
-    done = export(engine, packed, compression="gzip")
+    done = export(repo, packed, compression="gzip")
     assert gzip.decompress(packed.getvalue()) == plain.getvalue()
     assert done.bytes == len(packed.getvalue()) < len(plain.getvalue())
 
@@ -304,23 +306,23 @@ def test_lines_are_packed_by_suffix_or_on_demand(engine: Engine, tmp_path: Path)
     ],
 )
 def test_requests_that_make_no_sense(
-    engine: Engine, tmp_path: Path, name: str, options: dict[str, Any], text: str
+    repo: Repository, tmp_path: Path, name: str, options: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(InvalidInput, match=text):
-        export(engine, name if ":" in name else tmp_path / name, **options)
+        export(repo, name if ":" in name else tmp_path / name, **options)
     assert names_in(tmp_path) == ["graph"]
 
 
-def test_arrow_and_parquet_keep_the_columns(engine: Engine, tmp_path: Path) -> None:
+def test_arrow_and_parquet_keep_the_columns(repo: Repository, tmp_path: Path) -> None:
     for key, columns in {
         FILE: ["id", "content", "path", "vector"],
         KNOWS: ["id", "from", "to", "since"],
         NOTE: ["id", "text"],
     }.items():
-        stored = engine.read(engine.snapshot(), key).rename_columns(columns)
+        stored = repo.read(repo.snapshot(), key).rename_columns(columns)
         arrow, parquet = tmp_path / f"{key}.arrow", tmp_path / f"{key}.parquet"
         for target in (arrow, parquet):
-            done = export(engine, target, types=(key,))
+            done = export(repo, target, types=(key,))
             assert done.rows == {key: ROWS[key]}
             assert done.bytes == target.stat().st_size
         for found in (pa.ipc.open_file(str(arrow)).read_all(), pq.read_table(parquet)):
@@ -331,9 +333,9 @@ def test_arrow_and_parquet_keep_the_columns(engine: Engine, tmp_path: Path) -> N
     assert described.compression == "ZSTD"
 
 
-def test_arrow_goes_to_streams_too(engine: Engine) -> None:
+def test_arrow_goes_to_streams_too(repo: Repository) -> None:
     output = io.BytesIO()
-    export(engine, output, types=("Knows",), format="arrow", compression="zstd")
+    export(repo, output, types=("Knows",), format="arrow", compression="zstd")
     table = pa.ipc.open_file(io.BytesIO(output.getvalue())).read_all()
     assert table.column("from").to_pylist() == ["b"]
 
@@ -371,13 +373,13 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_holds_the_same_lines_and_says_so(
-    engine: Engine, tmp_path: Path, small_parts: None
+    repo: Repository, tmp_path: Path, small_parts: None
 ) -> None:
-    many(engine)
+    many(repo)
     whole = io.BytesIO()
-    export(engine, whole)
+    export(repo, whole)
     out = tmp_path / "out"
-    done = export(engine, f"{out}/")
+    done = export(repo, f"{out}/")
     assert done.is_parallel
     assert b"".join(Path(file).read_bytes() for file in done.files) == whole.getvalue()
     files = [Path(file).name for file in done.files]
@@ -386,7 +388,7 @@ def test_a_folder_holds_the_same_lines_and_says_so(
     assert files[-2:] == ["Knows-00000.ndjson", "edge.Person-00000.ndjson"]
     assert names_in(out) == sorted([*files, "_export.json"])
     manifest = json.loads((out / "_export.json").read_text())
-    snapshot = engine.snapshot()
+    snapshot = repo.snapshot()
     types = manifest.pop("types")
     assert manifest == {
         "version": 1,
@@ -405,12 +407,12 @@ def test_a_folder_holds_the_same_lines_and_says_so(
 
 @pytest.mark.parametrize("format", ["ndjson", "arrow", "parquet"])
 def test_tasks_that_run_twice_elsewhere_write_the_same(
-    engine: Engine, tmp_path: Path, small_parts: None, format: str
+    repo: Repository, tmp_path: Path, small_parts: None, format: str
 ) -> None:
-    many(engine)
+    many(repo)
     runners: dict[str, Runner] = {"one": InProcessRunner(2), "two": ShippingRunner()}
     for name, runner in runners.items():
-        export(engine, tmp_path / name, parts=True, format=format, runner=runner)
+        export(repo, tmp_path / name, parts=True, format=format, runner=runner)
     one, two = tmp_path / "one", tmp_path / "two"
     assert names_in(one) == names_in(two)
     assert len(names_in(one)) > 5
@@ -418,20 +420,20 @@ def test_tasks_that_run_twice_elsewhere_write_the_same(
         assert (one / name).read_bytes() == (two / name).read_bytes()
 
 
-def test_parts_can_be_packed(engine: Engine, tmp_path: Path) -> None:
-    done = export(engine, f"{tmp_path}/out/", types=("node:Person",), compression="zstd")
+def test_parts_can_be_packed(repo: Repository, tmp_path: Path) -> None:
+    done = export(repo, f"{tmp_path}/out/", types=("node:Person",), compression="zstd")
     assert [Path(file).name for file in done.files] == ["Person-00000.ndjson.zst"]
     with pa.input_stream(done.files[0], compression="zstd") as file:
         assert file.read().decode().splitlines() == PLAIN_LINES[2:4]
 
 
-def test_an_existing_folder_keeps_what_is_not_ours(engine: Engine, tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_what_is_not_ours(repo: Repository, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "README-00001.parquet").write_text("mine")
     (out / "notes.txt").write_text("mine")
-    export(engine, out)
-    export(engine, out, overwrite=True, format="parquet")
+    export(repo, out)
+    export(repo, out, overwrite=True, format="parquet")
     assert (out / "README-00001.parquet").read_text() == "mine"
     assert names_in(out) == [
         "File-00000.parquet",
@@ -444,33 +446,33 @@ def test_an_existing_folder_keeps_what_is_not_ours(engine: Engine, tmp_path: Pat
     ]
 
 
-def test_an_older_export_is_not_mixed_with_a_new_one(engine: Engine, tmp_path: Path) -> None:
+def test_an_older_export_is_not_mixed_with_a_new_one(repo: Repository, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    export(engine, out, parts=True)
+    export(repo, out, parts=True)
     before = {name: (out / name).read_bytes() for name in names_in(out)}
     with pytest.raises(InvalidInput, match=r"_export\.json"):
-        export(engine, out)
+        export(repo, out)
     assert {name: (out / name).read_bytes() for name in names_in(out)} == before
-    export(engine, out, overwrite=True, types=("Knows",))
+    export(repo, out, overwrite=True, types=("Knows",))
     assert names_in(out) == ["Knows-00000.ndjson", "_export.json"]
 
 
-def test_what_a_killed_export_left_is_noticed(engine: Engine, tmp_path: Path) -> None:
+def test_what_a_killed_export_left_is_noticed(repo: Repository, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    export(engine, out, parts=True)
+    export(repo, out, parts=True)
     (out / "_export.json").unlink()
     with pytest.raises(InvalidInput, match="File-00000"):
-        export(engine, out)
-    export(engine, out, overwrite=True, types=("Knows",))
+        export(repo, out)
+    export(repo, out, overwrite=True, types=("Knows",))
     assert names_in(out) == ["Knows-00000.ndjson", "_export.json"]
 
 
-def test_a_manifest_that_cannot_be_read_is_replaced(engine: Engine, tmp_path: Path) -> None:
+def test_a_manifest_that_cannot_be_read_is_replaced(repo: Repository, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     for text in ("{", "[]", '{"types": [{"files": [{"name": "../graph"}]}]}'):
         (out / "_export.json").write_text(text)
-        export(engine, out, overwrite=True)
+        export(repo, out, overwrite=True)
         assert json.loads((out / "_export.json").read_text())["version"] == 1
     assert (tmp_path / "graph").is_dir()
 
@@ -487,57 +489,57 @@ def test_an_empty_graph_is_a_manifest_only(tmp_path: Path) -> None:
 # -- what can go wrong -----------------------------------------------------------------------------
 
 
-def test_a_file_is_not_replaced_unless_told(engine: Engine, tmp_path: Path) -> None:
+def test_a_file_is_not_replaced_unless_told(repo: Repository, tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     target.write_text("mine")
     with pytest.raises(InvalidInput, match="there already"):
-        export(engine, target)
+        export(repo, target)
     assert target.read_text() == "mine"
-    export(engine, target, overwrite=True)
+    export(repo, target, overwrite=True)
     assert target.read_text().splitlines() == PLAIN_LINES
 
 
 @pytest.mark.parametrize("name", ["file.txt/out.jsonl", "file.txt/", "file.txt/deep/"])
-def test_a_place_that_cannot_be_is_refused(engine: Engine, tmp_path: Path, name: str) -> None:
+def test_a_place_that_cannot_be_is_refused(repo: Repository, tmp_path: Path, name: str) -> None:
     (tmp_path / "file.txt").write_text("mine")
     with pytest.raises(InvalidInput, match=r"file\.txt"):
-        export(engine, f"{tmp_path}/{name}", overwrite=True)
+        export(repo, f"{tmp_path}/{name}", overwrite=True)
     assert (tmp_path / "file.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("place", ["", "/nodes/", "/out.jsonl"])
-def test_the_graph_itself_is_no_target(engine: Engine, place: str) -> None:
+def test_the_graph_itself_is_no_target(repo: Repository, place: str) -> None:
     with pytest.raises(InvalidInput, match="inside of the graph"):
-        export(engine, f"{engine.root.uri}{place}", overwrite=True)
+        export(repo, f"{repo.root.uri}{place}", overwrite=True)
 
 
-def test_a_failure_leaves_the_old_file(engine: Engine, tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_file(repo: Repository, tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     target.write_text("mine")
     for call in (StorageCall.TABLE_SCAN, StorageCall.TABLE_TAKE, StorageCall.OBJECT_PUT):
         with armed({call: Refuse()}), pytest.raises(Unavailable):
-            export(engine, target, overwrite=True)
+            export(repo, target, overwrite=True)
         assert names_in(tmp_path) == ["graph", "out.jsonl"]
         assert target.read_text() == "mine"
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
-def test_a_failure_leaves_an_empty_folder(engine: Engine, tmp_path: Path, nth: int) -> None:
+def test_a_failure_leaves_an_empty_folder(repo: Repository, tmp_path: Path, nth: int) -> None:
     out = tmp_path / "out"
     # The fifth is the manifest.
     with armed({StorageCall.OBJECT_PUT: Refuse()}, nth=nth), pytest.raises(Unavailable):
-        export(engine, out, parts=True)
+        export(repo, out, parts=True)
     assert names_in(out) == []
-    export(engine, out)
+    export(repo, out)
 
 
-def test_versions_that_were_reclaimed_are_gone(engine: Engine, tmp_path: Path) -> None:
-    pinned = engine.snapshot()
+def test_versions_that_were_reclaimed_are_gone(repo: Repository, tmp_path: Path) -> None:
+    pinned = repo.snapshot()
     lost = replace(pinned.pin(PERSON), version=99)
     broken = replace(pinned, tables={**pinned.tables, PERSON: lost})
     for target in (tmp_path / "out.jsonl", tmp_path / "out"):
         with pytest.raises(Gone):
-            export(engine, target, snapshot=broken, parts=target.name == "out")
+            export(repo, target, snapshot=broken, parts=target.name == "out")
     assert names_in(tmp_path) == ["graph"]
 
 
@@ -545,9 +547,9 @@ def test_versions_that_were_reclaimed_are_gone(engine: Engine, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("parts", [False, True])
-def test_progress_is_told(engine: Engine, tmp_path: Path, parts: bool) -> None:
+def test_progress_is_told(repo: Repository, tmp_path: Path, parts: bool) -> None:
     moments: list[Progress] = []
-    done = export(engine, tmp_path / "out", parts=parts, watch=monitor(engine, moments.append))
+    done = export(repo, tmp_path / "out", parts=parts, watch=monitor(repo, moments.append))
     assert {moment.stage for moment in moments} == {"write"}
     assert moments[-1].rows == sum(ROWS.values())
     assert moments[-1].bytes == done.bytes
@@ -556,13 +558,13 @@ def test_progress_is_told(engine: Engine, tmp_path: Path, parts: bool) -> None:
 
 
 @pytest.mark.parametrize("parts", [False, True])
-def test_stopping_leaves_nothing(engine: Engine, tmp_path: Path, parts: bool) -> None:
+def test_stopping_leaves_nothing(repo: Repository, tmp_path: Path, parts: bool) -> None:
     def stop(moment: Progress) -> None:
         if moment.rows:
             watch.stop()
 
-    watch = monitor(engine, stop)
+    watch = monitor(repo, stop)
     with pytest.raises(Cancelled):
-        export(engine, tmp_path / "out", parts=parts, watch=watch)
+        export(repo, tmp_path / "out", parts=parts, watch=watch)
     assert names_in(tmp_path) == (["graph", "out"] if parts else ["graph"])
     assert not parts or names_in(tmp_path / "out") == []

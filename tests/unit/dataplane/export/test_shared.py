@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.export import shared
 from omnigraph.dataplane.export.checksums import BLOCK_BYTES, Checksummed, differing_block
 from omnigraph.dataplane.export.parts import MANIFEST
@@ -23,7 +23,7 @@ from tests.unit.dataplane.export.test_exporter import export
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-engine = test_exporter.engine
+repo = test_exporter.repo
 
 
 @dataclass
@@ -71,14 +71,14 @@ def files(folder: Path) -> list[str]:
 
 
 def test_a_target_that_workers_do_not_share_is_refused_before_the_work(
-    engine: Engine, tmp_path: Path
+    repo: Repository, tmp_path: Path
 ) -> None:
     target, there = tmp_path / "out", tmp_path / "there"
-    export(engine, target, parts=True)
+    export(repo, target, parts=True)
     before = files(target)
     runner = Elsewhere(target, there, frozenset({"probe", "write"}))
     with pytest.raises(InvalidInput, match="is not shared") as caught:
-        export(engine, target, parts=True, runner=runner, overwrite=True)
+        export(repo, target, parts=True, runner=runner, overwrite=True)
     assert caught.value.code is Code.TARGET_NOT_SHARED
     assert runner.ran == ["probe"]
     # The earlier export is still there, and nothing else anywhere.
@@ -87,7 +87,7 @@ def test_a_target_that_workers_do_not_share_is_refused_before_the_work(
 
 
 def test_a_target_that_workers_see_and_cannot_write_to_is_refused(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, there = tmp_path / "out", tmp_path / "there"
     runner = Elsewhere(target, there)
@@ -98,17 +98,17 @@ def test_a_target_that_workers_see_and_cannot_write_to_is_refused(
 
     monkeypatch.setattr(shared, "probe", one_way)
     with pytest.raises(InvalidInput, match="does not arrive") as caught:
-        export(engine, target, parts=True, runner=runner)
+        export(repo, target, parts=True, runner=runner)
     assert caught.value.code is Code.TARGET_NOT_SHARED
     assert files(target) == []
 
 
-def test_files_that_do_not_arrive_make_no_export(engine: Engine, tmp_path: Path) -> None:
+def test_files_that_do_not_arrive_make_no_export(repo: Repository, tmp_path: Path) -> None:
     target, there = tmp_path / "out", tmp_path / "there"
     # Only some of the workers answered the question, and these did share the folder.
     runner = Elsewhere(target, there, frozenset({"write"}))
     with pytest.raises(InvalidInput, match=r"File-00000\.ndjson was written by a worker") as caught:
-        export(engine, target, parts=True, runner=runner)
+        export(repo, target, parts=True, runner=runner)
     assert caught.value.code is Code.TARGET_NOT_SHARED
     assert files(target) == []
     assert MANIFEST not in files(there)
@@ -127,21 +127,21 @@ def flipped(path: Path) -> None:
 @pytest.mark.parametrize("damage", [longer, flipped])
 @pytest.mark.parametrize("format", ["ndjson", "arrow", "parquet"])
 def test_files_that_are_other_ones_make_no_export(
-    engine: Engine, tmp_path: Path, damage: Callable[[Path], object], format: str
+    repo: Repository, tmp_path: Path, damage: Callable[[Path], object], format: str
 ) -> None:
     target = tmp_path / "out"
     runner = Elsewhere(target, target, damage=damage)
     with pytest.raises(Unavailable, match="is not what was written"):
-        export(engine, target, parts=True, runner=runner, format=format)
+        export(repo, target, parts=True, runner=runner, format=format)
     assert files(target) == []
 
 
 def test_an_export_by_workers_is_the_same_and_leaves_nothing_else(
-    engine: Engine, tmp_path: Path
+    repo: Repository, tmp_path: Path
 ) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    export(engine, here, parts=True)
-    export(engine, there, parts=True, runner=Elsewhere(there, there))
+    export(repo, here, parts=True)
+    export(repo, there, parts=True, runner=Elsewhere(there, there))
     assert {path.name: path.read_bytes() for path in here.iterdir()} == {
         path.name: path.read_bytes() for path in there.iterdir()
     }

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.layout import STAGING
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.request import Loaded, LoadMode, LoadRequest
 from omnigraph.dataplane.progress import Listener, Monitor
@@ -96,15 +96,15 @@ WAYS: list[dict[str, Any]] = [
 
 @dataclass
 class Lab:
-    """An engine, and loads into it."""
+    """A repository, and loads into it."""
 
-    engine: Engine
+    repo: Repository
     folder: Path
     count: int = 0
 
     @property
     def catalog(self) -> Catalog:
-        return self.engine.schema(self.engine.snapshot()).catalog
+        return self.repo.schema(self.repo.snapshot()).catalog
 
     def file(self, lines: Sequence[Line | str], name: str = "") -> FileInput:
         self.count += 1
@@ -124,8 +124,8 @@ class Lab:
         listener: Listener | None = None,
         monitor: Monitor | None = None,
     ) -> Loaded:
-        watched = monitor or Monitor("load", "inprocess", "a test", self.engine.clock, listener)
-        loaded = Loader(self.engine, wait=lambda _: None).load(
+        watched = monitor or Monitor("load", "inprocess", "a test", self.repo.clock, listener)
+        loaded = Loader(self.repo, wait=lambda _: None).load(
             request, runner or InProcessRunner(2), watched
         )
         self.check_clean()
@@ -163,26 +163,26 @@ class Lab:
     def violations_of(
         self, request: LoadRequest, runner: Runner | None = None
     ) -> list[dict[str, Any]]:
-        before = self.engine.snapshot(request.branch)
+        before = self.repo.snapshot(request.branch)
         with pytest.raises(ConstraintViolated) as caught:
             self.run(request, runner)
         self.check_clean()
-        assert self.engine.snapshot(request.branch).head == before.head
+        assert self.repo.snapshot(request.branch).head == before.head
         assert caught.value.details["total"] == len(caught.value.violations)
         return [dict(each) for each in caught.value.violations]
 
     def rows(self, key: str, branch: BranchName = MAIN) -> dict[str, Row]:
-        return rows(self.engine, key, self.engine.snapshot(branch))
+        return rows(self.repo, key, self.repo.snapshot(branch))
 
     def edges(self, key: str, branch: BranchName = MAIN) -> list[tuple[str, str]]:
-        found = rows(self.engine, key, self.engine.snapshot(branch)).values()
+        found = rows(self.repo, key, self.repo.snapshot(branch)).values()
         return sorted((row["src"], row["dst"]) for row in found)
 
     def versions(self, branch: BranchName = MAIN) -> dict[str, int]:
-        return {key: pin.version for key, pin in self.engine.snapshot(branch).tables.items()}
+        return {key: pin.version for key, pin in self.repo.snapshot(branch).tables.items()}
 
     def row_ids(self, key: str) -> dict[str, int]:
-        table = self.engine.table(self.engine.snapshot().pin(key))
+        table = self.repo.table(self.repo.snapshot().pin(key))
         found = table.read(["id"], row_id=True)
         return dict(
             zip(found.column("id").to_pylist(), found.column("_rowid").to_pylist(), strict=True)
@@ -190,7 +190,7 @@ class Lab:
 
     def check_clean(self) -> None:
         """Nothing stays behind in the staging area."""
-        staged = self.engine.root.local_path / STAGING
+        staged = self.repo.root.local_path / STAGING
         assert not staged.exists() or not list(staged.iterdir())
 
 

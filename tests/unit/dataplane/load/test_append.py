@@ -60,15 +60,15 @@ def test_all_types_in_one_commit(lab: Lab) -> None:
     (made,) = set(notes) - {"n-1"}
     assert is_ulid(made)
     assert lab.edges(KNOWS) == [("Ada", "Bo")]
-    assert len(chain(lab.engine)) == 2
-    audit(lab.engine)
+    assert len(chain(lab.repo)) == 2
+    audit(lab.repo)
 
 
 def test_an_empty_load_is_one_commit_that_moves_no_table(lab: Lab) -> None:
     before = lab.versions()
     done = lab.load([])
     assert (done.counts, done.rows) == ({}, 0)
-    assert lab.engine.snapshot().head == done.commit.id
+    assert lab.repo.snapshot().head == done.commit.id
     assert lab.versions() == before
 
 

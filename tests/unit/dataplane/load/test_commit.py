@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.dataplane.load.request import Counts
 from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
@@ -69,25 +69,25 @@ class Meddling:
 @pytest.mark.parametrize("runner", [InProcessRunner(2), PicklingRunner()])
 def test_loading_into_a_branch(lab: Lab, runner: Any) -> None:
     lab.load([person("Ada"), company("Acme")])
-    lab.engine.create_branch(DEV)
-    main = lab.engine.snapshot()
+    lab.repo.create_branch(DEV)
+    main = lab.repo.snapshot()
     lab.load([person("Bo"), edge("Knows", "Bo", "Ada")], branch=DEV, runner=runner)
     lab.load([person("Ada", age=3)], "merge", branch=DEV, runner=runner)
     lab.load([company("Other")], "overwrite", branch=DEV, runner=runner)
-    assert lab.engine.snapshot().tables == main.tables
+    assert lab.repo.snapshot().tables == main.tables
     assert {n: r["age"] for n, r in lab.rows(PERSON, DEV).items()} == {"Ada": 3, "Bo": None}
     assert (set(lab.rows(COMPANY, DEV)), lab.edges(KNOWS, DEV)) == ({"Other"}, [("Bo", "Ada")])
-    audit(lab.engine)
+    audit(lab.repo)
 
 
 def test_types_that_do_not_come_are_not_forked(lab: Lab) -> None:
     lab.load([person("Ada"), company("Acme")])
-    lab.engine.create_branch(DEV)
-    before = lab.engine.snapshot(DEV).tables
+    lab.repo.create_branch(DEV)
+    before = lab.repo.snapshot(DEV).tables
     lab.load([person("Bo")], branch=DEV)
-    after = lab.engine.snapshot(DEV).tables
+    after = lab.repo.snapshot(DEV).tables
     assert {key for key in after if after[key] != before[key]} == {PERSON}
-    tables = lab.engine.tables
+    tables = lab.repo.tables
     assert {key: len(tables.fork_names(pin.path)) for key, pin in before.items()} == {
         key: int(key == PERSON) for key in before
     }
@@ -103,16 +103,16 @@ def test_a_branch_and_its_first_commit(lab: Lab, runner: Any) -> None:
     # The branch is there now, so it is loaded into.
     done = lab.load([person("Cy")], branch=DEV, create_from=MAIN, runner=runner)
     assert not done.branch_created
-    assert len(chain(lab.engine, DEV)) == len(chain(lab.engine)) + 2
-    audit(lab.engine)
+    assert len(chain(lab.repo, DEV)) == len(chain(lab.repo)) + 2
+    audit(lab.repo)
 
 
 def test_a_refused_load_makes_no_branch(lab: Lab) -> None:
     lab.load([person("Ada")])
     with pytest.raises(ConstraintViolated):
         lab.load([person("Ada")], branch=DEV, create_from=MAIN)
-    assert lab.engine.branches.list() == (MAIN,)
-    assert lab.engine.intents.pending() == ()
+    assert lab.repo.branches.list() == (MAIN,)
+    assert lab.repo.intents.pending() == ()
     with pytest.raises(NotFound):
         lab.load([person("Bo")], branch=DEV)
 
@@ -123,13 +123,13 @@ def test_a_refused_load_makes_no_branch(lab: Lab) -> None:
 def test_a_repeated_load_is_done_once(lab: Lab) -> None:
     lines = [person("Ada"), person("Bo"), edge("Knows", "Ada", "Bo")]
     first = lab.load(lines, idempotency_key="k", actor="me")
-    head = lab.engine.snapshot().head
+    head = lab.repo.snapshot().head
     # Done in earnest it would fail: the ids are taken.
     again = lab.load(lines, idempotency_key="k")
     assert (again.replayed, again.commit) == (True, first.commit)
     assert (again.counts, again.rows, again.bytes) == (first.counts, first.rows, first.bytes)
     assert again.counts[PERSON] == Counts(inserted=2)
-    assert (lab.engine.snapshot().head, first.commit.actor) == (head, "me")
+    assert (lab.repo.snapshot().head, first.commit.actor) == (head, "me")
     assert (
         lab.load([], idempotency_key="empty").commit == lab.load([], idempotency_key="empty").commit
     )
@@ -156,7 +156,7 @@ def test_a_branch_is_made_once(lab: Lab) -> None:
 
 def test_what_others_add_is_judged_too(lab: Lab) -> None:
     lab.load([company("Acme")])
-    other = reopen(lab.engine.root)
+    other = reopen(lab.repo.root)
     row = {"id": "Ada", "name": "Ada", "role": "guest"}
     meddling = Meddling("judge", lambda: write(other, {PERSON: Delta(insert=[row])}))
     with pytest.raises(ConstraintViolated) as caught:
@@ -166,7 +166,7 @@ def test_what_others_add_is_judged_too(lab: Lab) -> None:
 
 
 def test_an_append_goes_on_where_others_left(lab: Lab) -> None:
-    other = reopen(lab.engine.root)
+    other = reopen(lab.repo.root)
     names = iter("xyz")
 
     def meddle() -> None:
@@ -179,12 +179,12 @@ def test_an_append_goes_on_where_others_left(lab: Lab) -> None:
     assert meddling.stages == ["read", *["judge"] * 4]
     assert done.counts[PERSON].inserted == 1
     assert set(lab.rows(PERSON)) == {"Ada", "x", "y", "z"}
-    audit(lab.engine)
+    audit(lab.repo)
 
 
 def test_edges_see_nodes_that_others_delete(lab: Lab) -> None:
     lab.load([person("Ada"), person("Bo")])
-    other = reopen(lab.engine.root)
+    other = reopen(lab.repo.root)
     meddling = Meddling("judge", lambda: write(other, {PERSON: Delta(delete=["Bo"])}))
     with pytest.raises(ConstraintViolated) as caught:
         lab.load([edge("Knows", "Ada", "Bo")], runner=meddling)
@@ -194,7 +194,7 @@ def test_edges_see_nodes_that_others_delete(lab: Lab) -> None:
 
 def test_a_merge_looks_again(lab: Lab) -> None:
     lab.load([note("a", id="n"), note("b", id="m")])
-    other = reopen(lab.engine.root)
+    other = reopen(lab.repo.root)
     meddling = Meddling(
         "judge",
         lambda: write(other, {NOTE: Delta(update={"n": {"tag": "theirs"}}, delete=["m"])}),
@@ -206,11 +206,11 @@ def test_a_merge_looks_again(lab: Lab) -> None:
     assert done.counts[NOTE] == Counts(inserted=2, updated=1)
     notes = lab.rows(NOTE)
     assert (notes["n"]["stars"], notes["n"]["tag"], notes["m"]["text"]) == (9, "theirs", "new")
-    audit(lab.engine)
+    audit(lab.repo)
 
 
 def test_a_merge_that_took_a_type_for_empty_is_told(lab: Lab) -> None:
-    other = reopen(lab.engine.root)
+    other = reopen(lab.repo.root)
     row = {"id": "Bo", "name": "Bo", "role": "guest"}
     meddling = Meddling("judge", lambda: write(other, {PERSON: Delta(insert=[row])}))
     with pytest.raises(Conflict):
@@ -221,7 +221,7 @@ def test_a_merge_that_took_a_type_for_empty_is_told(lab: Lab) -> None:
 
 def test_an_overwrite_is_not_repeated(lab: Lab) -> None:
     lab.load([person("Ada"), company("Acme")])
-    other = reopen(lab.engine.root)
+    other = reopen(lab.repo.root)
     # Neither of them is written; that edges are there is what was judged.
     edges = Delta(insert=[{"id": "k", "src": "Ada", "dst": "Ada"}])
     meddling = Meddling("judge", lambda: write(other, {KNOWS: edges}))
@@ -232,8 +232,8 @@ def test_an_overwrite_is_not_repeated(lab: Lab) -> None:
 
 
 def test_attempts_are_bounded(lab: Lab) -> None:
-    lab.engine.retry = RetryPolicy(retries=2)
-    other = reopen(lab.engine.root)
+    lab.repo.retry = RetryPolicy(retries=2)
+    other = reopen(lab.repo.root)
     count = 0
 
     def meddle() -> None:
@@ -249,11 +249,11 @@ def test_attempts_are_bounded(lab: Lab) -> None:
 
 def test_loads_side_by_side(lab: Lab) -> None:
     """Of one id there is one winner; others do not get in each other's way."""
-    engines = [reopen(lab.engine.root) for _ in range(4)]
+    engines = [reopen(lab.repo.root) for _ in range(4)]
     outcomes: list[str] = []
 
-    def load(number: int, engine: Engine) -> None:
-        mine = Lab(engine, lab.folder, count=100 * (number + 1))
+    def load(number: int, repo: Repository) -> None:
+        mine = Lab(repo, lab.folder, count=100 * (number + 1))
         try:
             for part in range(3):
                 mine.run(mine.request(mine.file([company(f"c{number}-{part}")])))
@@ -269,7 +269,7 @@ def test_loads_side_by_side(lab: Lab) -> None:
         thread.join()
     assert sorted(outcomes) == ["lost", "lost", "lost", "won"]
     assert len(lab.rows(COMPANY)) == 12
-    audit(lab.engine)
+    audit(lab.repo)
 
 
 # -- stopping --------------------------------------------------------------------------------------
@@ -278,26 +278,26 @@ def test_loads_side_by_side(lab: Lab) -> None:
 @pytest.mark.parametrize("stage", ["read", "match", "write", "judge", "commit"])
 def test_stopping_leaves_nothing(lab: Lab, stage: str) -> None:
     lab.load([note("a", id="n")])
-    before = lab.engine.snapshot()
+    before = lab.repo.snapshot()
     monitor: Monitor
 
     def listener(progress: Progress) -> None:
         if progress.stage == stage:
             monitor.stop()
 
-    monitor = Monitor("load", "inprocess", "a test", lab.engine.clock, listener)
+    monitor = Monitor("load", "inprocess", "a test", lab.repo.clock, listener)
     lines = [note("b", id=f"n{number}") for number in range(20)]
     request = lab.request(lab.file(lines), mode="merge", split_bytes=200, partitions=2)
     with pytest.raises(Cancelled):
         lab.run(request, monitor=monitor)
     lab.check_clean()
-    assert lab.engine.snapshot().head == before.head
-    assert lab.engine.intents.pending() == ()
+    assert lab.repo.snapshot().head == before.head
+    assert lab.repo.intents.pending() == ()
 
 
 def test_an_interrupt_leaves_nothing(lab: Lab) -> None:
     lab.load([note("a", id="n")])
-    head = lab.engine.snapshot().head
+    head = lab.repo.snapshot().head
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -305,7 +305,7 @@ def test_an_interrupt_leaves_nothing(lab: Lab) -> None:
     with pytest.raises(KeyboardInterrupt):
         lab.load([note("b", id="n")], "merge", runner=Meddling("write", interrupt))
     lab.check_clean()
-    assert lab.engine.snapshot().head == head
+    assert lab.repo.snapshot().head == head
 
 
 def test_progress_is_told(lab: Lab) -> None:
@@ -321,16 +321,16 @@ def test_progress_is_told(lab: Lab) -> None:
 
 
 def test_a_reader_cannot_load(lab: Lab) -> None:
-    reader = Lab(reopen(lab.engine.root, OpenMode.READ_ONLY), lab.folder, count=50)
+    reader = Lab(reopen(lab.repo.root, OpenMode.READ_ONLY), lab.folder, count=50)
     with pytest.raises(Forbidden):
         reader.load([person("Ada")])
 
 
 def test_a_branch_that_is_made_again_meanwhile_is_another_one(lab: Lab) -> None:
-    lab.engine.create_branch(DEV)
+    lab.repo.create_branch(DEV)
 
     def replace_branch() -> None:
-        other = reopen(lab.engine.root)
+        other = reopen(lab.repo.root)
         other.delete_branch(DEV)
         other.create_branch(DEV)
 
@@ -342,7 +342,7 @@ def test_a_branch_that_is_made_again_meanwhile_is_another_one(lab: Lab) -> None:
 
 
 def test_what_others_did_while_the_input_was_read_is_no_conflict(lab: Lab) -> None:
-    other = reopen(lab.engine.root)
+    other = reopen(lab.repo.root)
     row = {"id": "Bo", "name": "Bo", "role": "guest"}
     meddling = Meddling("read", lambda: write(other, {PERSON: Delta(insert=[row])}))
     lab.load([person("Ada"), edge("Knows", "Ada", "Bo")], runner=meddling)

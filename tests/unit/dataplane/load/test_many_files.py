@@ -62,7 +62,7 @@ def inputs_of(lab: Lab, source: object, **options: Any) -> tuple[Input, ...]:
 
 
 def fragments(lab: Lab, key: str) -> int:
-    return len(lab.engine.table(lab.engine.snapshot().pin(key)).fragment_rows())
+    return len(lab.repo.table(lab.repo.snapshot().pin(key)).fragment_rows())
 
 
 def write_lines(folder: Path, number: int, lines: Sequence[Any]) -> None:

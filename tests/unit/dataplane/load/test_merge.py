@@ -56,7 +56,7 @@ def test_new_and_known_entities(lab: Lab, way: dict[str, Any]) -> None:
     assert (people["Ada"]["email"], people["Ada"]["bio"]) == (None, b"\0bytes")
     after = lab.row_ids(PERSON)
     assert {name: after[name] for name in ids} == ids
-    audit(lab.engine)
+    audit(lab.repo)
 
 
 def test_replacing_whole_rows(lab: Lab, way: dict[str, Any]) -> None:
@@ -314,8 +314,8 @@ def test_it_does_not_matter_how_much_is_written_at_once(lab: Lab) -> None:
         *(note(f"{number}", id=f"n{number}") for number in range(5)),
     ]
     request = lab.request(lab.file(lines), mode="merge")
-    loader, monitor = Loader(lab.engine), Monitor("load", "inprocess", "a test", lab.engine.clock)
-    base = lab.engine.snapshot()
+    loader, monitor = Loader(lab.repo), Monitor("load", "inprocess", "a test", lab.repo.clock)
+    base = lab.repo.snapshot()
     plan = replace(loader.plan(request, base, monitor, is_remote=False), fragment_bytes=100)
     receipts = read_inputs(request, plan, InProcessRunner(1), monitor)
     loader.finish(request, plan, receipts, InProcessRunner(1), monitor, base)
@@ -327,6 +327,6 @@ def test_it_does_not_matter_how_much_is_written_at_once(lab: Lab) -> None:
     assert (people["new"]["bio"], len(lab.rows(NOTE))) == (b"\0bytes", 5)
     after = lab.row_ids(PERSON)
     assert {name: after[name] for name in ids} == ids
-    fragments = lab.engine.table(lab.engine.snapshot().pin(PERSON)).fragment_ids()
+    fragments = lab.repo.table(lab.repo.snapshot().pin(PERSON)).fragment_ids()
     assert len(fragments) > 3
-    audit(lab.engine)
+    audit(lab.repo)

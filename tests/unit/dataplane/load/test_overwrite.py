@@ -40,7 +40,7 @@ def test_exactly_the_types_of_the_input_are_replaced(lab: Lab, way: dict[str, An
     assert set(lab.rows(COMPANY)) == {"Acme"}
     moved = {key for key, version in lab.versions().items() if version != before[key]}
     assert moved == {PERSON, KNOWS}
-    audit(lab.engine)
+    audit(lab.repo)
 
 
 def test_rules_are_judged_on_the_new_content(lab: Lab, way: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ def test_cascading_takes_them_along(lab: Lab, way: dict[str, Any]) -> None:
         WORKS: (0, 1),
     }
     assert (lab.edges(KNOWS), lab.edges(WORKS)) == ([("Bo", "Bo")], [("Bo", "Acme")])
-    audit(lab.engine)
+    audit(lab.repo)
 
 
 def test_sources_that_stay_keep_enough_edges(lab: Lab, way: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ def take(
 
 
 def age(lab: Lab, name: str) -> Any:
-    return rows(lab.engine, PERSON)[name]["age"]
+    return rows(lab.repo, PERSON)[name]["age"]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -61,7 +61,7 @@ def test_other_rows_under_the_same_number_are_refused_if_they_exist(lab: Lab) ->
     take(lab, 0, [person("a", age=1)], mode="append")
     with pytest.raises(ConstraintViolated, match="exists already"):
         take(lab, 0, [person("a", age=1), person("b", age=2)], mode="append")
-    assert "b" not in rows(lab.engine, PERSON)
+    assert "b" not in rows(lab.repo, PERSON)
 
 
 def test_the_same_rows_under_another_number_are_loaded(lab: Lab) -> None:

@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def plan_of(lab: Lab, fragment_bytes: int) -> LoadPlan:
-    made = Loader(lab.engine).plan(lab.request(), lab.engine.snapshot(), None, is_remote=False)
+    made = Loader(lab.repo).plan(lab.request(), lab.repo.snapshot(), None, is_remote=False)
     return replace(made, fragment_bytes=fragment_bytes)
 
 

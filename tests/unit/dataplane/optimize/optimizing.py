@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.optimize.model import Optimized
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Listener, Monitor
@@ -35,14 +35,14 @@ WORDS = ("red", "green", "blue", "pink", "gray")
 
 
 def optimize(
-    engine: Engine,
+    repo: Repository,
     branch: BranchName = MAIN,
     runner: Runner | None = None,
     listener: Listener | None = None,
     **options: Any,
 ) -> Optimized:
-    monitor = Monitor("optimize", EngineName.INPROCESS, "asked for", engine.clock, listener)
-    return Optimizer(engine).optimize(branch, runner or InProcessRunner(), monitor, **options)
+    monitor = Monitor("optimize", EngineName.INPROCESS, "asked for", repo.clock, listener)
+    return Optimizer(repo).optimize(branch, runner or InProcessRunner(), monitor, **options)
 
 
 class PicklingRunner:
@@ -106,12 +106,12 @@ def cites(*pairs: tuple[int, int]) -> Delta:
     )
 
 
-def table_of(engine: Engine, key: str, branch: BranchName = MAIN) -> Table:
-    return engine.table(engine.snapshot(branch).pin(key))
+def table_of(repo: Repository, key: str, branch: BranchName = MAIN) -> Table:
+    return repo.table(repo.snapshot(branch).pin(key))
 
 
-def fragments(engine: Engine, key: str, branch: BranchName = MAIN) -> int:
-    return len(table_of(engine, key, branch).fragment_ids())
+def fragments(repo: Repository, key: str, branch: BranchName = MAIN) -> int:
+    return len(table_of(repo, key, branch).fragment_ids())
 
 
 def check_indexes(table: Table, *, whole: bool = True) -> None:

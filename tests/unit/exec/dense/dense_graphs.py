@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.world import DenseWorld
 from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.exec.world import Handles
@@ -28,9 +28,9 @@ ENTITIES = (PERSON, COMPANY, KNOWS, WORKS_AT)
 ENDS = {"Knows": (PERSON, PERSON), "WorksAt": (PERSON, COMPANY)}
 
 
-def world_of(worlds: Worlds, engine: Engine, snapshot: Snapshot | None = None) -> DenseWorld:
-    pinned = snapshot or engine.snapshot()
-    return worlds.world(pinned, engine.schema(pinned).catalog)
+def world_of(worlds: Worlds, repo: Repository, snapshot: GraphVersion | None = None) -> DenseWorld:
+    pinned = snapshot or repo.snapshot()
+    return worlds.world(pinned, repo.schema(pinned).catalog)
 
 
 def persons(*ids: str, **values: Any) -> Delta:
@@ -46,12 +46,12 @@ def handles(*numbers: int) -> Handles:
     return np.array(numbers, np.int32)
 
 
-def check_world(world: DenseWorld, engine: Engine, snapshot: Snapshot) -> None:
+def check_world(world: DenseWorld, repo: Repository, snapshot: GraphVersion) -> None:
     """Compare everything that a world says with the rows of the tables."""
     for entity in ENTITIES:
-        check_entities(world, entity, rows(engine, entity.table_key, snapshot))
+        check_entities(world, entity, rows(repo, entity.table_key, snapshot))
     for edge in (KNOWS, WORKS_AT):
-        check_edges(world, edge, rows(engine, edge.table_key, snapshot))
+        check_edges(world, edge, rows(repo, edge.table_key, snapshot))
 
 
 def check_entities(world: DenseWorld, entity: EntityRef, stored: Mapping[str, Any]) -> None:

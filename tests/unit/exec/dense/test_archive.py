@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.engine import Engine
+from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.archive import Archive, Arrays
 from omnigraph.exec.dense.checksums import BLOCK_BYTES
 from omnigraph.exec.dense.extent import Codec
@@ -38,9 +38,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def fill(engine: Engine, *names: str) -> None:
+def fill(repo: Repository, *names: str) -> None:
     write(
-        engine,
+        repo,
         {
             "node:Person": persons(*names, spot=[1.0, 2.0, 3.0]),
             "node:Company": companies("acme"),
@@ -51,34 +51,34 @@ def fill(engine: Engine, *names: str) -> None:
 
 
 @pytest.fixture
-def engine(root: Root) -> Engine:
-    engine = make(root, SCHEMA)
-    fill(engine, "b", "a")
-    return engine
+def repo(root: Root) -> Repository:
+    repo = make(root, SCHEMA)
+    fill(repo, "b", "a")
+    return repo
 
 
-def look(engine: Engine, folder: Path) -> dict[str, int]:
+def look(repo: Repository, folder: Path) -> dict[str, int]:
     """What a process does that sees everything once; tell what it cost."""
-    worlds = Worlds(engine, folder=folder, saved_rows_min=1)
+    worlds = Worlds(repo, folder=folder, saved_rows_min=1)
     with telemetry.counting() as counts:
-        world = world_of(worlds, engine)
+        world = world_of(worlds, repo)
         warm(world)
     worlds.flush()
-    check_world(world, engine, engine.snapshot())
-    check_same(world, world_of(Worlds(engine), engine))
+    check_world(world, repo, repo.snapshot())
+    check_same(world, world_of(Worlds(repo), repo))
     return counts.snapshot()
 
 
-def test_the_next_process_reads_no_table(engine: Engine, root: Root, folder: Path) -> None:
-    first = look(engine, folder)
+def test_the_next_process_reads_no_table(repo: Repository, root: Root, folder: Path) -> None:
+    first = look(repo, folder)
     assert first["table.scan"] > 0
     second = look(reopen(root), folder)
     assert "table.scan" not in second
 
 
-def test_what_changed_since_is_followed(engine: Engine, root: Root, folder: Path) -> None:
-    look(engine, folder)
-    write(engine, {"node:Person": persons("aa"), "edge:Knows": knows(("3", "aa", "b"))})
+def test_what_changed_since_is_followed(repo: Repository, root: Root, folder: Path) -> None:
+    look(repo, folder)
+    write(repo, {"node:Person": persons("aa"), "edge:Knows": knows(("3", "aa", "b"))})
     cost = look(reopen(root), folder)
     assert "dense.roster_read" not in cost
     assert "dense.ends_read" not in cost
@@ -86,8 +86,8 @@ def test_what_changed_since_is_followed(engine: Engine, root: Root, folder: Path
     assert cost["dense.ends_derived"] == 2
 
 
-def test_another_graph_at_the_same_place(engine: Engine, root: Root, folder: Path) -> None:
-    look(engine, folder)
+def test_another_graph_at_the_same_place(repo: Repository, root: Root, folder: Path) -> None:
+    look(repo, folder)
     shutil.rmtree(str(root.local_path))
     other = make(root, SCHEMA)
     fill(other, "c", "d")
@@ -124,9 +124,9 @@ def flip_last(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [damage_nothing, cut, empty, foreign, flip_last])
 def test_damaged_files_are_made_anew(
-    engine: Engine, root: Root, folder: Path, damage: Callable[[Path], None]
+    repo: Repository, root: Root, folder: Path, damage: Callable[[Path], None]
 ) -> None:
-    look(engine, folder)
+    look(repo, folder)
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
     for path in files:
@@ -198,8 +198,8 @@ def test_a_file_of_nothing(folder: Path) -> None:
     assert archive.load("nothing", dict) == {}
 
 
-def test_flipped_bytes_never_change_an_answer(engine: Engine, root: Root, folder: Path) -> None:
-    look(engine, folder)
+def test_flipped_bytes_never_change_an_answer(repo: Repository, root: Root, folder: Path) -> None:
+    look(repo, folder)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files:
         flip(path, path.stat().st_size // 2)
@@ -208,9 +208,9 @@ def test_flipped_bytes_never_change_an_answer(engine: Engine, root: Root, folder
     assert "table.scan" not in look(reopen(root), folder)
 
 
-def test_files_that_belong_to_others(engine: Engine, root: Root, folder: Path) -> None:
+def test_files_that_belong_to_others(repo: Repository, root: Root, folder: Path) -> None:
     """A file with the arrays of something else, of the wrong length, is not used."""
-    look(engine, folder)
+    look(repo, folder)
     archive = Archive(folder)
     for path in folder.rglob("*.arrow"):
         place = str(path.relative_to(folder).with_suffix(""))
@@ -225,21 +225,21 @@ def _all_but_one(arrays: Arrays) -> Arrays:
     return {name: array.slice(1) for name, array in arrays.items()}
 
 
-def test_a_folder_that_cannot_be_written(engine: Engine, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(repo: Repository, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
-    look(engine, blocked / "cache")
+    look(repo, blocked / "cache")
 
 
-def test_small_types_are_not_saved(engine: Engine, folder: Path) -> None:
-    worlds = Worlds(engine, folder=folder)
-    warm(world_of(worlds, engine))
+def test_small_types_are_not_saved(repo: Repository, folder: Path) -> None:
+    worlds = Worlds(repo, folder=folder)
+    warm(world_of(worlds, repo))
     worlds.flush()
     assert not folder.exists()
 
 
 def test_derived_structures_are_saved_with_a_codec(
-    engine: Engine, root: Root, folder: Path
+    repo: Repository, root: Root, folder: Path
 ) -> None:
     made: list[str] = []
 
@@ -252,13 +252,13 @@ def test_derived_structures_are_saved_with_a_codec(
         lambda arrays: arrays["numbers"].to_pylist(),
     )
 
-    def ask(graph: Engine) -> list[int]:
+    def ask(graph: Repository) -> list[int]:
         worlds = Worlds(graph, folder=folder, saved_rows_min=1)
         found = world_of(worlds, graph).derived(PERSON, "name", "test", build, len, codec)
         worlds.flush()
         return found
 
-    assert ask(engine) == ask(reopen(root)) == [4, 5]
+    assert ask(repo) == ask(reopen(root)) == [4, 5]
     assert made == ["made"]
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
@@ -84,7 +84,7 @@ def check_same(world: DenseWorld, fresh: DenseWorld) -> None:
 
 
 @contextmanager
-def graph() -> Iterator[Engine]:
+def graph() -> Iterator[Repository]:
     with TemporaryDirectory() as folder:
         yield make(Root.parse(str(Path(folder, "graph"))), SCHEMA)
 
@@ -124,12 +124,12 @@ changes = st.builds(
 )
 
 
-def apply(engine: Engine, change: Change, branch: BranchName, number: int) -> None:
-    base = engine.snapshot(branch)
-    people = set(rows(engine, "node:Person", base))
-    firms = set(rows(engine, "node:Company", base))
-    friends = rows(engine, "edge:Knows", base)
-    jobs = rows(engine, "edge:WorksAt", base)
+def apply(repo: Repository, change: Change, branch: BranchName, number: int) -> None:
+    base = repo.snapshot(branch)
+    people = set(rows(repo, "node:Person", base))
+    firms = set(rows(repo, "node:Company", base))
+    friends = rows(repo, "edge:Knows", base)
+    jobs = rows(repo, "edge:WorksAt", base)
     gone = set(change.gone) & people
     alive = (people - gone) | set(change.born)
     cut = [e for e, row in friends.items() if {row["src"], row["dst"]} & gone]
@@ -170,37 +170,37 @@ def apply(engine: Engine, change: Change, branch: BranchName, number: int) -> No
     }
     wanted = {k: d for k, d in deltas.items() if d.insert or d.update or d.delete}
     if wanted:
-        write(engine, wanted, branch=branch)
+        write(repo, wanted, branch=branch)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes, min_size=2, max_size=6), st.lists(changes, max_size=2))
 def test_random_histories(history: list[Change], on_branch: list[Change]) -> None:
-    with graph() as engine:
-        worlds = Worlds(engine)
+    with graph() as repo:
+        worlds = Worlds(repo)
         for number, change in enumerate([*history, *on_branch]):
             branch = MAIN if number < len(history) else DRAFT
             if number == len(history):
-                engine.create_branch(DRAFT)
-            apply(engine, change, branch, number)
+                repo.create_branch(DRAFT)
+            apply(repo, change, branch, number)
             if change.look:
-                snapshot = engine.snapshot(branch)
-                world = world_of(worlds, engine, snapshot)
+                snapshot = repo.snapshot(branch)
+                world = world_of(worlds, repo, snapshot)
                 warm(world)
-                check_world(world, engine, snapshot)
-                check_same(world, world_of(Worlds(engine), engine, snapshot))
+                check_world(world, repo, snapshot)
+                check_same(world, world_of(Worlds(repo), repo, snapshot))
 
 
 # -- that it does follow, and when it does not -----------------------------------------------------
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    engine = make(Root.parse(str(tmp_path / "graph")), SCHEMA)
+def repo(tmp_path: Path) -> Repository:
+    repo = make(Root.parse(str(tmp_path / "graph")), SCHEMA)
     edges = [("k1", "b", "d"), ("k2", "d", "b"), ("k3", "b", "d"), ("k4", "f", "f")]
     work = [{"id": "w", "src": "b", "dst": "acme"}]
     write(
-        engine,
+        repo,
         {
             "node:Person": persons("b", "d", "f", "h"),
             "node:Company": companies("acme"),
@@ -208,151 +208,153 @@ def engine(tmp_path: Path) -> Engine:
             "edge:WorksAt": Delta(insert=work),
         },
     )
-    return engine
+    return repo
 
 
-def follow(engine: Engine, change: Callable[[], Any], branch: BranchName = MAIN) -> dict[str, int]:
+def follow(
+    repo: Repository, change: Callable[[], Any], branch: BranchName = MAIN
+) -> dict[str, int]:
     """Look, change, look again; tell what the second look cost."""
-    worlds = Worlds(engine)
-    warm(world_of(worlds, engine, engine.snapshot(branch)))
+    worlds = Worlds(repo)
+    warm(world_of(worlds, repo, repo.snapshot(branch)))
     change()
-    snapshot = engine.snapshot(branch)
+    snapshot = repo.snapshot(branch)
     with telemetry.counting() as counts:
-        world = world_of(worlds, engine, snapshot)
+        world = world_of(worlds, repo, snapshot)
         warm(world)
-    check_world(world, engine, snapshot)
-    check_same(world, world_of(Worlds(engine), engine, snapshot))
+    check_world(world, repo, snapshot)
+    check_same(world, world_of(Worlds(repo), repo, snapshot))
     return counts.snapshot()
 
 
-def test_a_new_edge_is_not_worth_reading_everything(engine: Engine) -> None:
-    cost = follow(engine, lambda: write(engine, {"edge:Knows": knows(("k0", "h", "d"))}))
+def test_a_new_edge_is_not_worth_reading_everything(repo: Repository) -> None:
+    cost = follow(repo, lambda: write(repo, {"edge:Knows": knows(("k0", "h", "d"))}))
     assert "dense.roster_read" not in cost
     assert "dense.ends_read" not in cost
     assert "dense.column_read" not in cost
     assert cost["dense.rows_derived"] == 6
 
 
-def test_a_new_node_moves_handles(engine: Engine) -> None:
-    cost = follow(engine, lambda: write(engine, {"node:Person": persons("c", "a", "z")}))
+def test_a_new_node_moves_handles(repo: Repository) -> None:
+    cost = follow(repo, lambda: write(repo, {"node:Person": persons("c", "a", "z")}))
     assert "dense.roster_read" not in cost
     assert "dense.ends_read" not in cost
     assert cost["dense.rows_derived"] == 10  # adjacency of both edge types
 
 
-def test_deleted_nodes_take_their_edges_along(engine: Engine) -> None:
+def test_deleted_nodes_take_their_edges_along(repo: Repository) -> None:
     deltas = {
         "node:Person": Delta(delete=["b"]),
         "edge:Knows": Delta(delete=["k1", "k2", "k3"]),
         "edge:WorksAt": Delta(delete=["w"]),
     }
-    cost = follow(engine, lambda: write(engine, deltas))
+    cost = follow(repo, lambda: write(repo, deltas))
     assert "dense.ends_read" not in cost
 
 
-def test_a_link_goes_with_its_last_edge(engine: Engine) -> None:
-    follow(engine, lambda: write(engine, {"edge:Knows": Delta(delete=["k1"])}))
-    follow(engine, lambda: write(engine, {"edge:Knows": Delta(delete=["k3"])}))
-    follow(engine, lambda: write(engine, {"edge:Knows": Delta(delete=["k2"])}))
+def test_a_link_goes_with_its_last_edge(repo: Repository) -> None:
+    follow(repo, lambda: write(repo, {"edge:Knows": Delta(delete=["k1"])}))
+    follow(repo, lambda: write(repo, {"edge:Knows": Delta(delete=["k3"])}))
+    follow(repo, lambda: write(repo, {"edge:Knows": Delta(delete=["k2"])}))
 
 
-def test_an_id_that_comes_back_is_somebody_else(engine: Engine) -> None:
+def test_an_id_that_comes_back_is_somebody_else(repo: Repository) -> None:
     def change() -> None:
-        write(engine, {"node:Person": Delta(delete=["h"])})
-        write(engine, {"node:Person": persons("h", age=7)})
+        write(repo, {"node:Person": Delta(delete=["h"])})
+        write(repo, {"node:Person": persons("h", age=7)})
 
-    cost = follow(engine, change)
+    cost = follow(repo, change)
     assert "dense.roster_read" not in cost
 
 
-def test_folding_fragments_changes_nothing(engine: Engine) -> None:
+def test_folding_fragments_changes_nothing(repo: Repository) -> None:
     for number in range(FANOUT - 2):
-        write(engine, {"edge:Knows": knows((f"f{number}", "b", "h"))})
+        write(repo, {"edge:Knows": knows((f"f{number}", "b", "h"))})
 
     def change() -> None:
         for number in range(3):
-            write(engine, {"edge:Knows": knows((f"g{number}", "h", "b"))})
+            write(repo, {"edge:Knows": knows((f"g{number}", "h", "b"))})
 
-    before = len(engine.table(engine.snapshot().pin("edge:Knows")).fragment_ids())
-    cost = follow(engine, change)
-    assert len(engine.table(engine.snapshot().pin("edge:Knows")).fragment_ids()) < before
+    before = len(repo.table(repo.snapshot().pin("edge:Knows")).fragment_ids())
+    cost = follow(repo, change)
+    assert len(repo.table(repo.snapshot().pin("edge:Knows")).fragment_ids()) < before
     assert "dense.ends_read" not in cost
 
 
-def test_compaction_changes_nothing(engine: Engine) -> None:
+def test_compaction_changes_nothing(repo: Repository) -> None:
     for number in range(4):
-        write(engine, {"edge:Knows": knows((f"f{number}", "b", "h"))})
+        write(repo, {"edge:Knows": knows((f"f{number}", "b", "h"))})
 
     def change() -> None:
-        monitor = Monitor("optimize", EngineName.INPROCESS, "", engine.clock)
-        done = Optimizer(engine).optimize(MAIN, InProcessRunner(), monitor)
+        monitor = Monitor("optimize", EngineName.INPROCESS, "", repo.clock)
+        done = Optimizer(repo).optimize(MAIN, InProcessRunner(), monitor)
         assert done.fragments["edge:Knows"][1] == 1
 
-    cost = follow(engine, change)
+    cost = follow(repo, change)
     assert "dense.roster_read" not in cost
     assert "dense.ends_read" not in cost
     assert "dense.column_read" not in cost
 
 
-def test_an_overwritten_table_is_read_anew_or_followed_exactly(engine: Engine) -> None:
+def test_an_overwritten_table_is_read_anew_or_followed_exactly(repo: Repository) -> None:
     def change() -> None:
-        table = engine.writable_table(engine.snapshot(), "node:Company")
+        table = repo.writable_table(repo.snapshot(), "node:Company")
         rows = pa.Table.from_pylist(
             [{"id": "acme", "name": "acme"}, {"id": "aaaa", "name": "aaaa"}], schema=table.schema
         )
         publish(
-            engine,
+            repo,
             "node:Company",
-            engine.tables.stage_overwrite(table, rows, uuid=engine.ids.new()),
+            repo.tables.stage_overwrite(table, rows, uuid=repo.ids.new()),
         )
 
-    follow(engine, change)
+    follow(repo, change)
 
 
-def test_a_branch_follows_from_where_it_left(engine: Engine) -> None:
-    engine.create_branch(DRAFT)
+def test_a_branch_follows_from_where_it_left(repo: Repository) -> None:
+    repo.create_branch(DRAFT)
     change = {"node:Person": persons("e"), "edge:Knows": knows(("k9", "e", "b"))}
-    cost = follow(engine, lambda: write(engine, change, branch=DRAFT), DRAFT)
+    cost = follow(repo, lambda: write(repo, change, branch=DRAFT), DRAFT)
     assert "dense.roster_read" not in cost
     assert "dense.ends_read" not in cost
 
 
-def test_several_versions_at_once(engine: Engine) -> None:
+def test_several_versions_at_once(repo: Repository) -> None:
     def change() -> None:
-        write(engine, {"node:Person": persons("a")})
-        write(engine, {"edge:Knows": knows(("k7", "a", "b")), "node:Person": persons("c")})
-        write(engine, {"node:Person": Delta(delete=["c"], update={"a": {"age": 3}})})
+        write(repo, {"node:Person": persons("a")})
+        write(repo, {"edge:Knows": knows(("k7", "a", "b")), "node:Person": persons("c")})
+        write(repo, {"node:Person": Delta(delete=["c"], update={"a": {"age": 3}})})
 
-    cost = follow(engine, change)
+    cost = follow(repo, change)
     assert "dense.roster_read" not in cost
 
 
-def test_structures_that_are_asked_for_now_and_then(engine: Engine) -> None:
+def test_structures_that_are_asked_for_now_and_then(repo: Repository) -> None:
     """Adjacency follows over versions at which only the nodes were looked at."""
-    worlds = Worlds(engine)
-    warm(world_of(worlds, engine))
+    worlds = Worlds(repo)
+    warm(world_of(worlds, repo))
     for name in ("a", "c", "e"):
-        write(engine, {"node:Person": persons(name)})
-        world_of(worlds, engine).find(PERSON, [name])
+        write(repo, {"node:Person": persons(name)})
+        world_of(worlds, repo).find(PERSON, [name])
     with telemetry.counting() as counts:
-        world = world_of(worlds, engine)
+        world = world_of(worlds, repo)
         world.neighbours(KNOWS, Towards.OUT, handles(0))
     assert "dense.ends_read" not in counts.snapshot()
-    check_same(world, world_of(Worlds(engine), engine))
+    check_same(world, world_of(Worlds(repo), repo))
 
 
-def test_a_missing_end_that_appears(engine: Engine) -> None:
+def test_a_missing_end_that_appears(repo: Repository) -> None:
     """It must not occur; if it does, what was skipped comes back with its node."""
-    write(engine, {"edge:Knows": knows(("ghost", "b", "ghost"))})
+    write(repo, {"edge:Knows": knows(("ghost", "b", "ghost"))})
 
     def appear() -> None:
-        write(engine, {"node:Person": persons("ghost")})
+        write(repo, {"node:Person": persons("ghost")})
 
-    follow(engine, appear)
+    follow(repo, appear)
 
 
-def test_derived_structures_get_their_predecessor(engine: Engine) -> None:
-    worlds = Worlds(engine)
+def test_derived_structures_get_their_predecessor(repo: Repository) -> None:
+    worlds = Worlds(repo)
     seen: list[Any] = []
 
     def build(previous: Any) -> list[str]:
@@ -360,10 +362,10 @@ def test_derived_structures_get_their_predecessor(engine: Engine) -> None:
         return ["made"]
 
     def ask() -> list[str]:
-        return world_of(worlds, engine).derived(COMPANY, "name", "test", build, len)
+        return world_of(worlds, repo).derived(COMPANY, "name", "test", build, len)
 
     assert ask() is ask()
-    write(engine, {"node:Company": companies("aaa")})
+    write(repo, {"node:Company": companies("aaa")})
     ask()
     assert seen[0] is None
     assert len(seen) == 2
@@ -372,7 +374,7 @@ def test_derived_structures_get_their_predecessor(engine: Engine) -> None:
     assert seen[1].step.forward().tolist() == [1]
 
 
-def publish(engine: Engine, key: str, staged: Any) -> None:
-    base = engine.snapshot()
+def publish(repo: Repository, key: str, staged: Any) -> None:
+    base = repo.snapshot()
     writes = (TableWrite(table_key=key, staged=(staged,)),)
-    engine.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=writes))
+    repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=writes))

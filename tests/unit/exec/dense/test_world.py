@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.store.root import Root
@@ -30,11 +30,11 @@ from tests.unit.exec.dense.dense_graphs import (
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
+def repo(tmp_path: Path) -> Repository:
     return make(Root.parse(str(tmp_path / "graph")), SCHEMA)
 
 
-def people_and_friends(engine: Engine) -> None:
+def people_and_friends(repo: Repository) -> None:
     # Stored out of order, with ids that differ late, in case, in length and in non-ASCII letters.
     ids = ["zoë", "anna", "Anna", "annabelle-of-the-hills", "annabelle-of-the-hill", "bo", "ä"]
     rows: list[dict[str, Any]] = [
@@ -52,7 +52,7 @@ def people_and_friends(engine: Engine) -> None:
     )
     work = [{"id": "w1", "src": "bo", "dst": "acme"}, {"id": "w0", "src": "anna", "dst": "acme"}]
     write(
-        engine,
+        repo,
         {
             "node:Person": Delta(insert=rows),
             "node:Company": companies("acme", "none"),
@@ -62,21 +62,21 @@ def people_and_friends(engine: Engine) -> None:
     )
 
 
-def test_an_empty_graph(engine: Engine) -> None:
-    world = world_of(Worlds(engine), engine)
-    check_world(world, engine, engine.snapshot())
+def test_an_empty_graph(repo: Repository) -> None:
+    world = world_of(Worlds(repo), repo)
+    check_world(world, repo, repo.snapshot())
     assert world.find(PERSON, ["nobody"]).tolist() == [-1]
     assert world.find(KNOWS, ["nothing"]).tolist() == [-1]
 
 
-def test_everything_agrees_with_the_tables(engine: Engine) -> None:
-    people_and_friends(engine)
-    check_world(world_of(Worlds(engine), engine), engine, engine.snapshot())
+def test_everything_agrees_with_the_tables(repo: Repository) -> None:
+    people_and_friends(repo)
+    check_world(world_of(Worlds(repo), repo), repo, repo.snapshot())
 
 
-def test_missing_handles_and_ids(engine: Engine) -> None:
-    people_and_friends(engine)
-    world = world_of(Worlds(engine), engine)
+def test_missing_handles_and_ids(repo: Repository) -> None:
+    people_and_friends(repo)
+    world = world_of(Worlds(repo), repo)
     assert world.find(PERSON, ["bo", "b", "bob", "", "\ud800", "anna\0"]).tolist()[1:] == [-1] * 5
     many = ["bo", *(f"nobody{number}" for number in range(200)), "\ud800", "ä"]
     assert world.find(PERSON, many).tolist() == [world.find_one(PERSON, each) for each in many]
@@ -85,9 +85,9 @@ def test_missing_handles_and_ids(engine: Engine) -> None:
     assert world.rank(KNOWS, handles(-1, 0, -1)).tolist() == [-1, 1, -1]
 
 
-def test_vectors_come_as_a_matrix(engine: Engine) -> None:
-    people_and_friends(engine)
-    world = world_of(Worlds(engine), engine)
+def test_vectors_come_as_a_matrix(repo: Repository) -> None:
+    people_and_friends(repo)
+    world = world_of(Worlds(repo), repo)
     matrix, valid = world.vectors(PERSON, "spot")
     at = world.find_one(PERSON, "zoë")
     assert matrix.shape == (7, 3)
@@ -96,80 +96,80 @@ def test_vectors_come_as_a_matrix(engine: Engine) -> None:
     assert matrix[at].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_world_stays_as_it_is(engine: Engine) -> None:
-    people_and_friends(engine)
-    worlds = Worlds(engine)
-    before = engine.snapshot()
-    old = world_of(worlds, engine, before)
-    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
-    check_world(old, engine, before)
-    check_world(world_of(worlds, engine), engine, engine.snapshot())
+def test_a_world_stays_as_it_is(repo: Repository) -> None:
+    people_and_friends(repo)
+    worlds = Worlds(repo)
+    before = repo.snapshot()
+    old = world_of(worlds, repo, before)
+    write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    check_world(old, repo, before)
+    check_world(world_of(worlds, repo), repo, repo.snapshot())
 
 
-def test_branches_share_what_they_pin_alike(engine: Engine) -> None:
-    people_and_friends(engine)
-    worlds = Worlds(engine)
-    main = world_of(worlds, engine)
+def test_branches_share_what_they_pin_alike(repo: Repository) -> None:
+    people_and_friends(repo)
+    worlds = Worlds(repo)
+    main = world_of(worlds, repo)
     branch = BranchName("draft")
-    engine.create_branch(branch)
-    write(engine, {"node:Company": companies("other")}, branch=branch)
-    other = world_of(worlds, engine, engine.snapshot(branch))
+    repo.create_branch(branch)
+    write(repo, {"node:Company": companies("other")}, branch=branch)
+    other = world_of(worlds, repo, repo.snapshot(branch))
     assert other.extent(PERSON) is main.extent(PERSON)
     assert other.topology(KNOWS) is main.topology(KNOWS)
     assert other.extent(COMPANY) is not main.extent(COMPANY)
     assert other.topology(WORKS_AT) is not main.topology(WORKS_AT)
-    check_world(other, engine, engine.snapshot(branch))
+    check_world(other, repo, repo.snapshot(branch))
 
 
-def test_the_same_snapshot_gives_the_same_world(engine: Engine) -> None:
-    worlds = Worlds(engine)
-    snapshot = engine.snapshot()
-    assert world_of(worlds, engine, snapshot) is world_of(worlds, engine, snapshot)
+def test_the_same_snapshot_gives_the_same_world(repo: Repository) -> None:
+    worlds = Worlds(repo)
+    snapshot = repo.snapshot()
+    assert world_of(worlds, repo, snapshot) is world_of(worlds, repo, snapshot)
 
 
-def test_dangling_ends_are_skipped(engine: Engine) -> None:
+def test_dangling_ends_are_skipped(repo: Repository) -> None:
     write(
-        engine,
+        repo,
         {
             "node:Person": persons("a", "b"),
             "edge:Knows": knows(("1", "a", "b"), ("2", "a", "ghost"), ("3", "ghost", "b")),
         },
     )
-    world = world_of(Worlds(engine), engine)
+    world = world_of(Worlds(repo), repo)
     for towards, expected in ((Towards.OUT, [1, 0]), (Towards.IN, [0, 1]), (Towards.BOTH, [1, 1])):
         assert world.degrees(KNOWS, towards, None).tolist() == expected
         assert world.edges(KNOWS, towards, handles(0, 1)).counts.tolist() == expected
 
 
-def test_shared_arrays_cannot_be_changed(engine: Engine) -> None:
-    people_and_friends(engine)
-    world = world_of(Worlds(engine), engine)
+def test_shared_arrays_cannot_be_changed(repo: Repository) -> None:
+    people_and_friends(repo)
+    world = world_of(Worlds(repo), repo)
     fan = world.neighbours(KNOWS, Towards.OUT, handles(world.find_one(PERSON, "zoë")))
     with pytest.raises(ValueError, match="read-only"):
         fan.targets[0] = 0
 
 
-def test_nothing_depends_on_what_is_kept(engine: Engine) -> None:
-    people_and_friends(engine)
-    worlds = Worlds(engine, bytes_max=0)
-    check_world(world_of(worlds, engine), engine, engine.snapshot())
-    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
-    check_world(world_of(worlds, engine), engine, engine.snapshot())
+def test_nothing_depends_on_what_is_kept(repo: Repository) -> None:
+    people_and_friends(repo)
+    worlds = Worlds(repo, bytes_max=0)
+    check_world(world_of(worlds, repo), repo, repo.snapshot())
+    write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    check_world(world_of(worlds, repo), repo, repo.snapshot())
 
 
 @pytest.mark.parametrize("bytes_max", [0, 2_000, 1 << 20])
-def test_threads_share_one_world(engine: Engine, bytes_max: int) -> None:
+def test_threads_share_one_world(repo: Repository, bytes_max: int) -> None:
     """Readers of two versions at once, with too little room for both."""
-    people_and_friends(engine)
-    worlds = Worlds(engine, bytes_max=bytes_max)
-    old = engine.snapshot()
-    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
-    snapshots = [old, engine.snapshot()] * 4
+    people_and_friends(repo)
+    worlds = Worlds(repo, bytes_max=bytes_max)
+    old = repo.snapshot()
+    write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    snapshots = [old, repo.snapshot()] * 4
     ready = threading.Barrier(len(snapshots))
 
-    def look(snapshot: Snapshot) -> None:
+    def look(snapshot: GraphVersion) -> None:
         ready.wait(60)
-        check_world(world_of(worlds, engine, snapshot), engine, snapshot)
+        check_world(world_of(worlds, repo, snapshot), repo, snapshot)
 
     with ThreadPoolExecutor(len(snapshots)) as pool:
         for future in [pool.submit(look, snapshot) for snapshot in snapshots]:
@@ -177,24 +177,24 @@ def test_threads_share_one_world(engine: Engine, bytes_max: int) -> None:
     assert worlds.cache.nbytes <= max(bytes_max, 1 << 12)
 
 
-def test_cells_are_what_arrays_say(engine: Engine) -> None:
-    people_and_friends(engine)
-    world = world_of(Worlds(engine), engine)
+def test_cells_are_what_arrays_say(repo: Repository) -> None:
+    people_and_friends(repo)
+    world = world_of(Worlds(repo), repo)
     wanted = handles(3, -1, 0, 6, 0)
     for column in world.extent(PERSON).table().schema.names:
         expected = world.take(PERSON, column, wanted).to_pylist()
         assert world.cells(PERSON, column, wanted.tolist()) == expected, column
 
 
-def test_whether_a_query_would_read_much(engine: Engine) -> None:
-    people_and_friends(engine)
-    worlds = Worlds(engine)
-    world = world_of(worlds, engine)
+def test_whether_a_query_would_read_much(repo: Repository) -> None:
+    people_and_friends(repo)
+    worlds = Worlds(repo)
+    world = world_of(worlds, repo)
     assert world.rows_to_read([PERSON]) == 7
     assert world.rows_to_read([PERSON, KNOWS]) == 13
     world.find(PERSON, ["bo"])
     assert world.rows_to_read([PERSON, KNOWS]) == 6
     world.degrees(KNOWS, Towards.IN, None)
     assert world.rows_to_read([PERSON, KNOWS]) == 0
-    write(engine, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
-    assert world_of(worlds, engine).rows_to_read([PERSON, KNOWS]) == 0
+    write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
+    assert world_of(worlds, repo).rows_to_read([PERSON, KNOWS]) == 0

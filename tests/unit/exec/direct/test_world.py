@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnigraph.core.engine import Engine
 from omnigraph.core.indices import ensure_indices
+from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.worlds import Worlds
 from omnigraph.exec.direct.budget import Bounds, TooWide
 from omnigraph.exec.direct.lookup import KEYS_MAX
@@ -38,22 +38,22 @@ HOSTILE = ["o'hara", "a' OR '1'='1", '"', "`", "\\", "--", "%", "", " ", "é", "
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
+def repo(tmp_path: Path) -> Repository:
     return make(Root.parse(str(tmp_path / "graph")), SCHEMA)
 
 
 def direct(
-    engine: Engine,
+    repo: Repository,
     wanted: Mapping[str, tuple[str, ...]] | None = None,
     bounds: Bounds | None = None,
 ) -> DirectWorld:
-    pinned = engine.snapshot()
-    return DirectWorld(engine, pinned, engine.schema(pinned).catalog, wanted, bounds)
+    pinned = repo.snapshot()
+    return DirectWorld(repo, pinned, repo.schema(pinned).catalog, wanted, bounds)
 
 
-def dense(engine: Engine) -> World:
-    pinned = engine.snapshot()
-    return Worlds(engine).world(pinned, engine.schema(pinned).catalog)
+def dense(repo: Repository) -> World:
+    pinned = repo.snapshot()
+    return Worlds(repo).world(pinned, repo.schema(pinned).catalog)
 
 
 def found(world: World, entity: EntityRef, *ids: str) -> Handles:
@@ -78,9 +78,9 @@ def spelled(world: World, target: EntityRef, edge: EntityRef, fan: Fan) -> list[
     return rows
 
 
-def some_people(engine: Engine) -> None:
+def some_people(repo: Repository) -> None:
     write(
-        engine,
+        repo,
         {
             "node:Person": Delta(
                 insert=[
@@ -100,9 +100,9 @@ def some_people(engine: Engine) -> None:
     )
 
 
-def test_entities_are_found_by_id_and_numbered_as_they_come(engine: Engine) -> None:
-    some_people(engine)
-    world = direct(engine, {"node:Person": ("age", "bio")})
+def test_entities_are_found_by_id_and_numbered_as_they_come(repo: Repository) -> None:
+    some_people(repo)
+    world = direct(repo, {"node:Person": ("age", "bio")})
     assert world.find(PERSON, ["zoë", "nobody", "anna", "zoë"]).tolist() == [0, -1, 1, 0]
     assert world.size(PERSON) == 3
     taken = np.array([1, -1, 0, 1], np.int32)
@@ -112,17 +112,17 @@ def test_entities_are_found_by_id_and_numbered_as_they_come(engine: Engine) -> N
     assert names(world, PERSON, taken) == ["anna", None, "zoë", "anna"]
 
 
-def test_ranks_follow_ids_not_handles(engine: Engine) -> None:
-    some_people(engine)
-    world = direct(engine)
+def test_ranks_follow_ids_not_handles(repo: Repository) -> None:
+    some_people(repo)
+    world = direct(repo)
     handles = found(world, PERSON, "zoë", "anna", "Bo")
     assert world.rank(PERSON, handles).tolist() == [2, 1, 0]
     assert world.rank(PERSON, np.array([1, -1, 1], np.int32)).tolist() == [0, -1, 0]
 
 
-def test_edges_of_all_ways(engine: Engine) -> None:
-    some_people(engine)
-    world = direct(engine)
+def test_edges_of_all_ways(repo: Repository) -> None:
+    some_people(repo)
+    world = direct(repo)
     people = found(world, PERSON, "zoë", "Bo", "zoë")
 
     def near(towards: Towards) -> list[Any]:
@@ -139,32 +139,32 @@ def test_edges_of_all_ways(engine: Engine) -> None:
     ]
 
 
-def test_the_whole_of_a_small_type_may_be_asked_for(engine: Engine) -> None:
-    some_people(engine)
-    world = direct(engine)
+def test_the_whole_of_a_small_type_may_be_asked_for(repo: Repository) -> None:
+    some_people(repo)
+    world = direct(repo)
     everyone = np.arange(3, dtype=np.int32)
     ids = names(world, PERSON, everyone)
     assert sorted(ids) == ["Bo", "anna", "zoë"]
-    assert names(direct(engine), PERSON, everyone) == names(direct(engine), PERSON, everyone)
+    assert names(direct(repo), PERSON, everyone) == names(direct(repo), PERSON, everyone)
     by_id = dict(zip(ids, world.degrees(KNOWS, Towards.OUT, None).tolist(), strict=True))
     assert by_id == {"Bo": 1, "anna": 1, "zoë": 2}
     assert world.take(COMPANY, "name", None).to_pylist() == []
     assert world.take(COMPANY, "name", np.array([-1], np.int32)).to_pylist() == [None]
 
 
-def test_text_is_searched_with_the_statistics_of_the_type(engine: Engine) -> None:
-    some_people(engine)
+def test_text_is_searched_with_the_statistics_of_the_type(repo: Repository) -> None:
+    some_people(repo)
     ranking = Bm25("p", "bio", Const("graph", ValueType(Base.STRING)))
     numbers = []
-    for world in (direct(engine), dense(engine)):
+    for world in (direct(repo), dense(repo)):
         people = found(world, PERSON, "anna", "Bo", "zoë")
         numbers.append(Search().values(ranking, PERSON, world, people, Context({}, 0))[0].tolist())
     assert numbers[0] == numbers[1]
 
 
-def test_ids_are_never_read_as_conditions(engine: Engine) -> None:
-    write(engine, {"node:Person": persons(*HOSTILE), "edge:Knows": _ring(HOSTILE)})
-    world = direct(engine)
+def test_ids_are_never_read_as_conditions(repo: Repository) -> None:
+    write(repo, {"node:Person": persons(*HOSTILE), "edge:Knows": _ring(HOSTILE)})
+    world = direct(repo)
     for each in [*HOSTILE, "missing' OR ''='"]:
         (handle,) = world.find(PERSON, [each]).tolist()
         assert (handle >= 0) == (each in HOSTILE)
@@ -179,23 +179,23 @@ def _ring(ids: list[str]) -> Delta:
     return knows(*((f"e{n}", each, ids[(n + 1) % len(ids)]) for n, each in enumerate(ids)))
 
 
-def test_more_than_the_bounds_is_too_wide(engine: Engine) -> None:
-    write(engine, {"node:Person": persons(*(f"p{n:04}" for n in range(50)))})
+def test_more_than_the_bounds_is_too_wide(repo: Repository) -> None:
+    write(repo, {"node:Person": persons(*(f"p{n:04}" for n in range(50)))})
     ids = [f"p{n:04}" for n in range(50)]
-    assert len(direct(engine, bounds=Bounds(keys=50, rows=50)).find(PERSON, ids)) == 50
+    assert len(direct(repo, bounds=Bounds(keys=50, rows=50)).find(PERSON, ids)) == 50
     with pytest.raises(TooWide):
-        direct(engine, bounds=Bounds(keys=49)).find(PERSON, ids)
+        direct(repo, bounds=Bounds(keys=49)).find(PERSON, ids)
     with pytest.raises(TooWide):
-        direct(engine, bounds=Bounds(rows=49)).find(PERSON, ids)
+        direct(repo, bounds=Bounds(rows=49)).find(PERSON, ids)
     with pytest.raises(TooWide):
-        direct(engine, bounds=Bounds(rows=49)).take(PERSON, "name", None)
+        direct(repo, bounds=Bounds(rows=49)).take(PERSON, "name", None)
 
 
 @pytest.mark.parametrize("rows", [KEYS_MAX * 2, KEYS_MAX * 3])
-def test_long_lists_of_keys_are_cut_or_read_at_once(engine: Engine, rows: int) -> None:
+def test_long_lists_of_keys_are_cut_or_read_at_once(repo: Repository, rows: int) -> None:
     ids = [f"p{n:04}" for n in range(KEYS_MAX * 2 + 7)]
-    write(engine, {"node:Person": persons(*ids), "edge:Knows": _ring(ids)})
-    world = direct(engine, bounds=Bounds(keys=10_000, rows=rows * 3))
+    write(repo, {"node:Person": persons(*ids), "edge:Knows": _ring(ids)})
+    world = direct(repo, bounds=Bounds(keys=10_000, rows=rows * 3))
     asked = ids[: KEYS_MAX + 3]
     handles = found(world, PERSON, *asked)
     assert names(world, PERSON, handles) == asked
@@ -204,15 +204,15 @@ def test_long_lists_of_keys_are_cut_or_read_at_once(engine: Engine, rows: int) -
     assert not world.linked(KNOWS, Towards.IN, handles, following).any()
 
 
-def test_a_query_reads_what_it_needs_in_one_go(engine: Engine) -> None:
-    some_people(engine)
-    ensure_indices(engine)
+def test_a_query_reads_what_it_needs_in_one_go(repo: Repository) -> None:
+    some_people(repo)
+    ensure_indices(repo)
     text = "query q() { match { $p: Person { name: 'x' } $p knows $f } return { $p.age, $f.bio } }"
-    catalog = engine.schema(engine.snapshot()).catalog
+    catalog = repo.schema(repo.snapshot()).catalog
     (plan,) = compile_queries(text.replace("'", '"'), catalog)
     assert isinstance(plan, ReadPlan)
     wanted = wanted_columns(plan)
-    world = direct(engine, wanted)
+    world = direct(repo, wanted)
     with telemetry.counting() as calls:
         handles = found(world, PERSON, "zoë")
         assert world.take(PERSON, "age", handles).to_pylist() == [1]
@@ -233,7 +233,7 @@ NAMES = {PERSON: ["e", "B", "ä", "a'b", "c", "lone"], COMPANY: ["z", "y", "x"]}
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("indexed", [False, True])
-def test_both_worlds_say_the_same(engine: Engine, seed: int, indexed: bool) -> None:
+def test_both_worlds_say_the_same(repo: Repository, seed: int, indexed: bool) -> None:
     people, firms = NAMES[PERSON], NAMES[COMPANY]
     pick = np.random.default_rng(seed).integers
     friends = [(people[pick(5)], people[pick(5)]) for _ in range(12)]
@@ -245,12 +245,12 @@ def test_both_worlds_say_the_same(engine: Engine, seed: int, indexed: bool) -> N
         "edge:Knows": knows(*((f"k{n}", src, dst) for n, (src, dst) in enumerate(friends))),
         "edge:WorksAt": Delta(insert=work),
     }
-    write(engine, deltas)
+    write(repo, deltas)
     if indexed:
-        ensure_indices(engine)
+        ensure_indices(repo)
         # And some that the indexes do not cover.
-        write(engine, {"edge:Knows": knows(("k-late", "lone", "e"))})
-    one, other = direct(engine), dense(engine)
+        write(repo, {"edge:Knows": knows(("k-late", "lone", "e"))})
+    one, other = direct(repo), dense(repo)
     for edge, towards in WAYS:
         source, target = ENDS[edge.name]
         if towards is Towards.IN:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnigraph.core.engine import Engine
-from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
 from omnigraph.exec.mutate.committed import MutationLimits
 from omnigraph.exec.mutate.mutator import Mutation, Mutator
 from omnigraph.lang import compile_queries
@@ -52,17 +52,17 @@ class Embedder:
 
 
 class Lab:
-    """An engine, and queries run on it."""
+    """A repository, and queries run on it."""
 
-    def __init__(self, engine: Engine, limits: MutationLimits | None = None) -> None:
-        self.engine = engine
+    def __init__(self, repo: Repository, limits: MutationLimits | None = None) -> None:
+        self.repo = repo
         self.embedder = Embedder()
         self.waits: list[float] = []
-        self.mutator = Mutator(engine, self.embedder, limits=limits, wait=self.waits.append)
+        self.mutator = Mutator(repo, self.embedder, limits=limits, wait=self.waits.append)
 
-    def plan(self, text: str, base: Snapshot | None = None) -> MutationPlan:
-        snapshot = base or self.engine.snapshot()
-        (plan,) = compile_queries(text, self.engine.schema(snapshot).catalog)
+    def plan(self, text: str, base: GraphVersion | None = None) -> MutationPlan:
+        snapshot = base or self.repo.snapshot()
+        (plan,) = compile_queries(text, self.repo.schema(snapshot).catalog)
         assert isinstance(plan, MutationPlan)
         return plan
 
@@ -73,20 +73,20 @@ class Lab:
         *,
         params: str = "",
         branch: BranchName = MAIN,
-        base: Snapshot | None = None,
+        base: GraphVersion | None = None,
         **options: Any,
     ) -> Mutation:
         """Run the statements of one query, on the newest state or once on a given base."""
-        snapshot = base or self.engine.snapshot(branch)
+        snapshot = base or self.repo.snapshot(branch)
         plan = self.plan(f"query q({params}) {{ {body} }}", snapshot)
-        catalog = self.engine.schema(snapshot).catalog
+        catalog = self.repo.schema(snapshot).catalog
         bound = bind(plan.params, given or {})
         if base is not None:
             return self.mutator.run(plan, bound, catalog, base, **options)
         return self.mutator.mutate(plan, bound, catalog, branch=branch, **options)
 
     def rows(self, key: str, branch: BranchName = MAIN) -> dict[str, Row]:
-        return rows(self.engine, key, self.engine.snapshot(branch))
+        return rows(self.repo, key, self.repo.snapshot(branch))
 
     def column(self, key: str, name: str) -> dict[str, Any]:
         return {each: row[name] for each, row in self.rows(key).items()}
@@ -95,7 +95,7 @@ class Lab:
         return sorted((row["src"], row["dst"]) for row in self.rows(key).values())
 
     def commits(self) -> int:
-        return len(chain(self.engine))
+        return len(chain(self.repo))
 
 
 def lab(folder: Path, schema: str = SCHEMA, limits: MutationLimits | None = None) -> Lab:

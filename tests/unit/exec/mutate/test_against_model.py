@@ -1,4 +1,4 @@
-"""Random changes, one after the other: the engine does what dictionaries and loops do."""
+"""Random changes, one after the other: a graph does what dictionaries and loops do."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -48,10 +48,10 @@ def stored(column: pa.ChunkedArray) -> list[Any]:
 
 
 def tables(graph: Lab) -> dict[str, dict[str, dict[str, Any]]]:
-    snapshot = graph.engine.snapshot()
+    snapshot = graph.repo.snapshot()
     found = {}
     for key in snapshot.tables:
-        table = graph.engine.read(snapshot, key)
+        table = graph.repo.read(snapshot, key)
         columns = [stored(table.column(name)) for name in table.schema.names]
         rows = [
             dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)
@@ -74,7 +74,7 @@ def modelled(
     plan: MutationPlan, model: ModelGraph, graph: Lab, params: Any, ids: Iterator[str]
 ) -> Outcome | set[tuple[str, str, str]]:
     """The outcome by the model, or what is broken."""
-    catalog = graph.engine.schema(graph.engine.snapshot()).catalog
+    catalog = graph.repo.schema(graph.repo.snapshot()).catalog
     try:
         return apply(plan, model, catalog, Given(params), lambda: next(ids))
     except Refused as refused:
@@ -83,8 +83,8 @@ def modelled(
 
 def step(graph: Lab, model: ModelGraph, ids: Recorded, data: st.DataObject) -> ModelGraph:
     """One change of both; the graph after it."""
-    before = graph.engine.snapshot()
-    catalog = graph.engine.schema(before).catalog
+    before = graph.repo.snapshot()
+    catalog = graph.repo.schema(before).catalog
     drawn = data.draw(changes(catalog, model))
     plan = graph.plan(drawn.text)
     params = bind(plan.params, drawn.params)
@@ -101,7 +101,7 @@ def step(graph: Lab, model: ModelGraph, ids: Recorded, data: st.DataObject) -> M
     expected = modelled(plan, model, graph, params, iter([i for op, i in taken if not op.key]))
     if not isinstance(expected, Outcome):
         assert broken == expected
-        assert graph.engine.snapshot().head == before.head
+        assert graph.repo.snapshot().head == before.head
         return model
     assert done is not None, broken
     assert counts(done) == (expected.affected_nodes, expected.affected_edges)
@@ -116,8 +116,8 @@ def step(graph: Lab, model: ModelGraph, ids: Recorded, data: st.DataObject) -> M
 def test_changes(schema: str, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         graph = lab(Path(folder), schema)
-        graph.engine.ids = ids = Recorded()
+        graph.repo.ids = ids = Recorded()
         model = ModelGraph()
         for _ in range(data.draw(st.integers(1, STEPS))):
             model = step(graph, model, ids, data)
-        audit(graph.engine)
+        audit(graph.repo)

@@ -56,7 +56,7 @@ def test_a_keyed_insert_replaces_the_whole_entity(graph: Lab) -> None:
     assert counts(done) == (1, 0)
     (row,) = graph.rows(PERSON).values()
     assert (row["age"], row["email"], row["role"]) == (None, None, "guest")
-    assert graph.engine.snapshot().pin(PERSON).row_count == 1
+    assert graph.repo.snapshot().pin(PERSON).row_count == 1
 
 
 def test_edges_have_the_identity_of_their_key_or_none(graph: Lab) -> None:
@@ -99,7 +99,7 @@ def test_an_image_hides_the_committed_entity(graph: Lab) -> None:
     )
     assert graph.rows(PERSON)["a"]["age"] is None
     assert graph.rows(PERSON)["a"]["role"] == "guest"
-    audit(graph.engine)
+    audit(graph.repo)
 
 
 def test_an_entity_that_is_touched_often_counts_once(graph: Lab) -> None:
@@ -185,24 +185,24 @@ def test_edges_are_updated_too(graph: Lab) -> None:
 
 
 def test_nothing_matched_publishes_nothing(graph: Lab) -> None:
-    before = graph.engine.snapshot()
+    before = graph.repo.snapshot()
     done = graph.run("update Person set { age: 1 } where age = 2")
     assert (counts(done), done.commit) == ((0, 0), None)
-    assert graph.engine.snapshot().head == before.head
+    assert graph.repo.snapshot().head == before.head
 
 
 def test_a_branch_is_changed_alone(graph: Lab) -> None:
     graph.run('insert Person { name: "a", age: 1 } insert Person { name: "b" }')
     dev = BranchName("dev")
-    graph.engine.create_branch(dev)
+    graph.repo.create_branch(dev)
     graph.run('update Person set { age: 9 } where name = "nobody"', branch=dev)
-    assert graph.engine.snapshot(dev).pin(PERSON).table_branch is None
+    assert graph.repo.snapshot(dev).pin(PERSON).table_branch is None
     graph.run('update Person set { age: 2 } where name = "a"', branch=dev)
     graph.run('insert Person { name: "b", age: 5 } insert Person { name: "c" }', branch=dev)
     graph.run('delete Person where name = "c"', branch=dev)
     assert {name: row["age"] for name, row in graph.rows(PERSON, dev).items()} == {"a": 2, "b": 5}
     assert graph.column(PERSON, "age") == {"a": 1, "b": None}
-    audit(graph.engine)
+    audit(graph.repo)
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ def test_many_entities_at_once(graph: Lab, indexed: bool) -> None:
     """More than are picked out one by one, through every way of reading."""
     size = 10_000
     people = [{"id": f"p{n}", "name": f"p{n}", "age": n % 10, "score": n} for n in range(size)]
-    write(graph.engine, {PERSON: Delta(insert=people)})
+    write(graph.repo, {PERSON: Delta(insert=people)})
     if indexed:
-        ensure_indices(graph.engine)
+        ensure_indices(graph.repo)
     done = graph.run('update Person set { role: "guest" } where age < 9')
     assert counts(done) == (size * 9 // 10, 0)
     names = [f"p{n}" for n in range(size) if n % 10]
@@ -264,7 +264,7 @@ def test_many_entities_at_once(graph: Lab, indexed: bool) -> None:
         assert row["role"] == ("guest" if n % 10 < 9 else None)
     done = graph.run("delete Person where name in $names", chosen, params="$names: [String]")
     assert counts(done) == (len(names), 0)
-    audit(graph.engine)
+    audit(graph.repo)
 
 
 HOSTILE = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import OpenMode
+from omnigraph.core.repository import OpenMode
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.errors import (
     Busy,
@@ -31,19 +31,19 @@ def graph(tmp_path: Path) -> Lab:
 
 def before_commit(graph: Lab, action: Callable[[int], object]) -> list[int]:
     """Do something between the preparation and the commit of every attempt; count attempts."""
-    commit, attempts = graph.engine.commit, list[int]()
+    commit, attempts = graph.repo.commit, list[int]()
 
     def first(prepared: object) -> object:
         attempts.append(len(attempts) + 1)
         action(attempts[-1])
         return commit(prepared)  # type: ignore[arg-type]
 
-    graph.engine.commit = first  # type: ignore[method-assign, assignment]
+    graph.repo.commit = first  # type: ignore[method-assign, assignment]
     return attempts
 
 
 def rival(graph: Lab) -> Lab:
-    return Lab(reopen(graph.engine.root))
+    return Lab(reopen(graph.repo.root))
 
 
 def test_inserts_start_over(graph: Lab) -> None:
@@ -60,7 +60,7 @@ def test_inserts_start_over(graph: Lab) -> None:
     assert attempts == [1, 2, 3, 4]
     assert set(graph.rows(PERSON)) == {"a", "b", "r1", "r2", "r3"}
     assert graph.waits == [0.0, 0.002, 0.004]
-    audit(other.engine)
+    audit(other.repo)
 
 
 def test_an_upsert_that_starts_over_replaces_what_came_between(graph: Lab) -> None:
@@ -94,7 +94,7 @@ def test_without_retries_the_conflict_is_told_at_once(graph: Lab, body: str) -> 
     assert caught.value.details["attempts"] == 1
     assert attempts == [1]
     assert set(graph.rows(PERSON)) == {"a", "b"}
-    audit(other.engine)
+    audit(other.repo)
 
 
 def test_updates_are_evaluated_anew(graph: Lab) -> None:
@@ -110,7 +110,7 @@ def test_updates_are_evaluated_anew(graph: Lab) -> None:
     assert graph.rows(PERSON)["a"]["age"] == 5
     before_commit(graph, lambda _: None)
     assert counts(graph.run("update Person set { age: 2 } where age = 5")) == (1, 0)
-    audit(other.engine)
+    audit(other.repo)
 
 
 def test_deletes_take_along_what_came_between(graph: Lab) -> None:
@@ -119,7 +119,7 @@ def test_deletes_take_along_what_came_between(graph: Lab) -> None:
     before_commit(graph, lambda attempt: attempt == 1 and other.run(both))
     assert counts(graph.run('delete Person where name = "a"')) == (1, 1)
     assert set(graph.rows(PERSON)) == {"b"}
-    audit(other.engine)
+    audit(other.repo)
 
 
 def test_a_statement_that_matches_nothing_has_read_all_the_same(graph: Lab) -> None:
@@ -130,7 +130,7 @@ def test_a_statement_that_matches_nothing_has_read_all_the_same(graph: Lab) -> N
     before_commit(graph, lambda attempt: attempt == 1 and other.run(theirs))
     graph.run('insert Company { name: "d" } update Person set { age: 1 } where age = 9')
     assert graph.rows(PERSON)["a"]["age"] == 1
-    audit(other.engine)
+    audit(other.repo)
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ def test_attempts_are_bounded(graph: Lab, error: GraphError) -> None:
     with pytest.raises(type(error)) as caught:
         graph.run('insert Person { name: "b" }')
     assert caught.value.code is error.code
-    assert len(attempts) == caught.value.details["attempts"] == graph.engine.retry.retries + 1
+    assert len(attempts) == caught.value.details["attempts"] == graph.repo.retry.retries + 1
     attempts.clear()
     with pytest.raises(type(error), match="attempt 3") as caught:
         graph.run('insert Person { name: "b" }', retries=2)
     assert len(attempts) == caught.value.details["attempts"] == 3
-    graph.engine.retry = RetryPolicy(retries=4)
+    graph.repo.retry = RetryPolicy(retries=4)
     attempts.clear()
     with pytest.raises(type(error)):
         graph.run('insert Person { name: "b" }')
@@ -172,7 +172,7 @@ def test_other_conflicts_are_final(graph: Lab) -> None:
 
 
 def test_a_condition_on_the_head(graph: Lab) -> None:
-    head = graph.engine.snapshot().head
+    head = graph.repo.snapshot().head
     first = graph.run('insert Person { name: "b" }', if_commit=head)
     assert first.commit is not None
     with pytest.raises(PreconditionFailed) as caught:
@@ -185,13 +185,13 @@ def test_a_condition_on_the_head(graph: Lab) -> None:
 
 def test_a_condition_on_the_head_is_never_retried(graph: Lab) -> None:
     other = rival(graph)
-    head = graph.engine.snapshot().head
+    head = graph.repo.snapshot().head
     attempts = before_commit(graph, lambda _: other.run('insert Company { name: "c" }'))
     with pytest.raises(PreconditionFailed):
         graph.run('insert Person { name: "b" }', if_commit=head)
     assert attempts == [1]
     assert set(graph.rows(PERSON)) == {"a"}
-    audit(other.engine)
+    audit(other.repo)
 
 
 def test_an_operation_is_done_once_per_key(graph: Lab) -> None:
@@ -208,7 +208,7 @@ def test_an_operation_is_done_once_per_key(graph: Lab) -> None:
 
 
 def test_a_repeated_operation_outlives_its_condition(graph: Lab) -> None:
-    head = graph.engine.snapshot().head
+    head = graph.repo.snapshot().head
     first = graph.run('insert Person { name: "b" }', if_commit=head, idempotency_key="k")
     again = graph.run('insert Person { name: "b" }', if_commit=head, idempotency_key="k")
     assert again.replayed
@@ -230,9 +230,9 @@ def test_two_handles_with_one_key(graph: Lab) -> None:
 
 
 def test_a_changed_schema_is_a_conflict(graph: Lab) -> None:
-    snapshot = graph.engine.snapshot()
+    snapshot = graph.repo.snapshot()
     plan = graph.plan('query q() { insert Person { name: "b" } }')
-    catalog = graph.engine.schema(snapshot).catalog
+    catalog = graph.repo.schema(snapshot).catalog
     stale = type(catalog)(nodes=catalog.nodes[:1])
     with pytest.raises(Conflict) as caught:
         graph.mutator.mutate(plan, {}, stale)
@@ -240,7 +240,7 @@ def test_a_changed_schema_is_a_conflict(graph: Lab) -> None:
 
 
 def test_a_reading_handle_changes_nothing(graph: Lab) -> None:
-    reader = Lab(reopen(graph.engine.root, OpenMode.READ_ONLY))
+    reader = Lab(reopen(graph.repo.root, OpenMode.READ_ONLY))
     with pytest.raises(Forbidden):
         reader.run('insert Person { name: "b" }')
     with pytest.raises(Forbidden):

@@ -34,7 +34,7 @@ def test_edges_go_with_their_node(graph: Lab) -> None:
     assert graph.ends(KNOWS) == [("b", "c")]
     assert graph.ends(WORKS) == [("b", "co")]
     assert graph.ends(RATES) == []
-    audit(graph.engine)
+    audit(graph.repo)
 
 
 def test_the_target_takes_its_edges_along(graph: Lab) -> None:
@@ -71,18 +71,18 @@ def test_one_exact_edge(graph: Lab) -> None:
 
 def test_a_node_without_edges_leaves_edge_tables_alone(graph: Lab) -> None:
     graph.run('insert Person { name: "alone" }')
-    before = graph.engine.snapshot()
+    before = graph.repo.snapshot()
     graph.run('delete Person where name = "alone"')
-    after = graph.engine.snapshot()
+    after = graph.repo.snapshot()
     moved = {key for key, pin in after.tables.items() if pin != before.pin(key)}
     assert moved == {PERSON}
 
 
 def test_nothing_matched_publishes_nothing(graph: Lab) -> None:
-    before = graph.engine.snapshot()
+    before = graph.repo.snapshot()
     done = graph.run('delete Person where name = "nobody" delete Knows where from = "nobody"')
     assert (counts(done), done.commit) == ((0, 0), None)
-    assert graph.engine.snapshot().head == before.head
+    assert graph.repo.snapshot().head == before.head
 
 
 def test_a_source_that_stays_needs_its_minimum(graph: Lab) -> None:
@@ -105,4 +105,4 @@ def test_a_source_that_stays_needs_its_minimum(graph: Lab) -> None:
         1,
         4,
     )
-    audit(graph.engine)
+    audit(graph.repo)

@@ -41,10 +41,10 @@ def graph(tmp_path: Path) -> Lab:
 
 
 def broken(graph: Lab, body: str, given: dict[str, Any] | None = None, params: str = "") -> Any:
-    before = graph.engine.snapshot().head
+    before = graph.repo.snapshot().head
     with pytest.raises(ConstraintViolated) as caught:
         graph.run(body, given, params=params)
-    assert graph.engine.snapshot().head == before
+    assert graph.repo.snapshot().head == before
     return {(each["rule"], each["type"], each["id"]) for each in caught.value.violations}
 
 

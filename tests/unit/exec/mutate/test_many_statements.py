@@ -24,11 +24,11 @@ PEOPLE = 400
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    engine = make(Root.parse(str(tmp_path / "g")), SCHEMA)
+    repo = make(Root.parse(str(tmp_path / "g")), SCHEMA)
     people = [{"id": f"p{n}", "name": f"p{n}", "age": n} for n in range(PEOPLE)]
     knows = [{"id": f"k{n}", "src": f"p{n}", "dst": f"p{n + 1}"} for n in range(PEOPLE - 1)]
-    write(engine, {PERSON: Delta(insert=people), KNOWS: Delta(insert=knows)})
-    return Lab(engine)
+    write(repo, {PERSON: Delta(insert=people), KNOWS: Delta(insert=knows)})
+    return Lab(repo)
 
 
 def updates(count: int) -> str:
@@ -92,7 +92,7 @@ def test_later_statements_see_earlier_ones(lab: Lab) -> None:
         update Person set { age: 5 } where city = "f"
         """
     )
-    found = {row["id"]: (row["age"], row["city"]) for row in rows(lab.engine, PERSON).values()}
+    found = {row["id"]: (row["age"], row["city"]) for row in rows(lab.repo, PERSON).values()}
     assert found["new"] == (5, "f")
     assert (found["p0"], found["p1"]) == ((0, "c"), (1, "c"))
     assert (found["p2"], found["p3"], found["p4"]) == ((77, "e"), (5, "f"), (5, "f"))
@@ -116,7 +116,7 @@ def test_one_query_is_the_same_as_its_statements_one_by_one(lab: Lab, tmp_path: 
     for statement in statements:
         alone.run(statement)
     lab.run("\n".join(statements))
-    assert rows(lab.engine, PERSON) == rows(other, PERSON)
+    assert rows(lab.repo, PERSON) == rows(other, PERSON)
 
 
 def test_edges_by_their_ends(lab: Lab) -> None:
@@ -127,7 +127,7 @@ def test_edges_by_their_ends(lab: Lab) -> None:
             for n in range(20)
         )
     )
-    assert {row["src"]: row["much"] for row in rows(lab.engine, LIKES).values()} == {
+    assert {row["src"]: row["much"] for row in rows(lab.repo, LIKES).values()} == {
         f"p{n}": n for n in range(20)
     }
 
@@ -135,9 +135,9 @@ def test_edges_by_their_ends(lab: Lab) -> None:
 def test_deleting_one_by_one_takes_all_edges_along(lab: Lab) -> None:
     done = lab.run(deletes(50))
     assert (done.affected_nodes, done.affected_edges) == (50, 99)
-    left = {row["id"] for row in rows(lab.engine, PERSON).values()}
+    left = {row["id"] for row in rows(lab.repo, PERSON).values()}
     assert len(left) == PEOPLE - 50
-    assert all({row["src"], row["dst"]} <= left for row in rows(lab.engine, KNOWS).values())
+    assert all({row["src"], row["dst"]} <= left for row in rows(lab.repo, KNOWS).values())
 
 
 @pytest.mark.parametrize("count", [1, 40, 300])
@@ -152,7 +152,7 @@ def test_statements_about_long_lists(lab: Lab, count: int) -> None:
         """
     )
     assert done.affected_nodes == count
-    found = {row["id"]: (row["age"], row["city"]) for row in rows(lab.engine, PERSON).values()}
+    found = {row["id"]: (row["age"], row["city"]) for row in rows(lab.repo, PERSON).values()}
     expected = {f"p{n}": (2, "a") for n in range(count)} | {"p0": (1, "b")}
     assert {name: found[name] for name in expected} == expected
 

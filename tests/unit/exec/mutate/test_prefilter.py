@@ -122,11 +122,11 @@ def content() -> pa.Table:
 def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     """The same rows without and with indexes."""
     folder: Path = tmp_path_factory.mktemp("prefilter")
-    engine = make(Root.parse(str(folder / "graph")), SCHEMA)
-    write(engine, {"node:T": Delta(insert=content().to_pylist())})
-    plain = engine.table(engine.snapshot().pin("node:T"))
-    ensure_indices(engine)
-    return [plain, engine.table(engine.snapshot().pin("node:T"))]
+    repo = make(Root.parse(str(folder / "graph")), SCHEMA)
+    write(repo, {"node:T": Delta(insert=content().to_pylist())})
+    plain = repo.table(repo.snapshot().pin("node:T"))
+    ensure_indices(repo)
+    return [plain, repo.table(repo.snapshot().pin("node:T"))]
 
 
 @cache

@@ -44,12 +44,12 @@ OPERATIONS = {
 
 
 def grown(folder: Path, people: int) -> Lab:
-    engine = make(Root.parse(str(folder / f"graph{people}")), SCHEMA)
+    repo = make(Root.parse(str(folder / f"graph{people}")), SCHEMA)
     rows = [{"id": f"p{n}", "name": f"p{n}", "age": n % 100} for n in range(people)]
     likes = [{"id": f"l{n}", "src": f"p{n}", "dst": f"p{n}"} for n in (2, 6, 7, 8)]
-    write(engine, {"node:Person": Delta(insert=rows), "edge:Likes": Delta(insert=likes)})
-    ensure_indices(engine)
-    lab = Lab(engine)
+    write(repo, {"node:Person": Delta(insert=rows), "edge:Likes": Delta(insert=likes)})
+    ensure_indices(repo)
+    lab = Lab(repo)
     # What a handle reads once, whatever it does, is not counted.
     lab.run('insert Person { name: "warm" } insert Note { text: "warm" }')
     lab.run('insert Knows { from: "p6", to: "p7" }')

@@ -1,4 +1,4 @@
-"""The engine below the languages: one graph, opened. What the facade and the writers build on.
+"""The repository: one graph, opened, with its branches and commits.
 
 It pins snapshots, hands out branches and takes prepared writes. It knows tables and commits; it
 does not know queries, rules or files of data.
@@ -17,6 +17,7 @@ from omnigraph.core.births import Births
 from omnigraph.core.branches import Branches
 from omnigraph.core.claims import Claims, open_claims
 from omnigraph.core.deleted_branches import DeletedBranches
+from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.init import create_graph
 from omnigraph.core.lineage import first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
@@ -30,7 +31,6 @@ from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
-from omnigraph.core.snapshot import Snapshot, TablePin
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
@@ -72,7 +72,7 @@ def components(root: Root, *, durable: bool = True) -> Components:
     )
 
 
-class Engine:
+class Repository:
     """One graph. Thread-safe."""
 
     def __init__(self, root: Root, parts: Components, mode: OpenMode) -> None:
@@ -115,18 +115,20 @@ class Engine:
     # -- opening -----------------------------------------------------------------------------------
 
     @classmethod
-    def init(cls, root: Root, schema: AcceptedSchema, parts: Components) -> Engine:
+    def init(cls, root: Root, schema: AcceptedSchema, parts: Components) -> Repository:
         """Make a new graph, or refuse if one is there."""
         with storage_errors():
             create_graph(root, schema, parts.tables, _claims(parts), parts.clock, parts.ids)
         return cls.open(root, parts, OpenMode.READ_WRITE)
 
     @classmethod
-    def open(cls, root: Root, parts: Components, mode: OpenMode = OpenMode.READ_WRITE) -> Engine:
+    def open(
+        cls, root: Root, parts: Components, mode: OpenMode = OpenMode.READ_WRITE
+    ) -> Repository:
         """Open a graph; for writing, settle first what dead writers left behind."""
-        engine = cls(root, parts, mode)
+        repo = cls(root, parts, mode)
         try:
-            engine.manifest.snapshot(MAIN)
+            repo.manifest.snapshot(MAIN)
         except StorageFailure as failure:
             if failure.kind is FailureKind.NOT_FOUND:
                 text = f"there is no graph at {root.uri}"
@@ -134,8 +136,8 @@ class Engine:
             with storage_errors():
                 raise
         if mode is OpenMode.READ_WRITE:
-            engine.settled_on_open = engine._settle()
-        return engine
+            repo.settled_on_open = repo._settle()
+        return repo
 
     def close(self) -> None:
         """Refuse whatever is asked from now on. What is going on comes to its end."""
@@ -150,7 +152,7 @@ class Engine:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def snapshot(self, branch: BranchName = MAIN) -> Snapshot:
+    def snapshot(self, branch: BranchName = MAIN) -> GraphVersion:
         """The newest state of a branch."""
         self.require_open()
         try:
@@ -158,19 +160,19 @@ class Engine:
         except StorageFailure as failure:
             raise public(failure) from failure
 
-    def snapshot_at(self, commit: CommitId, hint: BranchName = MAIN) -> Snapshot:
+    def snapshot_at(self, commit: CommitId, hint: BranchName = MAIN) -> GraphVersion:
         """The state that a commit published; `hint` is the branch where to look first."""
         self.require_open()
         with storage_errors():
             return self.manifest.at_commit(commit, hint)
 
-    def snapshot_at_version(self, branch: BranchName, version: int) -> Snapshot:
+    def snapshot_at_version(self, branch: BranchName, version: int) -> GraphVersion:
         """The state of a branch at an older manifest version."""
         self.require_open()
         with storage_errors():
             return self.manifest.at_version(branch, version)
 
-    def schema(self, snapshot: Snapshot) -> AcceptedSchema:
+    def schema(self, snapshot: GraphVersion) -> AcceptedSchema:
         """The schema in force at a snapshot."""
         self.require_open()
         with storage_errors():
@@ -182,7 +184,7 @@ class Engine:
         with _still_stored(pin):
             return self.tables.open(store_pin(pin))
 
-    def read(self, snapshot: Snapshot, table_key: str) -> pa.Table:
+    def read(self, snapshot: GraphVersion, table_key: str) -> pa.Table:
         """A whole table of a snapshot; for small tables and tests."""
         self.require_open()
         pin = snapshot.pin(table_key)
@@ -224,14 +226,14 @@ class Engine:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def writable_table(self, snapshot: Snapshot, table_key: str) -> Table:
+    def writable_table(self, snapshot: GraphVersion, table_key: str) -> Table:
         """A table to stage changes for; on a branch its first write forks it."""
         self.require_writable()
         with storage_errors():
             return self.branches.writable(snapshot, table_key)
 
     @contextmanager
-    def preparing(self, base: Snapshot) -> Iterator[None]:
+    def preparing(self, base: GraphVersion) -> Iterator[None]:
         """Translate what storage says while a write is prepared: its branch may go meanwhile."""
         try:
             yield
@@ -278,7 +280,7 @@ class Engine:
         source: BranchName = MAIN,
         commit: CommitId | None = None,
         kind: WriterKind = WriterKind.LOAD,
-    ) -> Snapshot:
+    ) -> GraphVersion:
         """Begin a branch that comes into being with its first commit; return that commit's base.
 
         Nobody sees the branch until a write with this base is committed. Whoever does not get that
@@ -292,7 +294,7 @@ class Engine:
                 start = self.manifest.at_commit(commit, source)
             return self.births.begin(name, start, kind)
 
-    def abandon_branch(self, base: Snapshot) -> None:
+    def abandon_branch(self, base: GraphVersion) -> None:
         """Give up a branch that was begun; once its write was committed, do nothing."""
         self.births.abandon(base)
 
@@ -304,7 +306,7 @@ class Engine:
         source: BranchName = MAIN,
         commit: CommitId | None = None,
         kind: WriterKind = WriterKind.LOAD,
-    ) -> Iterator[Snapshot]:
+    ) -> Iterator[GraphVersion]:
         """Begin a branch for the length of a block that prepares and commits its first write."""
         base = self.begin_branch(name, source=source, commit=commit, kind=kind)
         try:

@@ -1,10 +1,10 @@
-"""The engine's own promises on local disk: reading, writing, conflicts, preconditions, history."""
+"""The repository's own promises on local disk: reads, writes, conflicts, preconditions, history."""
 
 from pathlib import Path
 
 import pytest
 
-from omnigraph.core.engine import Engine, OpenMode
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, Forbidden, NotFound, PreconditionFailed
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -35,11 +35,11 @@ def root(tmp_path: Path) -> Root:
 
 
 @pytest.fixture
-def graph(root: Root) -> Engine:
+def graph(root: Root) -> Repository:
     return make(root)
 
 
-def test_one_commit_changes_several_tables(graph: Engine) -> None:
+def test_one_commit_changes_several_tables(graph: Repository) -> None:
     before = graph.snapshot()
     done = write(
         graph,
@@ -60,7 +60,7 @@ def test_one_commit_changes_several_tables(graph: Engine) -> None:
     audit(graph)
 
 
-def test_inserts_updates_and_deletes_of_one_table_are_one_version(graph: Engine) -> None:
+def test_inserts_updates_and_deletes_of_one_table_are_one_version(graph: Repository) -> None:
     write(graph, {PERSON: people("a", "b", "c", age=1)})
     version = graph.snapshot().pin(PERSON).version
     delta = Delta(insert=[{"id": "d", "name": "d"}], update={"a": {"age": 9}}, delete=["b"])
@@ -71,7 +71,7 @@ def test_inserts_updates_and_deletes_of_one_table_are_one_version(graph: Engine)
     audit(graph)
 
 
-def test_two_writes_from_one_base_conflict_and_name_the_table(graph: Engine) -> None:
+def test_two_writes_from_one_base_conflict_and_name_the_table(graph: Repository) -> None:
     base = graph.snapshot()
     first = prepare(graph, {PERSON: people("a")}, base=base)
     second = prepare(graph, {PERSON: people("b"), COMPANY: companies("x")}, base=base)
@@ -85,7 +85,7 @@ def test_two_writes_from_one_base_conflict_and_name_the_table(graph: Engine) -> 
     audit(graph)
 
 
-def test_writes_of_different_tables_from_one_base_both_land(graph: Engine) -> None:
+def test_writes_of_different_tables_from_one_base_both_land(graph: Repository) -> None:
     base = graph.snapshot()
     first = prepare(graph, {PERSON: people("a")}, base=base)
     second = prepare(graph, {COMPANY: companies("x")}, base=base)
@@ -95,7 +95,7 @@ def test_writes_of_different_tables_from_one_base_both_land(graph: Engine) -> No
     audit(graph)
 
 
-def test_a_table_that_a_write_was_judged_against_may_not_move(graph: Engine) -> None:
+def test_a_table_that_a_write_was_judged_against_may_not_move(graph: Repository) -> None:
     base = graph.snapshot()
     judged = {PERSON: base.pin(PERSON).version}
     late = prepare(graph, {KNOWS: acquaintances(("a", "b"))}, base=base, judged=judged)
@@ -107,7 +107,7 @@ def test_a_table_that_a_write_was_judged_against_may_not_move(graph: Engine) -> 
     audit(graph)
 
 
-def test_the_callers_condition_on_the_head(graph: Engine) -> None:
+def test_the_callers_condition_on_the_head(graph: Repository) -> None:
     base = graph.snapshot()
     write(graph, {COMPANY: companies("x")})
     with pytest.raises(PreconditionFailed) as caught:
@@ -120,11 +120,11 @@ def test_the_callers_condition_on_the_head(graph: Engine) -> None:
     audit(graph)
 
 
-def test_a_key_is_used_once(graph: Engine, root: Root) -> None:
+def test_a_key_is_used_once(graph: Repository, root: Root) -> None:
     first = write(graph, {PERSON: people("a")}, idempotency_key="k")
     write(graph, {PERSON: people("b")})
-    for engine in (graph, reopen(root)):
-        again = write(engine, {PERSON: people("c")}, idempotency_key="k")
+    for repo in (graph, reopen(root)):
+        again = write(repo, {PERSON: people("c")}, idempotency_key="k")
         assert again.replayed
         assert again.commit == first.commit
     assert not first.replayed
@@ -134,14 +134,14 @@ def test_a_key_is_used_once(graph: Engine, root: Root) -> None:
     assert write(reopen(root), {PERSON: people("d")}, idempotency_key='k"').replayed
 
 
-def test_a_commit_without_tables_is_a_commit(graph: Engine) -> None:
+def test_a_commit_without_tables_is_a_commit(graph: Repository) -> None:
     done = write(graph, {}, actor="ada", details={"note": "nothing"})
     assert graph.snapshot().head == done.commit.id
     assert graph.commit_info(done.commit.id).details == {"note": "nothing"}
     audit(graph)
 
 
-def test_history_is_newest_first_and_can_be_narrowed_to_an_actor(graph: Engine) -> None:
+def test_history_is_newest_first_and_can_be_narrowed_to_an_actor(graph: Repository) -> None:
     done = [write(graph, {PERSON: people(f"p{n}")}, actor=f"a{n % 2}").commit for n in range(4)]
     history = list(graph.commits())
     assert [commit.id for commit in history[:4]] == [commit.id for commit in done[::-1]]
@@ -152,7 +152,7 @@ def test_history_is_newest_first_and_can_be_narrowed_to_an_actor(graph: Engine) 
         graph.commit_info(CommitId("0" * 26))
 
 
-def test_reading_only_never_writes(graph: Engine, root: Root, tmp_path: Path) -> None:
+def test_reading_only_never_writes(graph: Repository, root: Root, tmp_path: Path) -> None:
     write(graph, {PERSON: people("a")})
     files = sorted(str(path) for path in tmp_path.rglob("*"))
     reader = reopen(root, OpenMode.READ_ONLY)
@@ -177,7 +177,7 @@ def test_there_is_no_graph_where_there_is_none(root: Root, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_handle_sees_what_was_written(graph: Engine, root: Root) -> None:
+def test_another_handle_sees_what_was_written(graph: Repository, root: Root) -> None:
     other = reopen(root)
     for number in range(3):
         write(graph, {PERSON: people(f"a{number}")})

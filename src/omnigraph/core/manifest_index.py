@@ -1,13 +1,12 @@
-"""Snapshots, and the index of a manifest from which they are made.
+"""The index of a manifest: what its rows say, and the version of the graph that they make up.
 
-The index folds manifest rows as they come; folding a row twice changes nothing, so a reader may
-read whole fragments again after a compaction. A snapshot is a frozen view of one moment.
+The index folds rows as they come; folding a row twice changes nothing, so a reader may read whole
+fragments again after a compaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.commit_log import CommitLog
+from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
     COMMIT_KIND,
@@ -30,57 +30,14 @@ from omnigraph.core.records import (
     VersionRecord,
     decode,
 )
-from omnigraph.errors import Code, Corrupt, NotFound
+from omnigraph.errors import Code, Corrupt
 from omnigraph.store.table import CREATED_AT, UPDATED_AT
-from omnigraph.types import BranchName, CommitId
+from omnigraph.types import BranchName
 
 Places: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.signedinteger]]"
 
 _FIRST = -1  # older than every version of the manifest
 _DAMAGED = -1  # a version that is missing; decoding says so, unless there is a later one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TablePin:
-    """The published version of one table."""
-
-    table_key: str
-    path: str
-    version: int
-    table_branch: str | None
-    row_count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """What a branch that is still being made starts from, and the operation that makes it."""
-
-    operation_id: str
-    branch: BranchName
-    incarnation: str
-    version: int  # of the manifest of that branch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The graph as of one commit of one branch. Nobody reads anything newer through it."""
-
-    branch: BranchName
-    incarnation: str  # tells a branch from an earlier one of the same name
-    manifest_version: int
-    head: CommitId
-    schema_digest: str
-    tables: Mapping[str, TablePin]  # by table key
-    fork: str | None = None  # the fork of the manifest that the branch is; None for main
-    origin: Origin | None = None  # set as long as the branch itself is only being made
-
-    def pin(self, table_key: str) -> TablePin:
-        """The pin of one table."""
-        pin = self.tables.get(table_key)
-        if pin is None:
-            text = f"the graph has no table {table_key} at this commit"
-            raise NotFound(Code.NOT_FOUND, text, table_key=table_key)
-        return pin
 
 
 class ManifestIndex:
@@ -203,10 +160,10 @@ class ManifestIndex:
         incarnation: str,
         manifest_version: int,
         fork: str | None = None,
-    ) -> Snapshot:
+    ) -> GraphVersion:
         """The view of the first branch of `ancestry` at a manifest version."""
         head = self.head(ancestry)
-        return Snapshot(
+        return GraphVersion(
             branch=ancestry[0],
             incarnation=incarnation,
             manifest_version=manifest_version,

@@ -1,0 +1,52 @@
+"""The version of a graph: one commit of one branch, and the version of every table there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.errors import Code, NotFound
+from omnigraph.types import BranchName, CommitId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePin:
+    """The published version of one table."""
+
+    table_key: str
+    path: str
+    version: int
+    table_branch: str | None
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a branch that is still being made starts from, and the operation that makes it."""
+
+    operation_id: str
+    branch: BranchName
+    incarnation: str
+    version: int  # of the manifest of that branch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphVersion:
+    """The graph as of one commit of one branch. Nobody reads anything newer through it."""
+
+    branch: BranchName
+    incarnation: str  # tells a branch from an earlier one of the same name
+    manifest_version: int
+    head: CommitId
+    schema_digest: str
+    tables: Mapping[str, TablePin]  # by table key
+    fork: str | None = None  # the fork of the manifest that the branch is; None for main
+    origin: Origin | None = None  # set as long as the branch itself is only being made
+
+    def pin(self, table_key: str) -> TablePin:
+        """The pin of one table."""
+        pin = self.tables.get(table_key)
+        if pin is None:
+            text = f"the graph has no table {table_key} at this commit"
+            raise NotFound(Code.NOT_FOUND, text, table_key=table_key)
+        return pin
