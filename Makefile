@@ -45,6 +45,15 @@ faults: $(READY) ## Break every storage call of every write, and clusters of Spa
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 \
 		tests/faults tests/spark tests/concurrency tests/conformance/test_races.py
 
+.PHONY: coverage
+coverage: $(READY) ## Run the whole test suite and report which lines it reaches
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) --timeout=3600 --cov --cov-report=term:skip-covered --cov-report=json:.coverage.json
+	@$(BIN)/python -m tools.coverage .coverage.json
+
+.PHONY: hooks
+hooks: $(READY) ## Install the checks that run before each commit
+	@$(BIN)/pre-commit install
+
 .PHONY: check
 check: $(READY) ## Formatting, lint, types and import direction
 	@$(BIN)/ruff format --check $(CHECKED)
@@ -70,10 +79,10 @@ docs: $(READY) ## Rewrite the pages that are made from the code
 	@$(BIN)/python -m tools.diagnostics
 
 .PHONY: lock
-lock: ## Resolve the dependencies anew into requirements/*.lock
-	@"$(PYTHON)" tools/lock.py
+lock: ## Resolve the dependencies into requirements/*.lock (UPGRADE=--upgrade for newer versions)
+	@"$(PYTHON)" tools/lock.py $(UPGRADE)
 
 .PHONY: clean
 clean: ## Remove the environment and every cache
-	@rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .bench
+	@rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist build .bench
 	@find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
 """Resolve dependencies into pinned files: one for development, one for the peers of the benchmarks.
 
-The resolver lives in a throw-away environment, so it never becomes a dependency. The result holds
-versions and hashes only: whoever installs decides where packages come from.
+Versions that are pinned already stay, unless `--upgrade` asks for newer ones. The resolver lives in
+a throw-away environment, so it never becomes a dependency. The result holds versions and hashes
+only: whoever installs decides where packages come from.
 """
 
 import subprocess
@@ -23,7 +24,6 @@ RESOLVE = (
     "--universal",  # one file for every platform, with environment markers
     "--python-version=3.11",
     "--generate-hashes",
-    "--upgrade",
     "--no-config",
     "--no-emit-index-url",
     "--no-emit-find-links",
@@ -35,18 +35,21 @@ RESOLVE = (
 
 def main() -> int:
     """Write the lock files, or leave the old ones in place when resolving fails."""
+    upgrade = ["--upgrade"] if "--upgrade" in sys.argv[1:] else []
     found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         tools = Path(folder, "bin")
         subprocess.run([tools / "python", "-m", "pip", "install", "-qq", "uv"], check=True)
         for sources, name, purpose in LOCKS:
-            command = [tools / "uv", *RESOLVE, *sources]
-            answer = subprocess.run(
-                command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-            )
+            lock = Path(folder, name)
+            if (FOLDER / name).exists():
+                # The resolver prefers what the file that it writes to has pinned.
+                lock.write_text((FOLDER / name).read_text())
+            command = [tools / "uv", *RESOLVE, *upgrade, "--output-file", lock, *sources]
+            subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
             header = f"# Versions and hashes of {purpose}. Written by `make lock`.\n"
-            found[name] = header + answer.stdout
+            found[name] = header + lock.read_text()
     if any("://" in text for text in found.values()):
         print("the resolver wrote an address into a lock; not keeping it", file=sys.stderr)
         return 1
