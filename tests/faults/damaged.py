@@ -21,6 +21,7 @@ SECONDS_MAX: Final = 240
 # What a visitor may be told about damage; a branch without its record is not there.
 TYPED: Final = ("Corrupt", "Gone", "RecoveryRequired", "NotFound")
 
+_HISTORY: Final = "after: history of main"
 _KINDS: Final = (
     ("cache", r"^cache/"),
     ("intent", r"^__recovery/"),
@@ -138,12 +139,16 @@ class Patient:
 
     def suffer(self, path: Path, harm: Damage) -> str | None:
         """Break a file, visit, and make it whole; what is wrong with what was seen."""
+        admissible = self.admissible
+        if path.parent.parent.name == "_indices":
+            # Nobody is told anything wrong, and the visitor's `ensure_indices` builds it anew.
+            admissible = [{**each, _HISTORY: each[_HISTORY] + 1} for each in admissible]
         self._whole_again()
         if harm.content is None:
             path.unlink()
         else:
             path.write_bytes(harm.content)
-        return complaint(self.visit(), self.admissible)
+        return complaint(self.visit(), admissible)
 
 
 def complaint(outcomes: list[Outcome] | str, admissible: Sequence[Mapping[str, Any]]) -> str | None:

@@ -78,7 +78,7 @@ def _ordered(column: str) -> IndexWish:
 def ensure_indices(
     repo: Repository, branch: BranchName = MAIN, *, actor: str | None = None
 ) -> IndexReport:
-    """Build every missing index of a branch; one commit, or none if nothing was missing."""
+    """Build every missing or damaged index of a branch; one commit, or none if all are there."""
     repo.require_writable()
     snapshot = repo.snapshot(branch)
     catalog = repo.schema(snapshot).catalog
@@ -118,7 +118,7 @@ def ensure_indices(
 
 
 def _missing(table: Table, wishes: tuple[IndexWish, ...]) -> list[IndexWish]:
-    known = {index.name for index in table.indexes()}
+    known = {index.name for index in table.indexes()} - table.damaged_indexes()
     return [wish for wish in wishes if wish.name not in known]
 
 

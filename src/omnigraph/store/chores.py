@@ -143,7 +143,7 @@ class _Plan:
             return None
         known = self.shape.of(wish.name)
         worn = {each.id for each in self.shape.fragments if _is_worn(each)}
-        spoiled = [each for each in known if not worn.isdisjoint(each.fragments)]
+        spoiled = [each for each in known if each.damaged or not worn.isdisjoint(each.fragments)]
         bare = self._bare(wish, known)
         chore = self._folded(wish, known, bare, spoiled=spoiled)
         if isinstance(wish.kind, Fts) and bare and len(chore.replaced) < len(known):
@@ -164,7 +164,10 @@ class _Plan:
             return None
         known = self.shape.of(wish.name)
         bare = self._bare(wish, known) | lost
-        return self._folded(wish, known, bare, lost=lost) if bare else None
+        spoiled = [each for each in known if each.damaged]
+        if not bare and not spoiled:
+            return None
+        return self._folded(wish, known, bare, spoiled=spoiled, lost=lost)
 
     def parted(self, chore: IndexChore, groups: Iterable[tuple[int, ...]]) -> IndexChore:
         """Divide the fragments of an index among segments, without dividing a group."""

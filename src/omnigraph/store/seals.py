@@ -26,6 +26,7 @@ from typing import Any, Final
 from lance.fragment import DeletionFile
 
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.index_checksums import IndexChecksums
 from omnigraph.store.sync import replace
 
 __all__ = ["SEALED_MAX", "Seals"]
@@ -51,6 +52,7 @@ class Seals:
         self._base = base
         self._lock = threading.Lock()
         self._checked: set[str] = set()
+        self.indexes = IndexChecksums(base)
 
     def seal(self, place: str, fragments: Iterable[Any]) -> list[Any]:
         """Rename the small files of fragments that nothing refers to; return the fragments."""

@@ -33,6 +33,7 @@ class SegmentInfo:
         built_at: The version of the table that it was made from.
         moves: It names rows by identity, so it goes on covering rows that are written elsewhere
             unchanged. An ordered index names rows by place and loses them.
+        damaged: Its files are not as they were written.
     """
 
     index: str
@@ -40,6 +41,7 @@ class SegmentInfo:
     fragments: frozenset[int]
     built_at: int
     moves: bool
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Shape:
 def read_shape(table: Table) -> Shape:
     """Look at how a version lies in storage. Reads no row."""
     indexes = storage_call(StorageCall.TABLE_INDEX, table.pin.path, table.dataset.describe_indices)
+    damaged = table.damaged_segments()
     return Shape(
         fragments=tuple(_fragment(found.metadata) for found in table.dataset.get_fragments()),
         segments=tuple(
@@ -70,6 +73,7 @@ def read_shape(table: Table) -> Shape:
                 fragments=frozenset(segment.fragment_ids),
                 built_at=int(segment.dataset_version_at_last_update),
                 moves=index.index_type != _ORDERED,
+                damaged=segment.uuid in damaged,
             )
             for index in indexes
             for segment in index.segments

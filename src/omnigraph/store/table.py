@@ -25,6 +25,11 @@ UPDATED_AT: Final = "_row_last_updated_at_version"
 _BATCH_ROWS: Final = 8_192
 # How many times fewer rows are read at once when the texts of a batch are too long for it.
 _FEWER: Final = 8
+_USE_INDEX: Final = "use_scalar_index"
+# What Lance may say of a damaged index: it is not always clear about that.
+_MAY_BE_DAMAGE: Final = frozenset(
+    {FailureKind.CORRUPT, FailureKind.NOT_FOUND, FailureKind.UNKNOWN, FailureKind.INVALID}
+)
 # Keys in one IN list: planning a filter costs more than linearly in its length.
 _IN_KEYS: Final = 500
 # Below this share of the table, chunks of IN beat reading every key.
@@ -39,6 +44,7 @@ class Table:
         self._dataset = dataset
         self._seals = seals
         self._is_checked = seals is None
+        self._described: list[Any] | None = None
 
     @property
     def dataset(self) -> Any:
@@ -77,7 +83,7 @@ class Table:
 
     def indexes(self) -> tuple[IndexInfo, ...]:
         """Describe the indexes, by name."""
-        found = self._call(StorageCall.TABLE_INDEX, self._dataset.describe_indices)
+        found = self._call(StorageCall.TABLE_INDEX, self._describe_indexes)
         infos = [
             IndexInfo(
                 index.name,
@@ -88,6 +94,19 @@ class Table:
             for index in found
         ]
         return tuple(sorted(infos, key=lambda info: info.name))
+
+    def damaged_indexes(self) -> frozenset[str]:
+        """Name the indexes that have a damaged segment. Reads the files of all of them, once."""
+        damaged = self.damaged_segments()
+        return frozenset(
+            index.name
+            for index in self._describe_indexes()
+            if any(each.uuid in damaged for each in index.segments)
+        )
+
+    def damaged_segments(self) -> frozenset[str]:
+        """Name the damaged segments of all indexes by their UUIDs."""
+        return self._damaged_segments(self._segments(None))
 
     def scan(
         self,
@@ -252,14 +271,14 @@ class Table:
             stream = self._stream(columns, batch_size=_BATCH_ROWS // _FEWER, **options)
             return stream.read_all()
 
-        return self._call(StorageCall.TABLE_SCAN, read)
+        return self._without_damaged_index(options, read)
 
     def _stream(self, columns: list[str], **options: Any) -> pa.RecordBatchReader:
         def start() -> pa.RecordBatchReader:
             self.check(StorageCall.TABLE_SCAN, options.get("fragments"))
             return self._scanner(columns, {"scan_in_order": True, **options}).to_reader()
 
-        reader = self._call(StorageCall.TABLE_SCAN, start)
+        reader = self._without_damaged_index(options, start)
         batches = self._batches(reader, columns, {"batch_size": _BATCH_ROWS, **options})
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
@@ -267,7 +286,58 @@ class Table:
         # Whoever names a column of blobs wants the values; by default come descriptions of them.
         if marked(self._dataset.schema).intersection(columns):
             options = {**options, "blob_handling": "all_binary"}
+        if _USE_INDEX not in options and self._damaged_segments(self._segments(options)):
+            options = {**options, _USE_INDEX: False}
         return self._dataset.scanner(columns=columns, **options)
+
+    def _describe_indexes(self) -> list[Any]:
+        """The indexes in Lance's words; a version never changes, so it is asked once."""
+        if self._described is None:
+            with lance_errors(StorageCall.TABLE_INDEX.value, self.pin.path):
+                self._described = list(self._dataset.describe_indices())
+        return self._described
+
+    def _segments(self, options: dict[str, Any] | None) -> list[Any]:
+        """The segments of all indexes, or of those that a scan with some options may use."""
+        condition = "" if options is None else options.get("filter")
+        if condition is None or self._seals is None:
+            return []
+        return [
+            segment
+            for index in self._describe_indexes()
+            if options is None or any(name in condition for name in index.field_names)
+            for segment in index.segments
+        ]
+
+    def _damaged_segments(self, segments: Sequence[Any]) -> frozenset[str]:
+        if self._seals is None or not segments:
+            return frozenset()
+        place = tree_path(self.pin.path, self.pin.branch)
+        return self._seals.indexes.damaged(place, self._dataset, segments)
+
+    def _without_damaged_index(self, options: dict[str, Any], action: Callable[[], T]) -> T:
+        """Call an action; once more without indexes, by its options, if they may be to blame."""
+        try:
+            return self._call(StorageCall.TABLE_SCAN, action)
+        except StorageFailure as failure:
+            suspects = self._suspects(failure, options)
+            if not suspects:
+                raise
+            options[_USE_INDEX] = False
+            found = self._call(StorageCall.TABLE_SCAN, action)
+            self._condemn(suspects, failure)
+            return found
+
+    def _suspects(self, failure: StorageFailure, options: dict[str, Any]) -> frozenset[str]:
+        """The segments that may be to blame for a failed scan."""
+        if failure.kind not in _MAY_BE_DAMAGE or _USE_INDEX in options:
+            return frozenset()
+        return frozenset(str(each.uuid) for each in self._segments(options))
+
+    def _condemn(self, suspects: frozenset[str], failure: StorageFailure) -> None:
+        """Note that a scan failed with some segments and succeeded without them."""
+        if self._seals is not None:
+            self._seals.indexes.condemn(self.pin.path, suspects, failure.text)
 
     def check(self, call: StorageCall, chosen: Sequence[Any] | None = None) -> None:
         """Compare the data files of some fragments, or of all, with their checksums, once.
@@ -285,28 +355,34 @@ class Table:
     def _batches(
         self, reader: pa.RecordBatchReader, columns: list[str], options: dict[str, Any]
     ) -> Iterator[pa.RecordBatch]:
-        # Reading goes on after `scan` has returned; its errors use the same door.
-        with lance_errors(StorageCall.TABLE_SCAN.value, self.pin.path):
-            done = 0
-            while True:
-                try:
+        done, suspects, blamed = 0, frozenset[str](), None
+        while True:
+            try:
+                # Reading goes on after `scan` has returned; its errors use the same door.
+                with lance_errors(StorageCall.TABLE_SCAN.value, self.pin.path):
                     for batch in _from_row(reader, done):
                         done += batch.num_rows
                         yield batch
-                    return
-                except (OSError, ValueError) as error:
-                    if not _overflows(error) or options["batch_size"] < 2:
-                        raise
-                # The texts of one batch are too long for its offsets: from there on fewer at once.
-                rows = max(1, options["batch_size"] // _FEWER)
-                options = {**options, "batch_size": rows, "scan_in_order": True}
+                if blamed is not None:
+                    self._condemn(suspects, blamed)
+                return
+            except StorageFailure as failure:
+                options = {**options, "scan_in_order": True}
+                if _overflows(failure.__cause__) and options["batch_size"] > 1:
+                    # The texts of one batch are too long for its offsets: from here fewer at once.
+                    options["batch_size"] = max(1, options["batch_size"] // _FEWER)
+                elif suspects := self._suspects(failure, options):
+                    options[_USE_INDEX], blamed = False, failure
+                else:
+                    raise
+            with lance_errors(StorageCall.TABLE_SCAN.value, self.pin.path):
                 reader = self._scanner(columns, options).to_reader()
 
     def _call(self, call: StorageCall, action: Callable[[], T]) -> T:
         return storage_call(call, self.pin.path, action)
 
 
-def _overflows(error: Exception) -> bool:
+def _overflows(error: BaseException | None) -> bool:
     """Whether Lance says that a batch has more text than its 32-bit offsets reach."""
     return "Offset overflow error" in str(error)
 

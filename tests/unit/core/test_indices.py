@@ -6,7 +6,7 @@ from omnigraph.core.indices import ensure_indices, wanted_indexes
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Btree, Fts, Metric, Vector
-from tests.graphs import Delta, make, write
+from tests.graphs import Delta, make, reopen, write
 
 SCHEMA = """
 node Doc {
@@ -87,3 +87,25 @@ def test_writes_build_nothing_and_find_what_is_not_covered(tmp_path: Path) -> No
     covered = next(index.fragments for index in table.indexes() if index.name == "id_ordered")
     assert covered < set(table.fragment_ids())
     assert sorted(table.locate(["a", "b", "c"])["id"].to_pylist()) == ["a", "b"]
+
+
+def test_a_damaged_index_is_built_anew(tmp_path: Path) -> None:
+    root = Root.parse(str(tmp_path / "g"))
+    repo = make(root, SCHEMA)
+    write(repo, {DOC: rows("a", "b")})
+    ensure_indices(repo)
+    before = repo.read(repo.snapshot(), DOC)
+    name = repo.snapshot().pin(DOC).path
+    for path in (root.local_path / name / "_indices").rglob("page_lookup.lance"):
+        path.write_bytes(path.read_bytes()[:-1])
+    again = reopen(root)
+    damaged = again.table(again.snapshot().pin(DOC)).damaged_indexes()
+    assert damaged == {
+        f"{column}_ordered" for column in ("id", "slug", "title", "kind", "year", "seen")
+    }
+    report = ensure_indices(again)
+    assert {name for key, name in report.built if key == DOC} == damaged
+    table = again.table(again.snapshot().pin(DOC))
+    assert not table.damaged_indexes()
+    assert again.read(again.snapshot(), DOC).equals(before)
+    assert ensure_indices(again).published is None

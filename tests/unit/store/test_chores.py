@@ -376,3 +376,13 @@ def test_what_comes_bit_by_bit_stays_in_few_pieces(sizes: list[int]) -> None:
         assert len(shape.fragments) <= few
         assert all(len(shape.of(wish.name)) <= few for wish in (ORDERED, TEXT))
     assert written <= sum(sizes) * sum(sizes).bit_length()
+
+
+def test_damaged_segments_are_replaced() -> None:
+    for wish in (ORDERED, TEXT, NEAR):
+        sound = (segment(wish, 0), segment(wish, 1))
+        shape = Shape(fragments=fragments(TARGET, TARGET), segments=sound)
+        assert not plan(shape, wish)
+        chores = plan(replace(shape, segments=(sound[0], replace(sound[1], damaged=True))), wish)
+        assert 1 in parts(chores, wish)[0]
+        assert sound[1].uuid in chores.replaced
