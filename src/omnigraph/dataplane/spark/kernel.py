@@ -11,6 +11,7 @@ import base64
 import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -134,6 +135,21 @@ def attempted(action: Callable[[], Any]) -> Outcome:
         raise TaskFailed(Failure(type(error).__name__, _line(error), error=error)) from error
     except GraphError as error:
         return Outcome(error=error)
+    except StorageFailure as error:
+        raise TaskFailed(Failure("StorageFailure", _line(error), storage=error)) from error
+    except Exception as error:
+        raise TaskFailed(Failure(type(error).__name__, _line(error))) from error
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Raise whatever goes wrong inside as `TaskFailed`, so that the driver can tell what it was."""
+    try:
+        yield
+    except (GeneratorExit, TaskFailed):
+        raise
+    except GraphError as error:
+        raise TaskFailed(Failure(type(error).__name__, _line(error), error=error)) from error
     except StorageFailure as error:
         raise TaskFailed(Failure("StorageFailure", _line(error), storage=error)) from error
     except Exception as error:
