@@ -26,7 +26,7 @@ from omnigraph.store.tables import Pin
 Codes: TypeAlias = "npt.NDArray[np.signedinteger]"
 
 # Keys in one list of a filter.
-_LIST_KEYS: Final = 500
+LIST_KEYS: Final = 500
 # Below this share of the table, lists of keys beat reading the column, if it has an index.
 _LIST_SHARE: Final = 500
 _BATCH_ROWS: Final = 1 << 16
@@ -109,10 +109,10 @@ class Committed:
 def _read(table: Table, columns: Sequence[str], values: pa.Array | None) -> Iterator[pa.Table]:
     count = 0 if values is None else len(values)
     if values is not None and pa.types.is_string(values.type):
-        few = count <= _LIST_KEYS
+        few = count <= LIST_KEYS
         if few or (count <= table.row_count // _LIST_SHARE and _is_indexed(table, columns[0])):
-            for start in range(0, count, _LIST_KEYS):
-                chunk = values.slice(start, _LIST_KEYS).to_pylist()
+            for start in range(0, count, LIST_KEYS):
+                chunk = values.slice(start, LIST_KEYS).to_pylist()
                 condition = f"{quoted(columns[0])} IN ({', '.join(map(literal, chunk))})"
                 yield from _scan(table, columns, condition)
             return
@@ -161,6 +161,7 @@ class ScanTask:
     pin: Pin
     fragments: tuple[int, ...]
     wishes: tuple[Wish, ...]
+    rows: int  # in these fragments
 
 
 def scan_stored(task: ScanTask) -> ScanReceipt:
@@ -196,14 +197,16 @@ def scan_tasks(
         rows = 0
         for fragment, count in table.fragment_rows():
             if group and rows + count > rows_max:
-                tasks.append(_task(plan, stored.pin, group, wanted))
+                tasks.append(_task(plan, stored.pin, group, wanted, rows))
                 group, rows = [], 0
             group.append(fragment)
             rows += count
         if group:
-            tasks.append(_task(plan, stored.pin, group, wanted))
+            tasks.append(_task(plan, stored.pin, group, wanted, rows))
     return tasks
 
 
-def _task(plan: LoadPlan, pin: Pin, group: Sequence[int], wishes: Sequence[Wish]) -> ScanTask:
-    return ScanTask(plan=plan, pin=pin, fragments=tuple(group), wishes=tuple(wishes))
+def _task(
+    plan: LoadPlan, pin: Pin, group: Sequence[int], wishes: Sequence[Wish], rows: int
+) -> ScanTask:
+    return ScanTask(plan=plan, pin=pin, fragments=tuple(group), wishes=tuple(wishes), rows=rows)

@@ -27,6 +27,7 @@ from omnigraph.dataplane.load.stream import STREAM, batch_key, recorded
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import ReaderInput
+from omnigraph.dataplane.source.sizing import Sizes
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, summed
 from omnigraph.embed.source import Embeddings
@@ -90,11 +91,12 @@ class Loader:
         done = self._replayed(request, base)
         if done is not None:
             return done
-        plan = self.plan(request, base, monitor, is_remote=runner.is_remote)
+        sizes = Sizes(request.inputs)
+        plan = self.plan(request, base, monitor, is_remote=runner.is_remote, sizes=sizes)
         with telemetry.span("load", mode=request.mode.value):
             try:
                 with self._repo.preparing(base):
-                    receipts = read_inputs(request, plan, runner, monitor)
+                    receipts = read_inputs(request, plan, runner, monitor, sizes)
                 request = self._named(request, receipts, base)
                 # Reading may have taken long. What others did meanwhile matters to an overwrite,
                 # and nobody else writes to a branch that is being made.
@@ -107,7 +109,13 @@ class Loader:
                 plan.staging.remove()
 
     def plan(
-        self, request: LoadRequest, base: GraphVersion, monitor: Monitor | None, *, is_remote: bool
+        self,
+        request: LoadRequest,
+        base: GraphVersion,
+        monitor: Monitor | None,
+        *,
+        is_remote: bool,
+        sizes: Sizes | None = None,
     ) -> LoadPlan:
         """What the tasks of a load are told. Whoever makes a plan removes its staging area.
 
@@ -116,6 +124,7 @@ class Loader:
             base: The newest state of its branch.
             monitor: Tells tasks of this process to stop.
             is_remote: Tasks run in other processes; everything that they need is made here.
+            sizes: How much the inputs hold, if that was looked at already.
         """
         self._check_schema(request, base)
         repo, catalog = self._repo, request.catalog
@@ -148,7 +157,12 @@ class Loader:
                 key for key in keyed if request.fill is None and not base.pin(key).row_count
             ),
             fill=request.fill,
-            partitions=partitions_for(request, is_far=is_remote and not repo.root.is_local),
+            partitions=partitions_for(
+                request,
+                Sizes(request.inputs) if sizes is None else sizes,
+                is_far=is_remote and not repo.root.is_local,
+            ),
+            driver_keys=request.driver_keys,
             violations_max=request.violations_max,
             tells_all=request.violations_file is not None,
             fingerprints=request.batch is not None,

@@ -15,7 +15,7 @@ from typing import Final
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.load.request import Fill, LoadMode
+from omnigraph.dataplane.load.request import DRIVER_KEYS, Fill, LoadMode
 from omnigraph.dataplane.progress import Cancelled
 from omnigraph.dataplane.staging import Staging
 from omnigraph.embed.source import Embeddings
@@ -152,6 +152,7 @@ class LoadPlan:
         tells_all: All of them go to a file, too.
         fingerprints: Receipts tell the fingerprint of the rows that were read.
         fragment_bytes: About how much is written at once.
+        driver_keys: How many keys the driver may judge itself when there are workers.
         embeddings: What computes vectors from texts.
         stop: Whether to stop.
     """
@@ -171,6 +172,7 @@ class LoadPlan:
     tells_all: bool = False
     fingerprints: bool = False
     fragment_bytes: int = FRAGMENT_BYTES
+    driver_keys: int = DRIVER_KEYS
     embeddings: Embeddings
     stop: Stop
 

@@ -15,14 +15,13 @@ from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import FrameRunner, Runner
 from omnigraph.dataplane.source.model import (
-    Compression,
     FileInput,
-    Format,
     FrameInput,
     Input,
     SparkTable,
     TableInput,
 )
+from omnigraph.dataplane.source.sizing import LINE_BYTES, Sizes
 from omnigraph.dataplane.source.split import OPEN_BYTES, pack, split
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog, EntityType
@@ -34,26 +33,29 @@ _FAR_BYTES: Final = 64 << 20
 _UNDIVIDED_BYTES: Final = 32 << 20
 # Less than this is not worth a task.
 _FAIR_BYTES: Final = 8 << 20
-_LINE_BYTES: Final = 128
 _NUMBER_BYTES: Final = 4
-_PACKED: Final = 6
-_COLUMNAR: Final = 3
 _UNKNOWN: Final = 64
 
 
 def read_inputs(
-    request: LoadRequest, plan: LoadPlan, runner: Runner, monitor: Monitor
+    request: LoadRequest,
+    plan: LoadPlan,
+    runner: Runner,
+    monitor: Monitor,
+    sizes: Sizes | None = None,
 ) -> list[ReadReceipt]:
     """Read everything; the receipts, in the order of the input."""
+    sizes = Sizes(request.inputs) if sizes is None else sizes
     monitor.stage("split")
     frames = [item for item in request.inputs if isinstance(item, FrameInput)]
-    wanted = _split_bytes(request, runner)
+    wanted = _split_bytes(request, sizes, runner)
     splits = split(
         tuple(item for item in request.inputs if not isinstance(item, FrameInput)),
         bytes_per_split=wanted,
         spool_to=plan.staging.address,
         storage_options=plan.staging.storage_options,
         is_remote=runner.is_remote,
+        sizes=sizes,
     )
     packs = pack(splits, bytes_per_task=wanted)
     monitor.expect(bytes_of(request.inputs))
@@ -74,9 +76,10 @@ def read_inputs(
     return sorted(receipts, key=lambda receipt: receipt.split)
 
 
-def _split_bytes(request: LoadRequest, runner: Runner) -> int:
+def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
     """How much one task reads: less than it could when all of them would not have work then."""
-    total = sum((_size(item) or 0) + OPEN_BYTES for item in request.inputs)
+    found = [sizes.of(item) for item in request.inputs]
+    total = sum((0 if size is None else size.plain) + OPEN_BYTES for size in found)
     fair = max(_FAIR_BYTES, -(-total // runner.parallelism))
     return min(request.split_bytes, fair)
 
@@ -108,20 +111,22 @@ def bytes_of(inputs: tuple[Input, ...]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def partitions_for(request: LoadRequest, *, is_far: bool) -> int:
+def partitions_for(request: LoadRequest, sizes: Sizes, *, is_far: bool) -> int:
     """Into how many parts keys are divided: so many that one of them fits in memory easily."""
     if request.partitions is not None:
         return request.partitions
     total = 0
     for item in request.inputs:
-        size = _size(item)
+        size = sizes.of(item)
         if size is None:
             return _UNKNOWN
-        total += int(size * _weight(item) * _share(item, request.catalog))
+        # Where rows are counted, vectors are not part of the size.
+        share = 1.0 if size.rows is not None else _share(item, request.catalog)
+        total += int(size.as_lines * share)
     if total <= _UNDIVIDED_BYTES:
         return 1
-    size = _FAR_BYTES if is_far else _PARTITION_BYTES
-    return min(PARTITIONS_MAX, max(2, -(-total // size)))
+    wanted = _FAR_BYTES if is_far else _PARTITION_BYTES
+    return min(PARTITIONS_MAX, max(2, -(-total // wanted)))
 
 
 def _size(item: Input) -> int | None:
@@ -140,15 +145,4 @@ def _share(item: Input, catalog: Catalog) -> float:
         catalog.node_by_name if item.type.kind == "node" else catalog.edge_by_name
     )
     numbers = sum(p.type.dim for p in types[item.type.name].properties)
-    return _LINE_BYTES / (_LINE_BYTES + numbers * _NUMBER_BYTES)
-
-
-def _weight(item: Input) -> int:
-    """How many bytes of plain lines one byte of an input stands for."""
-    if isinstance(item, TableInput):
-        return _COLUMNAR
-    if isinstance(item, FrameInput) or not isinstance(item, FileInput):
-        return 1
-    packed = _PACKED if item.compression is not Compression.NONE else 1
-    columnar = _COLUMNAR if item.format in (Format.PARQUET, Format.ARROW) else 1
-    return packed * columnar
+    return LINE_BYTES / (LINE_BYTES + numbers * _NUMBER_BYTES)

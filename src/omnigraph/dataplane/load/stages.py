@@ -10,7 +10,14 @@ from typing import Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.dataplane.load.committed import Base, Wish, scan_stored, scan_tasks
+from omnigraph.dataplane.load.committed import (
+    LIST_KEYS,
+    Base,
+    ScanTask,
+    Wish,
+    scan_stored,
+    scan_tasks,
+)
 from omnigraph.dataplane.load.exchange import (
     ID,
     Placed,
@@ -51,8 +58,7 @@ Result = TypeVar("Result")
 # About as many keys as one task judges, and fewer than are worth a second one.
 _TASK_KEYS: Final = 1 << 22
 _FEW_KEYS: Final = 1 << 17
-_HERE_KEYS: Final = 1 << 23  # beside a driver that is near the storage: half a second
-_OF_KEYS: Final = frozenset({"match", "judge"})
+_OF_KEYS: Final = frozenset({"match", "judge", "orphans"})
 _COMMITTED: Final = -1  # the split of what no input says
 
 
@@ -259,11 +265,27 @@ class Stages:
     def _has(self, channel: str) -> bool:
         return channel in self._channels
 
-    @property
-    def _has_few_keys(self) -> bool:
-        """Are the keys near, and so few that this process can look at all of them?"""
+    def _stays_here(self, stage: str, items: Sequence[object]) -> bool:
+        """Is so little to do that sending it away takes longer?
+
+        This process looks at no more than `driver_keys`; from afar only if it is one task.
+        """
+        is_near = self._plan.workplace.root.is_local and stage in _OF_KEYS
+        if stage == "write" or not (is_near or len(items) == 1):
+            return False
         keys = sum(map(_keys_in, self._sent))
-        return self._plan.workplace.root.is_local and keys <= _HERE_KEYS
+        rows = sum(item.rows for item in items if isinstance(item, ScanTask))
+        if not self._is_divided and keys > LIST_KEYS:
+            rows += sum(self._base.tables[key].rows for key in self._read_by(stage))
+        return rows + keys <= self._plan.driver_keys
+
+    def _read_by(self, stage: str) -> set[str]:
+        """The committed tables that a stage reads through, unless their rows were sent to it."""
+        if stage == "match":
+            return {key for key in self._base.tables if self._has(ids_channel(key))}
+        if stage == "orphans":
+            return {key_of(edge) for _, edge, _, _ in retained(self._plan.catalog, self._base)}
+        return {wish.key for wish in self._wishes()}
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -294,9 +316,7 @@ class Stages:
             return
         self._monitor.stage(stage, len(items))
         runner = self._runner
-        is_alone = len(items) == 1 and stage != "write"
-        if runner.is_remote and (is_alone or (stage in _OF_KEYS and self._has_few_keys)):
-            # Little enough to be done here: sending it away takes longer.
+        if runner.is_remote and self._stays_here(stage, items):
             runner = InProcessRunner(stop=self._monitor.stop)
         results = runner.run(stage, task, items)
         for number, result in results:

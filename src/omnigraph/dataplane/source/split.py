@@ -30,6 +30,7 @@ from omnigraph.dataplane.source.model import (
     TableSplit,
 )
 from omnigraph.dataplane.source.paths import reading
+from omnigraph.dataplane.source.sizing import Sizes
 from omnigraph.dataplane.source.spool import PIECE_BYTES, spool_batches
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.streams import open_input, open_output
@@ -49,6 +50,7 @@ def split(
     spool_to: str,
     storage_options: Mapping[str, str] | None = None,
     is_remote: bool = False,
+    sizes: Sizes | None = None,
 ) -> tuple[Split, ...]:
     """Divide inputs into splits, numbered in the order of the inputs.
 
@@ -60,6 +62,7 @@ def split(
         storage_options: How to reach the folder.
         is_remote: Tasks run in other processes, perhaps on other machines: copy what is in memory
             and what is in temporary files of this machine, too.
+        sizes: How much the inputs hold, if that was looked at already.
 
     Raises:
         InvalidInput: Only Spark can read an input.
@@ -67,6 +70,7 @@ def split(
         Unavailable: Storage failed.
     """
     spool = _Spool(spool_to, storage_options or {})
+    sizes = Sizes(inputs) if sizes is None else sizes
     found: list[Split] = []
     for item in inputs:
         readable = _readable(item, spool, is_remote)
@@ -74,7 +78,9 @@ def split(
         if isinstance(readable, TableInput):
             found += _table_splits(readable, bytes_per_split, first)
         else:
-            found += _file_splits(readable, bytes_per_split, first)
+            size = sizes.of(readable)
+            plain = (readable.size or 0) if size is None else size.plain
+            found += _file_splits(readable, plain, bytes_per_split, first)
     return tuple(found)
 
 
@@ -175,11 +181,11 @@ def _table_splits(item: TableInput, wanted: int, first: int) -> Iterator[TableSp
         )
 
 
-def _file_splits(item: FileInput, wanted: int, first: int) -> list[FileSplit]:
+def _file_splits(item: FileInput, plain: int, wanted: int, first: int) -> list[FileSplit]:
     size = item.size or 0
-    whole = FileSplit(number=first, input=item, first_row=1, bytes=size)
-    # Parquet is packed: what is small may be large, and only its footer tells.
-    unpacked = size * _RATIO_MAX if item.format is Format.PARQUET else size
+    whole = FileSplit(number=first, input=item, first_row=1, bytes=plain)
+    # What is small may be large once it is unpacked, and only its footer tells.
+    unpacked = max(plain, size * _RATIO_MAX) if item.format is Format.PARQUET else size
     if unpacked <= wanted or item.compression is not Compression.NONE:
         return [whole]
     divide = _DIVIDE.get(item.format)

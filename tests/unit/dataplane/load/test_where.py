@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.dataplane.load import stages
@@ -11,7 +13,8 @@ from omnigraph.dataplane.load.exchange import PARTITIONS_MAX
 from omnigraph.dataplane.load.reading import partitions_for
 from omnigraph.dataplane.load.request import LoadMode, LoadRequest
 from omnigraph.dataplane.run.runner import Item, Result
-from omnigraph.dataplane.source.model import FileInput, Format, TypeRef
+from omnigraph.dataplane.source.model import Compression, FileInput, Format, TypeRef
+from omnigraph.dataplane.source.sizing import SAMPLED_FILES, Sizes
 from omnigraph.lang import compile_schema
 from tests.unit.dataplane.load.support import PicklingRunner, edge, lab_at, person
 
@@ -41,7 +44,7 @@ def test_the_same_graph_and_the_same_violations(
     terms: dict[str, Any] = {"split_bytes": 60, "partitions": 4}
     monkeypatch.setattr(stages, "_FEW_KEYS", 0)  # as if there were many
     if not here:
-        monkeypatch.setattr(stages, "_HERE_KEYS", 0)
+        terms["driver_keys"] = 0
     runner = Watched()
     for lines, mode in ((FIRST, "append"), (CHANGED, "merge")):
         expected.load(lines, mode)
@@ -79,4 +82,68 @@ def test_into_how_many_parts_keys_are_divided(
     kind = TypeRef(kind="node", name=type_name) if type_name else None
     given = FileInput(uri="x", name="x", format=Format.PARQUET, size=size, type=kind)
     request = LoadRequest(inputs=(given,), catalog=PLACES, mode=LoadMode.APPEND)
-    assert partitions_for(request, is_far=is_far) == partitions
+    assert partitions_for(request, Sizes(request.inputs), is_far=is_far) == partitions
+
+
+def test_rows_count_not_packed_bytes(tmp_path: Path) -> None:
+    """Parquet that repeats itself is small, and its keys are as many as its rows."""
+    path = tmp_path / "Word.parquet"
+    count = 3_000_000
+    pq.write_table(pa.table({"k": pa.repeat("same", count)}), path)
+    size = path.stat().st_size
+    assert size < 100_000
+    kind = TypeRef(kind="node", name="Word")
+    given = FileInput(uri=str(path), name="x", format=Format.PARQUET, size=size, type=kind)
+    request = LoadRequest(inputs=(given,), catalog=PLACES, mode=LoadMode.APPEND)
+    assert partitions_for(request, Sizes(request.inputs), is_far=False) == 23
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_what_packed_lines_grow_to_counts(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.jsonl{suffix}"
+    with pa.output_stream(str(path), compression="detect") as file:
+        for number in range(400):
+            file.write(b'{"type": "Word", "data": {"k": "%d"}}\n' % number * 2_000)
+    kind = Compression.GZIP if suffix == ".gz" else Compression.ZSTD
+    size = path.stat().st_size
+    given = FileInput(uri=str(path), name="x", format=Format.NDJSON, compression=kind, size=size)
+    found = Sizes([given]).of(given)
+    plain = 400 * 2_000 * 38
+    assert found is not None
+    assert size * 20 < plain
+    assert plain * 0.8 < found.plain < plain * 1.25
+
+
+def test_files_of_a_kind_are_taken_to_be_alike(tmp_path: Path) -> None:
+    files = []
+    for number in range(3 * SAMPLED_FILES):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"k": [f"{number} {row}" for row in range(100)]}), path)
+        size = path.stat().st_size
+        files.append(FileInput(uri=str(path), name="x", format=Format.PARQUET, size=size))
+    sizes = Sizes(files)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    rows = [found.rows for item in files if (found := sizes.of(item)) is not None]
+    assert len(rows) == len(files)
+    assert all(90 <= (each or 0) <= 110 for each in rows)
+    damaged = FileInput(uri=str(tmp_path / "none"), name="x", format=Format.PARQUET, size=10)
+    found = Sizes([damaged]).of(damaged)
+    assert found is not None
+    assert found.plain == 30
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+@pytest.mark.parametrize("mode", ["append", "merge"])
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_a_driver_judges_no_more_keys_than_its_bound(
+    tmp_path: Path, mode: str, partitions: int, is_over: bool
+) -> None:
+    lab = lab_at(tmp_path)
+    lab.load(FIRST)
+    lines = CHANGED if mode == "merge" else [person("x"), person("y"), edge("Knows", "x", "y")]
+    runner = Watched()
+    bound = 3 if is_over else 30
+    lab.load(lines, mode, runner=runner, partitions=partitions, split_bytes=60, driver_keys=bound)
+    asked = {"judge", "match"} if mode == "merge" else {"judge"}
+    assert asked & runner.stages == (asked if is_over else set())
