@@ -1,15 +1,35 @@
-"""Validated text values: names and identifiers that the layers pass around.
+"""Validated text values: names and identifiers that the layers pass around, and closed choices.
 
 Each is a ``str`` that has been checked once, at birth, so nobody checks it again: it sorts, hashes
 and serialises as text, while the type checker still refuses an unchecked string in its place.
 """
 
 import re
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from omnigraph.errors import Code, InvalidInput
 
-__all__ = ["MAIN", "ULID", "Actor", "BranchName", "CommitId", "IdempotencyKey"]
+__all__ = [
+    "MAIN",
+    "ULID",
+    "Actor",
+    "BranchName",
+    "CommitId",
+    "EngineChoice",
+    "IdempotencyKey",
+    "InputFormat",
+    "LoadMode",
+    "OutputFormat",
+]
+
+LoadMode = Literal["append", "merge", "overwrite"]
+"""What becomes of entities that the graph has: refused, changed in the named fields, replaced."""
+EngineChoice = Literal["auto", "inprocess", "spark"]
+"""What bulk work runs on; `auto` chooses by the size of the data."""
+InputFormat = Literal["ndjson", "csv", "tsv", "parquet", "arrow"]
+"""The formats of data files that a load reads."""
+OutputFormat = Literal["ndjson", "arrow", "parquet"]
+"""The formats of data files that an export writes."""
 
 # 48 bits of time and 80 of chance in Crockford's base 32, without I, L, O and U.
 ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")

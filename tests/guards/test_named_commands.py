@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 import omnigraph as og
+from omnigraph.cli.lazy import LazyGroup
 from omnigraph.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -22,9 +23,11 @@ def command_names() -> set[str]:
     found: set[str] = set()
 
     def walk(group: object, prefix: str) -> None:
-        for name, command in getattr(group, "commands", {}).items():
+        if not isinstance(group, LazyGroup):
+            return
+        for name in group.list_commands(None):
             found.add(f"{prefix}{name}")
-            walk(command, f"{prefix}{name} ")
+            walk(group.get_command(None, name), f"{prefix}{name} ")
 
     walk(typer.main.get_command(app), "")
     return found

@@ -1,4 +1,4 @@
-"""How a command ends: the only place where a failure becomes a message and an exit status.
+"""The ends of a command: the only place where a failure becomes a message and an exit status.
 
 0   done; a report may contain warnings
 1   failed, or a report contains errors
@@ -50,7 +50,7 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (typer.Exit, BrokenPipeError):
+    except (typer.Exit, typer.BadParameter, BrokenPipeError):
         raise
     except GraphError as error:
         show(error)

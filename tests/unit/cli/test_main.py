@@ -11,6 +11,8 @@ import typer
 
 from omnigraph import __version__
 from omnigraph.cli.exits import Status, reporting, status_of
+from omnigraph.cli.lazy import LazyGroup
+from omnigraph.cli.main import Commands, SchemaCommands
 from omnigraph.errors import CLASS_OF, Code, PreconditionFailed
 from tests.unit.cli.support import ROOT, invoke, process
 
@@ -47,18 +49,35 @@ def test_help_shows_examples(command: str) -> None:
     assert "Examples:\n    omnigraph" in shown
 
 
-def test_help_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize("group", [Commands, SchemaCommands])
+def test_the_table_says_what_the_commands_say(group: type[LazyGroup]) -> None:
+    for entry in group.entries.values():
+        assert entry.load().help.splitlines()[0] == entry.summary
+
+
+@pytest.mark.parametrize("command", ["load", "export", "embed", "optimize", "recover", "init"])
+def test_help_of_a_command_on_graphs_imports_no_engine(command: str) -> None:
+    loaded = imported_by_help(command)
+    assert f"omnigraph.cli.commands.{command}" in loaded
+    assert not {"lance", "numpy", "pyarrow", "omnigraph.graph", "omnigraph.lang"} & loaded
+
+
+def imported_by_help(*names: str) -> set[str]:
     script = (
         "import sys\n"
         "from omnigraph.cli.main import app\n"
-        "try:\n    app(['--help'], prog_name='omnigraph')\n"
+        f"try:\n    app([*{names!r}, '--help'], prog_name='omnigraph')\n"
         "except SystemExit as leaving:\n    assert leaving.code == 0\n"
         "print(*sorted(sys.modules), file=sys.stderr)\n"
     )
     answer = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    loaded = set(answer.stderr.split())
+    return set(answer.stderr.split())
+
+
+def test_help_imports_nothing_heavy() -> None:
+    loaded = imported_by_help()
     assert "omnigraph.cli.main" in loaded
     heavy = {"duckdb", "lance", "lark", "numpy", "pyarrow", "pydantic", "pyspark", "rich"}
     assert not heavy & {name.partition(".")[0] for name in loaded}

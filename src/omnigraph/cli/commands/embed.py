@@ -1,41 +1,51 @@
 """`omnigraph embed`: vectors that are missing, computed from their texts."""
 
-from dataclasses import dataclass
+from typing import Annotated
 
+import typer
+
+import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
-from omnigraph.cli.watching import watching
-from omnigraph.graph.opening import open as open_graph
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Actor, Branch, Engine, Json, Quiet, Spark, Store, Types
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What was asked for."""
-
-    types: tuple[str, ...] | None
-    missing: bool
-    branch: str
-    batch: int | None
-    engine: str
-    spark: str | None
-    actor: str | None
-
-
-def perform(store: str, options: Options, *, quiet: bool, as_json: bool) -> Status:
-    """Compute vectors of a branch, and say how many."""
+@command(
+    "omnigraph embed --store people.omni",
+    "omnigraph embed --store people.omni --type Person --batch 1000",
+)
+def embed(
+    store: Store,
+    types: Types = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Compute every vector anew, not only those missing.")
+    ] = False,
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", metavar="N", min=1, help="How many entities one commit changes."),
+    ] = None,
+    branch: Branch = "main",
+    engine: Engine = "auto",
+    spark: Spark = None,
+    actor: Actor = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> Status:
+    """Compute vectors that are missing from their texts; an interrupted call can be repeated."""
     with (
-        open_graph(store, settings=settings()) as graph,
-        watching(quiet=quiet or as_json) as listener,
+        og.open(store, settings=settings()) as graph,
+        render.progress(quiet=quiet or as_json) as listener,
     ):
         done = graph.embed(
-            missing=options.missing,
-            types=options.types,
-            branch=options.branch,
-            batch=options.batch,
-            engine=options.engine,
-            spark=options.spark,
-            actor=options.actor,
+            missing=not everything,
+            types=types,
+            branch=branch,
+            batch=batch,
+            engine=engine,
+            spark=spark,
+            actor=actor,
             progress=listener,
         )
     screen = render.out()
@@ -43,7 +53,7 @@ def perform(store: str, options: Options, *, quiet: bool, as_json: bool) -> Stat
         screen.json(
             {
                 "graph_commit_id": None if done.commit is None else done.commit.id,
-                "branch": options.branch,
+                "branch": branch,
                 "commits": done.commits,
                 "vectors": dict(done.vectors),
                 "skipped": done.skipped,
@@ -59,5 +69,5 @@ def perform(store: str, options: Options, *, quiet: bool, as_json: bool) -> Stat
         screen.line(f"{name}: {count:,} vectors")
     if done.skipped:
         screen.line(f"{done.skipped:,} entities were changed by others meanwhile")
-    screen.line(f"commit {done.commit.id} on {options.branch}, the last of {done.commits:,}")
+    screen.line(f"commit {done.commit.id} on {branch}, the last of {done.commits:,}")
     return Status.OK

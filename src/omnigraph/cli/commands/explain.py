@@ -1,15 +1,19 @@
 """`omnigraph explain`: the plans of queries."""
 
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, read_text, shown
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json, Schema, read_stdin_once
 from omnigraph.errors import Code, InvalidInput, JsonValue
 from omnigraph.lang import compile_queries
-from omnigraph.lang.ir.explain import explain
+from omnigraph.lang.ir import explain as plans_as_text
 from omnigraph.lang.ir.ops import Plan, ReadPlan
 from omnigraph.lang.ir.plain import plain
 from omnigraph.lang.query.describe import describe
@@ -18,14 +22,38 @@ from omnigraph.lang.source import did_you_mean
 INLINE: Final = "<-e>"
 
 
-def perform(schema: Path, query: Path | str, name: str | None, *, as_json: bool) -> Status:
-    """Print the plan of the query `name`, or of every query of the file or text."""
+@command(
+    "omnigraph explain --schema people.pg --query people.gq friends",
+    "omnigraph explain -s people.pg -e 'query all() { match { $p: Person } return { $p } }'",
+    "omnigraph explain -s people.pg --query - --json < people.gq",
+)
+def explain(
+    schema: Schema,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The query to explain; without it, every one.", show_default=False),
+    ] = None,
+    query: Annotated[
+        Path | None,
+        typer.Option(
+            "--query", "-q", metavar="FILE", help="A file of queries; - for standard input."
+        ),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--expr", "-e", metavar="TEXT", help="Queries as text.")
+    ] = None,
+    as_json: Json = False,
+) -> Status:
+    """Show how queries would run, step by step."""
+    if (query is None) == (text is None):
+        raise typer.BadParameter("give the queries either as a file (--query) or as text (-e)")
+    read_stdin_once(schema, query)
     chosen = settings()
     catalog = read_catalog(schema, chosen)
-    if isinstance(query, Path):
+    if query is not None:
         plans = compile_queries(read_text(query, chosen), catalog, shown(query))
     else:
-        plans = compile_queries(query, catalog, INLINE)
+        plans = compile_queries(text or "", catalog, INLINE)
     chosen_plans = _select(plans, name)
     screen = render.out()
     if as_json:
@@ -34,7 +62,7 @@ def perform(schema: Path, query: Path | str, name: str | None, *, as_json: bool)
     for number, plan in enumerate(chosen_plans):
         if number:
             screen.line()
-        head, *rest = explain(plan).rstrip("\n").split("\n")
+        head, *rest = plans_as_text.explain(plan).rstrip("\n").split("\n")
         screen.line((head, "bold"))
         for line in rest:
             operator = line[: len(line) - len(line.lstrip())] + line.split()[0]
@@ -60,6 +88,6 @@ def _to_json(plan: Plan) -> JsonValue:
         "name": plan.name,
         "kind": "read" if isinstance(plan, ReadPlan) else "mutation",
         "operation": describe(plan).to_json(),
-        "plan": explain(plan).rstrip("\n").split("\n"),
+        "plan": plans_as_text.explain(plan).rstrip("\n").split("\n"),
         "structure": plain(plan),
     }

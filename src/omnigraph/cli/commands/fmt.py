@@ -5,12 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
+
+import typer
 
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status, show
 from omnigraph.cli.files import STDIN, decode, read_bytes, read_stdin, replace, sources
+from omnigraph.cli.lazy import command
 from omnigraph.cli.plain import counted
 from omnigraph.errors import Code, GraphError, InvalidInput
 from omnigraph.lang.query.format import format_queries
@@ -53,10 +56,54 @@ class Formatted:
         )
 
 
-def perform(paths: Sequence[Path], *, check: bool, diff: bool) -> Status:
-    """Format every file among and below the paths; with `check` or `diff` nothing is written."""
-    chosen = settings()
+@command(
+    "omnigraph fmt",
+    "omnigraph fmt --check --diff schemas/ people.gq",
+    "omnigraph fmt --lang gq - < people.gq",
+)
+def fmt(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATHS",
+            help="Files, folders, or - for standard input; without any, the current folder.",
+            show_default=False,
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; end with 1 if a file would change.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Write nothing; print what would change.")
+    ] = False,
+    language: Annotated[
+        Literal["pg", "gq"] | None, typer.Option("--lang", help="The language of standard input.")
+    ] = None,
+) -> Status:
+    """Format .pg and .gq files in place.
+
+    Folders are searched for both; hidden folders are not. A file that does not parse is reported
+    and left as it is. Comments stay.
+    """
+    chosen = paths or [Path(".")]
+    from_stdin = Path("-") in chosen
+    if from_stdin and len(chosen) > 1:
+        raise typer.BadParameter("- stands for standard input and cannot be mixed with paths")
+    if from_stdin and language is None:
+        raise typer.BadParameter("say --lang pg or --lang gq when reading standard input")
+    if language is not None and not from_stdin:
+        raise typer.BadParameter("--lang is for standard input; files tell by their suffix")
     mode = _mode(check=check, diff=diff)
+    if language is None:
+        changed, failed = _format_files(chosen, mode)
+    else:
+        changed, failed = _format_stdin(language, mode), 0
+    return Status.FAILED if failed or (check and changed) else Status.OK
+
+
+def _format_files(paths: Sequence[Path], mode: Mode) -> tuple[int, int]:
+    """Formats the files among and below the paths; returns how many change and how many fail."""
+    chosen = settings()
     changed = failed = 0
     files = sources(paths)
     for path in files:
@@ -74,18 +121,17 @@ def perform(paths: Sequence[Path], *, check: bool, diff: bool) -> Status:
             _announce(item, mode)
             changed += 1
     _summarise(len(files), changed, failed, mode)
-    return Status.FAILED if failed or (check and changed) else Status.OK
+    return changed, failed
 
 
-def perform_stdin(language: str, *, check: bool, diff: bool) -> Status:
-    """Format standard input to standard output."""
+def _format_stdin(language: str, mode: Mode) -> int:
+    """Formats standard input to standard output; returns 1 if that changes it, else 0."""
     item = _formatted(STDIN, read_stdin(settings()), f".{language}")
-    mode = _mode(check=check, diff=diff)
     if mode is Mode.WRITE:
         render.out().exactly(item.after.decode())
     elif item.changed:
         _announce(item, mode)
-    return Status.FAILED if check and item.changed else Status.OK
+    return int(item.changed)
 
 
 def _mode(*, check: bool, diff: bool) -> Mode:

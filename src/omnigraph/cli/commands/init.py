@@ -1,17 +1,29 @@
 """`omnigraph init`: a new graph."""
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json
 from omnigraph.cli.plain import counted
-from omnigraph.graph.opening import init
 
 
-def perform(store: str, schema: Path, *, as_json: bool) -> Status:
-    """Make the graph and say what it can hold."""
-    with init(store, schema, settings=settings()) as graph:
+@command("omnigraph init --schema people.pg people.omni")
+def init(
+    store: Annotated[str, typer.Argument(metavar="GRAPH", help="A folder or s3://bucket/prefix.")],
+    schema: Annotated[
+        Path, typer.Option("--schema", "-s", metavar="FILE", help="The schema, a .pg file.")
+    ],
+    as_json: Json = False,
+) -> Status:
+    """Make a new graph."""
+    with og.init(store, schema, settings=settings()) as graph:
         snapshot = graph.snapshot()
         nodes = sum(key.startswith("node:") for key in snapshot.counts)
         edges = len(snapshot.counts) - nodes

@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, read_text, shown
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json, Schema, read_stdin_once
 from omnigraph.cli.plain import STYLE_OF, Part, Screen, counted
 from omnigraph.errors import JsonValue
 from omnigraph.lang.catalog.model import Catalog
@@ -34,8 +39,31 @@ class SchemaReport:
         return sum(item.severity is severity for item in self.found) + left_out
 
 
-def perform(schema: Path, queries: Sequence[Path], *, as_json: bool) -> Status:
-    """Lint the schema and then, if it holds, every query file against it."""
+@command(
+    "omnigraph lint --schema people.pg",
+    "omnigraph lint --schema people.pg --query people.gq --query reports.gq",
+    "omnigraph lint --schema people.pg --query people.gq --json",
+)
+def lint(
+    schema: Schema,
+    query: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="FILE",
+            help="A file of queries, - for standard input; may be repeated.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> Status:
+    """Check a schema, and queries against it (alias: check).
+
+    Everything that is wrong is reported at once, with its place and, where possible, a hint.
+    Ends with 0 if there are no errors; warnings are allowed.
+    """
+    queries = query or []
+    read_stdin_once(schema, *queries)
     chosen = settings()
     about_schema = _lint_schema(schema, chosen)
     reports: list[LintReport] = []

@@ -1,26 +1,27 @@
-"""`omnigraph optimize`: the same data in better order."""
+"""`omnigraph optimize`: compacted tables and complete indexes."""
 
+import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
-from omnigraph.cli.watching import watching
-from omnigraph.graph.opening import open as open_graph
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Actor, Branch, Engine, Json, Quiet, Spark, Store
 
 
-def perform(
-    store: str,
-    *,
-    branch: str,
-    engine: str,
-    spark: str | None,
-    actor: str | None,
-    quiet: bool,
-    as_json: bool,
+@command("omnigraph optimize --store people.omni")
+def optimize(
+    store: Store,
+    branch: Branch = "main",
+    engine: Engine = "auto",
+    spark: Spark = None,
+    actor: Actor = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> Status:
-    """Optimize a branch, and say what changed."""
+    """Compact tables and bring indexes up to date; answers stay the same."""
     with (
-        open_graph(store, settings=settings()) as graph,
-        watching(quiet=quiet or as_json) as listener,
+        og.open(store, settings=settings()) as graph,
+        render.progress(quiet=quiet or as_json) as listener,
     ):
         done = graph.optimize(
             branch=branch, engine=engine, spark=spark, actor=actor, progress=listener

@@ -1,18 +1,26 @@
-"""`omnigraph recover`: settle what dead writers left, and say what was found."""
+"""`omnigraph recover`: settles what dead writers left, and says what was found."""
+
+from __future__ import annotations
 
 from dataclasses import asdict
 
+import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json, Store
 from omnigraph.errors import JsonValue
-from omnigraph.graph.opening import open as open_graph
-from omnigraph.graph.recovering import RecoveredWrite, RecoveryResult
 
 
-def perform(store: str, *, as_json: bool) -> Status:
-    """Recover a graph; fails if something is left that needs a person."""
-    with open_graph(store, settings=settings()) as graph:
+@command("omnigraph recover --store people.omni")
+def recover(store: Store, as_json: Json = False) -> Status:
+    """Settle writes that stopped half-way, and say what was found.
+
+    Opening a graph and writing to it do the same for what stands in their way. This looks at every
+    table, and explains. Ends with 1 if something is left that needs a person.
+    """
+    with og.open(store, settings=settings()) as graph:
         found = graph.recover()
     screen = render.out()
     if as_json:
@@ -28,14 +36,14 @@ def perform(store: str, *, as_json: bool) -> Status:
     return Status.OK if found.is_settled else Status.FAILED
 
 
-def _line(write: RecoveredWrite) -> str:
+def _line(write: og.RecoveredWrite) -> str:
     what = f"{write.kind or 'commit of another tool'} on {write.branch}"
     outcome = write.outcome.replace("_", " ")
     named = f"{write.operation_id}  " if write.operation_id else ""
     return f"{named}{outcome}: {what} ({', '.join(write.tables)})"
 
 
-def _plain(found: RecoveryResult) -> dict[str, JsonValue]:
+def _plain(found: og.RecoveryResult) -> dict[str, JsonValue]:
     return {
         "writes": [asdict(write) for write in found.writes],
         "set_aside": [

@@ -1,12 +1,16 @@
-"""`omnigraph schema plan`: what a new schema would mean for a graph that has the old one."""
+"""`omnigraph schema plan`: the steps from the schema of a graph to a new one."""
 
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json, Schema, read_stdin_once
 from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.lang.catalog import steps
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
@@ -22,8 +26,28 @@ _STYLE_OF_TIER: Final = {
 }
 
 
-def perform(schema: Path, against: Path, *, allow_data_loss: bool, as_json: bool) -> Status:
-    """Plan the way from the schema in force, `against`, to the wanted one."""
+@command("omnigraph schema plan --schema people_v2.pg --against people.pg")
+def schema_plan(
+    schema: Schema,
+    against: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="The schema in force, .pg or a catalog as .json; - for standard input.",
+        ),
+    ],
+    allow_data_loss: Annotated[
+        bool,
+        typer.Option("--allow-data-loss", help="Let drops remove earlier versions as well."),
+    ] = False,
+    as_json: Json = False,
+) -> Status:
+    """Show the steps from one schema to another.
+
+    Each step says what it means for stored data.
+    Ends with 0 if the steps can be applied, with 1 if one of them is refused.
+    """
+    read_stdin_once(schema, against)
     chosen = settings()
     accepted = read_catalog(against, chosen, accepted=True)
     wanted = read_catalog(schema, chosen)

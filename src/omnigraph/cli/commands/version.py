@@ -6,14 +6,17 @@ from typing import Final
 from omnigraph import __version__
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json
 
 NAME: Final = "omnigraph"
 INTERNAL_SCHEMA_VERSION: Final = 4
 """The layout of a stored graph that this release writes."""
 
 
-def perform(*, as_json: bool) -> Status:
-    """Say which release this is."""
+@command()
+def version(as_json: Json = False) -> Status:
+    """Print the release and the version of the storage layout."""
     screen = render.out()
     if as_json:
         screen.json(

@@ -1,0 +1,53 @@
+"""Arguments that several commands take."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from omnigraph.types import EngineChoice
+
+_STDIN: Final = Path("-")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Schema = Annotated[
+    Path,
+    typer.Option(
+        "--schema",
+        "-s",
+        metavar="FILE",
+        help="The schema, .pg or a catalog as .json; - for standard input.",
+    ),
+]
+Store = Annotated[
+    str, typer.Option("--store", metavar="GRAPH", help="The graph: a folder or s3://bucket/prefix.")
+]
+Branch = Annotated[str, typer.Option("--branch", "-b", metavar="NAME", help="Which branch.")]
+Types = Annotated[
+    list[str] | None,
+    typer.Option("--type", "-t", metavar="NAME", help="Only this type; may be repeated."),
+]
+Actor = Annotated[
+    str | None, typer.Option("--actor", metavar="NAME", help="Who does it, for the history.")
+]
+Engine = Annotated[
+    EngineChoice,
+    typer.Option("--engine", help="What the work runs on; auto chooses by the size of the data."),
+]
+Spark = Annotated[
+    str | None,
+    typer.Option(
+        "--spark", metavar="MASTER", help="A Spark master, such as local[4] or sc://host:15002."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Draw no progress.")]
+
+
+def read_stdin_once(*paths: Path | None) -> None:
+    """Refuse arguments of which two stand for standard input.
+
+    Raises:
+        typer.BadParameter: Standard input would be read twice.
+    """
+    if paths.count(_STDIN) > 1:
+        raise typer.BadParameter("- stands for standard input, which can be read only once")
