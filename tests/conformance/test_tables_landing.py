@@ -59,14 +59,6 @@ def test_an_opened_version_never_changes(tables: Tables) -> None:
     assert tables.open(Pin("t", 1)).row_count == 1
 
 
-def test_versions_are_listed_with_their_times(tables: Tables) -> None:
-    tables.create("t", PEOPLE, rows=people("a"))
-    insert(tables, Pin("t", 1), "b")
-    found = tables.versions("t")
-    assert [info.version for info in found] == [1, 2]
-    assert 1_600_000_000_000_000 < found[0].timestamp_us <= found[1].timestamp_us
-
-
 # ---------------------------------------------------------------- staging and landing
 
 

@@ -20,6 +20,7 @@ from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import MANIFEST, cradle_parts, fork_mark, fork_name
 from omnigraph.core.manifest import BranchInfo, Manifest, born, branch_replaced
 from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.storage_errors import not_stored
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -164,9 +165,10 @@ class Branches:
                 at = self._fork(at, snapshot.incarnation)
             return self._tables.open(at)
         except StorageFailure as failure:
-            if failure.kind is FailureKind.NOT_FOUND:
-                self.check_base(snapshot)
-            raise
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+            self.check_base(snapshot)
+            raise not_stored(pin.path, pin.version, table_key=table_key) from failure
 
     def check_base(self, base: GraphVersion) -> None:
         """Refuse a base whose branch, or what it is being made from, was deleted meanwhile."""

@@ -31,7 +31,7 @@ from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
-from omnigraph.core.storage_errors import public, storage_errors
+from omnigraph.core.storage_errors import not_stored, public, storage_errors
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
@@ -183,6 +183,12 @@ class Repository:
         self.require_open()
         with _still_stored(pin):
             return self.tables.open(store_pin(pin))
+
+    def written_by(self, pin: TablePin) -> str | None:
+        """The identity of the commit that wrote a published table."""
+        self.require_open()
+        with _still_stored(pin):
+            return self.tables.transaction_uuid(store_pin(pin))
 
     def read(self, snapshot: GraphVersion, table_key: str) -> pa.Table:
         """A whole table of a snapshot; for small tables and tests."""
@@ -395,8 +401,7 @@ def _still_stored(pin: TablePin) -> Iterator[None]:
         except StorageFailure as failure:
             if failure.kind is not FailureKind.NOT_FOUND:
                 raise
-            text = f"version {pin.version} of {pin.table_key} is not stored any more"
-            raise Gone(Code.GONE, text, table_key=pin.table_key) from failure
+            raise not_stored(pin.path, pin.version, table_key=pin.table_key) from failure
 
 
 def store_pin(pin: TablePin) -> Pin:

@@ -46,6 +46,12 @@ def public(failure: StorageFailure) -> GraphError:
             return Unavailable(Code.UNAVAILABLE, f"storage failed: {failure}", **details)
 
 
+def not_stored(path: str, version: int, **details: JsonValue) -> Gone:
+    """The error of a pinned version of a table that is missing."""
+    text = f"version {version} of {path!r} is not stored any more. {_MISSING}"
+    return Gone(Code.GONE, text, path=path, version=version, **details)
+
+
 def damaged(path: str, reason: str, **details: JsonValue) -> Corrupt:
     """The error of a file or table that cannot be what was written: where, and what to do."""
     text = f"{path!r} is damaged: {reason}. What to do: {_REMEDY}"

@@ -30,7 +30,6 @@ class StorageCall(StrEnum):
     OBJECT_EXISTS = "object.exists"
     TABLE_OPEN = "table.open"
     TABLE_HEAD = "table.head"
-    TABLE_VERSIONS = "table.versions"
     TABLE_TRANSACTION = "table.transaction"
     TABLE_FORKS = "table.forks"
     TABLE_SCAN = "table.scan"

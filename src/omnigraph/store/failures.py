@@ -35,9 +35,7 @@ _MOVING: Final = frozenset(
     for name in ("create", "commit", "place", "merge", "stamp", "compact", "fork", "drop_fork")
 )
 # Calls in which nothing can be invalid but the files: they take no more than a version.
-_OPENING: Final = frozenset(
-    f"table.{name}" for name in ("open", "head", "versions", "transaction", "forks")
-)
+_OPENING: Final = frozenset(f"table.{name}" for name in ("open", "head", "transaction", "forks"))
 # Arrow reports trouble of a stream that it reads as an invalid argument, with this in front.
 _EXTERNAL: Final = "External error"
 # Lance looks for signals while Arrow waits for a batch: then Ctrl-C comes back in this form.

@@ -19,7 +19,6 @@ __all__ = [
     "Staged",
     "StagedKind",
     "Vector",
-    "VersionInfo",
 ]
 
 
@@ -30,14 +29,6 @@ class Pin:
     path: str
     version: int
     branch: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VersionInfo:
-    """A committed version and when it was committed, in microseconds since the epoch."""
-
-    version: int
-    timestamp_us: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ from omnigraph.store.model import (
     Staged,
     StagedKind,
     Vector,
-    VersionInfo,
 )
 from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
@@ -65,14 +64,12 @@ __all__ = [
     "Table",
     "Tables",
     "Vector",
-    "VersionInfo",
     "blob_field",
     "open_tables",
 ]
 
 _PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
 _HANDLES_MAX: Final = 512
-_NS_PER_US: Final = 1_000
 
 
 def open_tables(
@@ -260,17 +257,6 @@ class Tables:
         # Replaces what was kept: a fork made anew under its old name has the same versions.
         self._keep(pin, Table(pin, latest, self._files.seals))
         return version
-
-    def versions(self, path: str, branch: str | None = None) -> list[VersionInfo]:
-        """List the committed versions, oldest first. Reads every one of them."""
-        latest = self._latest(path, branch)
-        found = storage_call(
-            StorageCall.TABLE_VERSIONS,
-            path,
-            # The public method turns the time into a naive local one and loses precision.
-            latest._ds.versions,
-        )
-        return [VersionInfo(v["version"], v["timestamp"] // _NS_PER_US) for v in found]
 
     def transaction_uuid(self, pin: Pin) -> str | None:
         """Return the identity of the commit that made a version."""

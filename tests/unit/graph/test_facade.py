@@ -1,6 +1,7 @@
 """What the facade adds to the layers below it: pinning, history, branches, blobs, explaining."""
 
 import base64
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,26 @@ def test_the_past_by_commit_and_by_version(graph: og.Graph) -> None:
         graph.query(ALL, at="not a commit")
     with pytest.raises(og.errors.NotFound):
         graph.snapshot(version=999)
+
+
+USES: dict[str, Callable[[og.Graph], object]] = {
+    "dense": lambda graph: graph.query(ALL, access="dense").to_pylist(),
+    "direct": lambda graph: graph.query(ALL, access="direct").to_pylist(),
+    "write": lambda graph: graph.mutate(ADD, {"n": "Bo"}),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_pinned_version_that_is_missing_is_gone(tmp_path: Path, use: str) -> None:
+    with og.init(tmp_path / "g", SCHEMA) as graph:
+        graph.mutate(ADD, {"n": "Ada"})
+        pin = graph.snapshot()._pinned.tables["node:Person"]
+    (newest, *_) = sorted((tmp_path / "g" / pin.path / "_versions").glob("*.manifest"))
+    newest.unlink()
+    with og.open(tmp_path / "g") as graph, pytest.raises(og.errors.Gone) as caught:
+        USES[use](graph)
+    assert caught.value.details["path"] == pin.path
+    assert caught.value.details["version"] == pin.version
 
 
 def test_branches_are_made_shown_and_deleted(graph: og.Graph) -> None:

@@ -172,7 +172,7 @@ def test_a_draft_that_cannot_be_removed_does_no_harm(tables: Tables, uuids: Iter
     assert plan.fired
     assert tables.head("t") == 2
     land(tables, chain)
-    assert [info.version for info in tables.versions("t")] == [1, 2, 3, 4]
+    assert tables.head("t") == 4
 
 
 def test_whoever_comes_second_is_refused(tables: Tables, uuids: Iterator[str]) -> None:

@@ -114,8 +114,7 @@ class Worlds:
 
     def mark(self, pin: TablePin) -> str | None:
         """What names a pinned table among all there ever were; None if that cannot be told."""
-        with storage_errors():
-            uuid = self._repo.tables.transaction_uuid(store_pin(pin))
+        uuid = self._repo.written_by(pin)
         return None if uuid is None else f"{self._folder(pin)}/{pin.version}-{uuid}"
 
     def older(self, extent: Extent) -> Iterator[Extent]:
