@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "Btree",
+    "DeletionReceipt",
     "ForkInfo",
     "FragmentReceipt",
     "Fts",
@@ -92,6 +93,24 @@ class FragmentReceipt:
     fragment: str
     rows: int
     updates: bool = False
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionReceipt:
+    """What a worker did about rows that go: small, whatever their number.
+
+    Attributes:
+        deletions: The deletion files that it wrote: number of the fragment, version of the table
+            that was read, number and kind of the file, how many rows it names in all.
+        removed: Fragments with no row left.
+        held: Addresses, eight bytes each, of rows in fragments that the commit itself rewrites.
+        files: What to sync.
+    """
+
+    deletions: tuple[tuple[int, int, int, str, int], ...] = ()
+    removed: tuple[int, ...] = ()
+    held: bytes = b""
     files: tuple[str, ...] = ()
 
 

@@ -9,15 +9,15 @@ others landed meanwhile; that it does not is up to landing.
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import FragmentMetadata, LanceOperation
-from lance.fragment import RowIdSequence
+from lance.fragment import DeletionFile, RowIdSequence
 
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -29,7 +29,7 @@ from omnigraph.store.fold import (
     scattered_creation,
 )
 from omnigraph.store.gateway import Gateway, transaction, transaction_uuid, tree_path
-from omnigraph.store.model import FragmentReceipt, Staged, StagedKind
+from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Staged, StagedKind
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["Stager", "change_operation", "fragment_of"]
@@ -103,22 +103,26 @@ class Stager:
         inserts: Sequence[FragmentReceipt],
         updates: Sequence[FragmentReceipt],
         dead: Iterable[pa.Array | pa.ChunkedArray],
+        deleted: Sequence[DeletionReceipt] = (),
         uuid: str,
         properties: Mapping[str, str],
     ) -> Staged | None:
-        """Compose a change from fragments that were written before.
+        """Compose a change from fragments and deletion files that were written before.
 
         Args:
             table: The base.
             inserts: Fragments of new rows.
             updates: Fragments of rewritten rows, which carry on the identities of their old copies.
             dead: Addresses of the rows that go, the old copies of updated rows included.
+            deleted: What workers did about further rows that go.
             uuid: The identity of the commit.
             properties: Recorded with the commit.
         """
         checked_uuid(uuid, table.pin.path)
-        addresses = _addresses(dead, table)
-        if not inserts and not updates and not len(addresses):
+        held = [pa.array(np.frombuffer(each.held, np.uint64)) for each in deleted]
+        addresses = _addresses([*dead, *held], table)
+        is_deleted = len(addresses) or any(each.deletions or each.removed for each in deleted)
+        if not inserts and not updates and not is_deleted:
             return None
         place = _place(table)
         new = [*map(fragment_of, inserts), *map(fragment_of, updates)]
@@ -129,14 +133,19 @@ class Stager:
         new.extend(map(fragment_of, receipts))
         elsewhere = addresses[~np.isin(addresses >> _FRAGMENT_BITS, folded)]
         changed, removed = self.erase(table, elsewhere)
+        theirs, files = _deletions(table, current, deleted)
+        if theirs.keys() & {*folded, *(each.id for each in changed)}:
+            raise _invalid(table, "a fragment got two deletion files")
+        deletions = self._files.of_deletions(place, changed)
+        self._files.sync(place, deletions)
+        changed.extend(theirs.values())
         removed.extend(folded)
+        removed.extend(fragment for each in deleted for fragment in each.removed)
         inserted = sum(receipt.rows for receipt in inserts)
         updated = sum(receipt.rows for receipt in updates)
         gone = _gone(current, changed, removed) - sum(receipt.rows for receipt in receipts)
         if gone < updated:
             raise _invalid(table, "updated rows must name the addresses of their old copies")
-        deletions = self._files.of_deletions(place, changed)
-        self._files.sync(place, deletions)
         written = [file for receipt in (*inserts, *updates, *receipts) for file in receipt.files]
         return Staged(
             path=table.pin.path,
@@ -148,7 +157,7 @@ class Stager:
             rows_inserted=inserted,
             rows_updated=updated,
             rows_deleted=gone - updated,
-            files=(*written, *deletions),
+            files=(*written, *deletions, *files),
             base_uuid=self.base_uuid(table),
             transaction=transaction(
                 expected=table.pin.version,
@@ -225,6 +234,35 @@ class Stager:
         content = rows.drop_columns([ROW_ID, ROW_ADDRESS])
         return chosen, self.write(table, content, rows.column(ROW_ID).to_pylist())
 
+    def folded(self, table: Table) -> frozenset[int]:
+        """Name the fragments that the next change of a table rewrites."""
+        current = [fragment.metadata for fragment in table.dataset.get_fragments()]
+        return frozenset(fold_candidates(table, sorted(current, key=lambda f: f.id)))
+
+    def delete(self, table: Table, addresses: Any, held: Collection[int]) -> DeletionReceipt:
+        """Write deletion files for rows, durable on return. What a worker does.
+
+        Args:
+            table: The base.
+            addresses: The rows, each once; all that go of these fragments.
+            held: Fragments that the commit rewrites: of their rows only the addresses are told.
+        """
+        place = _place(table)
+        is_held = np.isin(addresses >> _FRAGMENT_BITS, list(held))
+        changed, removed = self.erase(table, addresses[~is_held])
+        files = self._files.of_deletions(place, changed)
+        self._files.sync(place, files)
+        return DeletionReceipt(
+            deletions=tuple(
+                (each.id, d.read_version, d.id, d.file_type, d.num_deleted_rows)
+                for each in changed
+                if (d := each.deletion_file) is not None
+            ),
+            removed=tuple(removed),
+            held=addresses[is_held].tobytes(),
+            files=files,
+        )
+
     def erase(self, table: Table, addresses: Any) -> tuple[list[Any], list[int]]:
         """Write deletion files; return the changed fragments and those with no row left."""
         changed: list[Any] = []
@@ -283,6 +321,21 @@ def _field_ids(fields: Iterable[Any]) -> list[int]:
         found.append(field.id())
         found.extend(_field_ids(field.children()))
     return found
+
+
+def _deletions(
+    table: Table, current: list[Any], receipts: Sequence[DeletionReceipt]
+) -> tuple[dict[int, Any], tuple[str, ...]]:
+    """The fragments as workers changed them, by number, and the files that they wrote."""
+    known = {fragment.id: fragment for fragment in current}
+    changed: dict[int, Any] = {}
+    for receipt in receipts:
+        for number, version, file, kind, count in receipt.deletions:
+            if number not in known or number in changed or version != table.pin.version:
+                raise _invalid(table, f"a deletion file of fragment {number} does not belong here")
+            found = DeletionFile(version, file, cast("Any", kind), count, None)
+            changed[number] = dataclasses.replace(known[number], deletion_file=found)
+    return changed, tuple(file for each in receipts for file in each.files)
 
 
 def _gone(current: list[Any], changed: list[Any], removed: list[int]) -> int:

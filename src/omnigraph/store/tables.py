@@ -26,6 +26,7 @@ from omnigraph.store.land import Lander
 from omnigraph.store.merge import Merger
 from omnigraph.store.model import (
     Btree,
+    DeletionReceipt,
     ForkInfo,
     FragmentReceipt,
     Fts,
@@ -50,6 +51,7 @@ from omnigraph.store.upkeep import Upkeep
 
 __all__ = [
     "Btree",
+    "DeletionReceipt",
     "ForkInfo",
     "FragmentReceipt",
     "Fts",
@@ -377,21 +379,48 @@ class Tables:
         """Write rows into fragments and return the receipts, for ``stage_fragments`` elsewhere."""
         return self._stager.write(table, rows, row_ids)
 
+    def folded(self, table: Table) -> frozenset[int]:
+        """Name the small fragments that the next change of a table rewrites; usually none."""
+        return self._stager.folded(table)
+
+    def delete(
+        self, table: Table, addresses: Any, *, held: Collection[int] = ()
+    ) -> DeletionReceipt:
+        """Write deletion files and return the receipt, for ``stage_fragments`` elsewhere.
+
+        Args:
+            table: The base.
+            addresses: The rows as numbers of 64 bits, each once; all that go of their fragments.
+            held: What ``folded`` names: of their rows only the addresses are told.
+        """
+        return self._stager.delete(table, addresses, held)
+
     def stage_fragments(
         self,
         table: Table,
         fragments: Sequence[FragmentReceipt],
         *,
         deletes: pa.Table | None = None,
+        deleted: Sequence[DeletionReceipt] = (),
         uuid: str,
         properties: Mapping[str, str] | None = None,
     ) -> Staged | None:
-        """Stage what workers wrote. ``deletes`` names the old copies of updated rows, too."""
+        """Stage what workers wrote, and what becomes of committed rows.
+
+        Args:
+            table: The base.
+            fragments: The receipts of ``write``.
+            deletes: The ``_rowaddr`` of rows that go, the old copies of updated rows included.
+            deleted: The same as receipts of ``delete``; no fragment may be named by two.
+            uuid: The identity of the commit.
+            properties: Recorded with the commit.
+        """
         return self._stager.stage_fragments(
             table,
             inserts=[receipt for receipt in fragments if not receipt.updates],
             updates=[receipt for receipt in fragments if receipt.updates],
             dead=[] if deletes is None else [deletes.column("_rowaddr")],
+            deleted=deleted,
             uuid=uuid,
             properties=properties or {},
         )

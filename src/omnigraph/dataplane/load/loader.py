@@ -33,7 +33,7 @@ from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, 
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, Conflict, InvalidInput, JsonValue
 from omnigraph.runtime import telemetry
-from omnigraph.store.tables import Pin, Table
+from omnigraph.store.tables import DeletionReceipt, Pin, Table
 
 _REQUEST, _MODE, _COUNTS, _ROWS, _BYTES = "request", "mode", "counts", "rows", "bytes"
 _CREATED: Final = "branch_created"
@@ -222,19 +222,27 @@ class Loader:
             verdict = stages.run(cascade=request.cascade)
             if verdict.violations:
                 _refuse(work, verdict.violations)
+            dying = sorted({item.key for item in verdict.dead})
+            tables = {key: self._writable(plan, base, key) for key in dying}
+            deleted = stages.delete(verdict, tables)
             monitor.stage("commit")
             monitor.check()
-            writes, counts = self._stage(plan, base, verdict, replaced)
+            writes, counts = self._stage(plan, base, verdict, deleted, replaced)
         return self._publish(work, base, writes, counts, summed(verdict.missing))
 
     def _stage(
-        self, plan: LoadPlan, base: GraphVersion, verdict: Verdict, replaced: frozenset[str]
+        self,
+        plan: LoadPlan,
+        base: GraphVersion,
+        verdict: Verdict,
+        deleted: Mapping[str, Sequence[DeletionReceipt]],
+        replaced: frozenset[str],
     ) -> tuple[tuple[TableWrite, ...], dict[str, Counts]]:
         """Compose one change per table; a table that does not change is left alone."""
         writes: list[TableWrite] = []
         counts: dict[str, Counts] = {}
         tables = self._repo.tables
-        for key in sorted({*verdict.fragments, *verdict.deletes, *replaced}):
+        for key in sorted({*verdict.fragments, *deleted, *replaced}):
             fragments = verdict.fragments.get(key, [])
             if key in replaced and not fragments and not base.pin(key).row_count:
                 continue
@@ -244,7 +252,7 @@ class Loader:
                 staged = tables.stage_replacement(table, fragments, uuid=uuid)
             else:
                 found = tables.stage_fragments(
-                    table, fragments, deletes=verdict.dead(key), uuid=uuid
+                    table, fragments, deleted=deleted.get(key, ()), uuid=uuid
                 )
                 if found is None:
                     continue

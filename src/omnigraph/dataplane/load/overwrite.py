@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.committed import Base, Committed, Wish
+from omnigraph.dataplane.load.deletions import Graves, Shares
 from omnigraph.dataplane.load.exchange import (
     ID,
     KEY,
@@ -48,6 +49,7 @@ class OrphanTask:
     base: Base
     partitions: tuple[tuple[Sent, ...], ...]
     is_divided: bool
+    shares: Shares
     cascade: bool
 
 
@@ -77,7 +79,7 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
     plan = task.plan
     out = collector(plan)
     emitter = Emitter(plan.staging, plan.partitions)
-    found: dict[str, list[bytes]] = {}
+    graves = Graves(plan.staging, task.shares)
     with plan.workplace.errors():
         for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()
@@ -87,13 +89,11 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
                     if not task.cascade:
                         _report(edge, end, lost, out)
                         continue
-                    addresses = lost.column(ROW_ADDRESS).to_numpy()
-                    found.setdefault(key_of(edge), []).append(addresses.tobytes())
+                    graves.add(key_of(edge), lost.column(ROW_ADDRESS).to_numpy())
                     if end == "dst" and edge.cardinality.low:
                         emitter.add(left_channel(edge.name), _left(lost))
-        parcels = emitter.close()
-    orphans = {key: b"".join(parts) for key, parts in found.items()}
-    return OrphanReceipt(violations=out.settled(), orphans=orphans, parcels=parcels)
+        parcels, dead = emitter.close(), graves.close()
+    return OrphanReceipt(violations=out.settled(), dead=dead, parcels=parcels)
 
 
 def _lost(

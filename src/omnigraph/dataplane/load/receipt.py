@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from omnigraph.dataplane.load.deletions import Dead
 from omnigraph.dataplane.load.exchange import Placed, split_label
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint
 from omnigraph.dataplane.source.model import Piece
@@ -78,14 +79,14 @@ class WriteReceipt:
 
     Attributes:
         fragments: What was written, new rows and new images of known ones.
-        replaced: Per table key, the addresses of the old copies, eight bytes each.
+        dead: The addresses of the old copies.
         parcels: What the exchange has to know of the final images.
         violations: What breaks a rule.
         missing: Vectors that were left null because nobody can compute them.
     """
 
     fragments: Fragments
-    replaced: Mapping[str, bytes] = field(default_factory=dict)
+    dead: tuple[Dead, ...] = ()
     parcels: tuple[Placed, ...] = ()
     violations: Violations
     missing: tuple[MissingVectors, ...] = ()
@@ -97,13 +98,12 @@ class OrphanReceipt:
 
     Attributes:
         violations: The edges that lose an end, unless they are to go.
-        orphans: Per table key, the addresses of the edges that go, eight bytes each; one that
-            loses both ends may be named twice.
+        dead: The addresses of the edges that go; one that loses both ends may be named twice.
         parcels: The sources that they leave behind.
     """
 
     violations: Violations
-    orphans: Mapping[str, bytes]
+    dead: tuple[Dead, ...]
     parcels: tuple[Placed, ...]
 
 

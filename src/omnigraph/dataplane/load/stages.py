@@ -7,9 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, TypeVar
 
-import numpy as np
-import pyarrow as pa
-
 from omnigraph.dataplane.load.committed import (
     LIST_KEYS,
     Base,
@@ -17,6 +14,14 @@ from omnigraph.dataplane.load.committed import (
     Wish,
     scan_stored,
     scan_tasks,
+)
+from omnigraph.dataplane.load.deletions import (
+    Dead,
+    DeletionTask,
+    Shares,
+    deletion_tasks,
+    shares_of,
+    write_deletions,
 )
 from omnigraph.dataplane.load.exchange import (
     ID,
@@ -49,8 +54,7 @@ from omnigraph.embed.missing import MissingVectors
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.unique import uniques
 from omnigraph.rules.violation import Violations
-from omnigraph.store.table import ROW_ADDRESS
-from omnigraph.store.tables import FragmentReceipt
+from omnigraph.store.tables import DeletionReceipt, FragmentReceipt, Table
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -69,31 +73,19 @@ class Verdict:
     Attributes:
         violations: Everything that breaks a rule; files are splits still.
         fragments: What was written, by table key.
-        deletes: The addresses of committed rows that go or are replaced, by table key.
+        dead: Where the addresses of committed rows are that go or are replaced.
         missing: Vectors that were left null because nobody can compute them.
     """
 
     violations: Found
     fragments: dict[str, list[FragmentReceipt]] = field(default_factory=dict)
-    deletes: dict[str, list[bytes]] = field(default_factory=dict)
+    dead: list[Dead] = field(default_factory=list)
     missing: list[MissingVectors] = field(default_factory=list)
-
-    def dead(self, key: str) -> pa.Table | None:
-        """The rows of a type that go, as tables are told."""
-        parts = self.deletes.get(key)
-        if not parts:
-            return None
-        return pa.table({ROW_ADDRESS: np.unique(np.frombuffer(b"".join(parts), np.uint64))})
 
     def add_fragments(self, found: Mapping[str, Sequence[FragmentReceipt]]) -> None:
         """Take over what a task wrote."""
         for key, receipts in found.items():
             self.fragments.setdefault(key, []).extend(receipts)
-
-    def add_deletes(self, found: Mapping[str, bytes]) -> None:
-        """Take over what a task wants to go."""
-        for key, addresses in found.items():
-            self.deletes.setdefault(key, []).append(addresses)
 
 
 class Stages:
@@ -138,6 +130,21 @@ class Stages:
         self._judge(verdict)
         return verdict
 
+    def delete(
+        self, verdict: Verdict, tables: Mapping[str, Table]
+    ) -> Mapping[str, list[DeletionReceipt]]:
+        """Write the deletion files of tables for the rows that go; the receipts, by table key."""
+        held = {key: self._plan.workplace.tables.folded(table) for key, table in tables.items()}
+        tasks = deletion_tasks(self._plan, verdict.dead, tables, held)
+        found: dict[str, list[DeletionReceipt]] = {}
+        for number, receipt in self._numbered("delete", write_deletions, tasks):
+            found.setdefault(tasks[number].key, []).append(receipt)
+        return found
+
+    def _shares(self, keys: Iterable[str]) -> Shares:
+        tables = self._plan.workplace.tables
+        return {key: shares_of(tables.open(self._base.tables[key].pin)) for key in keys}
+
     # -- the stages --------------------------------------------------------------------------------
 
     def _match_and_write(self, verdict: Verdict) -> None:
@@ -158,6 +165,7 @@ class Stages:
             verdict.violations.merge(found.violations)
             for split, parcel in found.parcels:
                 matches.setdefault(split, []).append(parcel)
+        shares = self._shares(key for key in matched if self._base.tables[key].rows)
         writes = [
             WriteTask(
                 plan=self._plan,
@@ -165,6 +173,7 @@ class Stages:
                 split=receipt.split,
                 spilled=receipt.spilled,
                 matches=tuple(matches.get(receipt.split, ())),
+                shares=shares,
                 writes=not verdict.violations,
             )
             for receipt in waiting
@@ -174,7 +183,7 @@ class Stages:
             written = done[number]
             verdict.violations.merge(written.violations)
             verdict.add_fragments(written.fragments)
-            verdict.add_deletes(written.replaced)
+            verdict.dead += written.dead
             verdict.missing += written.missing
             self._send(receipt.split, written.parcels)
 
@@ -182,19 +191,22 @@ class Stages:
         if not any(retained(self._plan.catalog, self._base)):
             return
         self._scan(retained_wishes(self._plan.catalog, self._base))
+        edges = (edge for _, edge, _, _ in retained(self._plan.catalog, self._base))
+        shares = self._shares({key_of(edge) for edge in edges})
         tasks = [
             OrphanTask(
                 plan=self._plan,
                 base=self._base,
                 partitions=group,
                 is_divided=self._is_divided,
+                shares=shares,
                 cascade=cascade,
             )
             for group in self._groups()
         ]
         for found in self._run("orphans", find_orphans, tasks):
             verdict.violations.merge(found.violations)
-            verdict.add_deletes(found.orphans)
+            verdict.dead += found.dead
             self._send(_COMMITTED, found.parcels)
 
     def _judge(self, verdict: Verdict) -> None:
@@ -273,6 +285,9 @@ class Stages:
         is_near = self._plan.workplace.root.is_local and stage in _OF_KEYS
         if stage == "write" or not (is_near or len(items) == 1):
             return False
+        if stage == "delete":
+            rows = sum(item.rows for item in items if isinstance(item, DeletionTask))
+            return rows <= min(_FEW_KEYS, self._plan.driver_keys)
         keys = sum(map(_keys_in, self._sent))
         rows = sum(item.rows for item in items if isinstance(item, ScanTask))
         if not self._is_divided and keys > LIST_KEYS:

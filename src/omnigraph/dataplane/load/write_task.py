@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.committed import Base
+from omnigraph.dataplane.load.deletions import Graves, Shares
 from omnigraph.dataplane.load.entities import (
     Entities,
     emit_ends,
@@ -69,6 +70,7 @@ class WriteTask:
         split: The number of the split.
         spilled: The rows.
         matches: What matching found of them.
+        shares: How the committed tables are divided for writing their deletion files.
         writes: Whether to write anything: not when the load will be refused anyway.
     """
 
@@ -77,6 +79,7 @@ class WriteTask:
     split: int
     spilled: tuple[Parcel, ...]
     matches: tuple[Parcel, ...]
+    shares: Shares
     writes: bool
 
 
@@ -108,7 +111,7 @@ class _Finishing:
             for entity in (*task.plan.catalog.nodes, *task.plan.catalog.edges)
         }
         self._matches = _Matches.of(task)
-        self._replaced: dict[str, list[bytes]] = {}
+        self._graves = Graves(task.plan.staging, task.shares)
         self._vectors = VectorsOfTask(task.plan)
 
     def take(self, key: str, rows: pa.Table) -> None:
@@ -133,7 +136,7 @@ class _Finishing:
             self._writer.give_up()
         return WriteReceipt(
             fragments=self._writer.close(),
-            replaced={key: b"".join(parts) for key, parts in self._replaced.items()},
+            dead=self._graves.close(),
             parcels=self._emitter.close(),
             violations=self._out.settled(),
             missing=self._vectors.missing,
@@ -188,7 +191,7 @@ class _Finishing:
             return
         rows = self._vectors.computed(entities.entity, rows, pending)
         self._writer.add(key, rows.append_column(ROW_ID, known.row_ids))
-        self._replaced.setdefault(key, []).append(known.addresses.to_numpy().tobytes())
+        self._graves.add(key, known.addresses.to_numpy())
 
     def _tell_values(self, final: Entities, old: _OldRows) -> None:
         entity = final.entity

@@ -110,6 +110,9 @@ class Writer:
         table = self._plan.target(key)
         schema = table.schema
         rows = pa.concat_tables(tables)
+        if updates:
+            # Every version of a table lists the identities of its rows, and runs take little room.
+            rows = rows.sort_by(ROW_ID)
         row_ids = rows.column(ROW_ID).to_pylist() if updates else None
         written = self._plan.workplace.tables.write(
             table, rows.select(schema.names).cast(schema), row_ids=row_ids

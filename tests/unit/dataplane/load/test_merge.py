@@ -1,15 +1,19 @@
 """Merging: known entities change in what the input names, others are new."""
 
 import base64
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from omnigraph.dataplane.load import deletions
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.reading import read_inputs
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
+from omnigraph.dataplane.run.runner import Item, Result
 from omnigraph.errors import InvalidInput
 from tests.graphs import audit
 from tests.unit.dataplane.load.support import (
@@ -23,6 +27,7 @@ from tests.unit.dataplane.load.support import (
     WORKS,
     Lab,
     Line,
+    PicklingRunner,
     company,
     edge,
     note,
@@ -330,3 +335,69 @@ def test_it_does_not_matter_how_much_is_written_at_once(lab: Lab) -> None:
     fragments = lab.repo.table(lab.repo.snapshot().pin(PERSON)).fragment_ids()
     assert len(fragments) > 3
     audit(lab.repo)
+
+
+class Weighing(PicklingRunner):
+    """Counts the bytes of the receipts of each stage, and its tasks."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[str, int] = {}
+        self.tasks: dict[str, int] = {}
+
+    def run(
+        self, stage: str, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        self.tasks[stage] = len(items)
+        for number, result in super().run(stage, task, items):
+            self.bytes[stage] = self.bytes.get(stage, 0) + len(pickle.dumps(result))
+            yield number, result
+
+
+def test_a_driver_gets_receipts_whatever_the_number_of_rows(lab: Lab) -> None:
+    """Rows come in an order of their own, so each fragment lists identities from everywhere."""
+    count = 20_000
+    names = [f"c{number:05d}" for number in range(count)]
+    lab.load([company(name, size=1) for name in names], split_bytes=100_000)
+    ids = lab.row_ids(COMPANY)
+    weighing = Weighing()
+    shuffled = [names[number * 7919 % count] for number in range(count)]
+    done = lab.load(
+        [company(name, size=2) for name in shuffled[:-3]],
+        "merge",
+        runner=weighing,
+        split_bytes=300_000,
+        driver_keys=0,
+    )
+    assert done.counts[COMPANY].updated == count - 3
+    assert weighing.bytes["write"] < 4 * count
+    assert weighing.bytes["delete"] < 1_000
+    assert lab.row_ids(COMPANY) == ids
+    left = [row["name"] for row in lab.rows(COMPANY).values() if row["size"] == 1]
+    assert sorted(left) == sorted(shuffled[-3:])
+    audit(lab.repo)
+
+
+def test_fragments_are_divided_among_the_tasks_that_write_deletion_files(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"c{number:03d}" for number in range(400)]
+    for start in range(0, 400, 100):
+        lab.load([company(name) for name in names[start : start + 100]])
+    monkeypatch.setattr("omnigraph.dataplane.load.stages.shares_of", lambda t: t.fragment_ids())
+    weighing = Weighing()
+    lines = [company(name, size=2) for name in names[::2]]
+    lab.load(lines, "merge", runner=weighing, split_bytes=1_000, driver_keys=0)
+    assert (weighing.tasks["write"] > 4, weighing.tasks["delete"]) == (True, 4)
+    assert sum(row["size"] == 2 for row in lab.rows(COMPANY).values()) == 200
+    audit(lab.repo)
+
+
+def test_shares_are_of_about_a_size() -> None:
+    class Fragments:
+        def fragment_rows(self) -> tuple[tuple[int, int], ...]:
+            return ((0, 3), (2, 3), (5, 9), (6, 1), (7, 1), (8, 4))
+
+    table: Any = Fragments()
+    assert deletions.shares_of(table, 6) == (0, 5, 6)
+    assert deletions.shares_of(table, 1) == (0, 2, 5, 6, 7, 8)
+    assert deletions.shares_of(table, 100) == (0,)
