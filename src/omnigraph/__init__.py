@@ -38,6 +38,7 @@ __all__ = [
     "errors",
     "init",
     "open",
+    "register_spark",
 ]
 
 __version__ = "0.1.0"
@@ -67,6 +68,7 @@ _HOMES = {
     "Snapshot": "omnigraph.graph.snapshot",
     "init": "omnigraph.graph.opening",
     "open": "omnigraph.graph.opening",
+    "register_spark": "omnigraph.dataplane.spark.registration",
 }
 
 

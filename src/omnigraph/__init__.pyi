@@ -3,6 +3,7 @@
 from omnigraph import errors as errors
 from omnigraph.dataplane.load.request import Counts as Counts
 from omnigraph.dataplane.progress import Progress as Progress
+from omnigraph.dataplane.spark.registration import register_spark as register_spark
 from omnigraph.embed.provider import Embedder as Embedder
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
@@ -51,6 +52,7 @@ __all__ = [
     "errors",
     "init",
     "open",
+    "register_spark",
 ]
 
 __version__: str

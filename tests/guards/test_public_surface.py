@@ -38,6 +38,7 @@ SURFACE = {
     "errors",
     "init",
     "open",
+    "register_spark",
 }
 
 

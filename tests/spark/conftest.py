@@ -21,6 +21,7 @@ LONG = {
     "test_runner",
     "test_session",
     "test_unshared",
+    "test_worker_python",
 }
 
 # Workers of Spark import the tasks of these tests.

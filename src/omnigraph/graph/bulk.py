@@ -213,6 +213,7 @@ class Bulk:
         spark: object,
     ) -> Any:
         """One type of a pinned state as a DataFrame; the session is kept for whoever comes next."""
+        from omnigraph.dataplane.spark.registration import tell  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
         root = self._repo.root
@@ -224,6 +225,8 @@ class Bulk:
         if where is not None:
             options["where"] = where
         with acquire(configured(spark)) as held:
+            if not held.is_owned:
+                tell(held.session, held.cache, ships=held.ships)
             return held.session.read.format("omnigraph").options(**options).load()
 
     # -- inside ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from omnigraph.core.storage_errors import public
 from omnigraph.errors import Code, GraphError, Internal, InvalidInput, Unavailable
 
 _WORKERS: Final = (
-    "workers need the packages pyarrow and pylance, for the same Python as here; "
+    "workers need the packages pyarrow, pylance and obstore, for the same Python as here; "
     "set PYSPARK_PYTHON to a Python that has them"
 )
 # What a text of Spark shows, and what it means. The first that matches counts.

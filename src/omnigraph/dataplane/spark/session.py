@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -18,6 +19,7 @@ from omnigraph.dataplane.spark.config import (
     is_connect,
     place_of,
     require,
+    shown,
 )
 from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.java import find_java
@@ -35,6 +37,7 @@ class _Kept:
     place: Place
     master: str
     log: Path | None
+    ships: bool
     archive: Path | None = None
     users: int = 0
     pid: int = field(default_factory=os.getpid)
@@ -61,9 +64,7 @@ class Held:
         self.is_owned = kept is not None
         self.cache = cache
         self.log = None if kept is None else kept.log
-        # On this machine workers are started with the Python that runs here.
-        here = kept is not None and kept.place is Place.SERVED
-        self.ships = not here and not master.startswith("local[") and master != "local"
+        self.ships = _ships(session, master) if kept is None else kept.ships
         self._kept = kept
 
     def release(self) -> None:
@@ -209,7 +210,10 @@ def _started(config: SparkConfig, master: str) -> _Kept:
         from omnigraph.dataplane.spark import connect  # noqa: PLC0415
 
         found, log = connect.connected(config, master, place)
-        return _Kept(found, place, master, log)
+        # A server of ours has the Python that runs here.
+        kept = _Kept(found, place, master, log, ships=place is Place.CONNECT)
+        _make_known(kept, config)
+        return kept
     from omnigraph.dataplane.spark import launch  # noqa: PLC0415
 
     if place is Place.CLUSTER:
@@ -224,7 +228,22 @@ def _started(config: SparkConfig, master: str) -> _Kept:
     except Exception as error:
         raise start_error(error, master, log) from error
     wanted = archive if config.archive and ready is None else None
-    return _Kept(session, place, master, log, wanted)
+    kept = _Kept(session, place, master, log, _ships(session, master), wanted)
+    _make_known(kept, config)
+    return kept
+
+
+def _make_known(kept: _Kept, config: SparkConfig) -> None:
+    """Tell a new session of the format `omnigraph`, if Spark cannot find it by itself."""
+    if not kept.ships:
+        return
+    from omnigraph.dataplane.spark.registration import tell  # noqa: PLC0415
+
+    try:
+        tell(kept.session, config.home / "cache", ships=True)
+    except Exception as error:
+        _end(kept)
+        raise start_error(error, shown(kept.master), kept.log) from error
 
 
 def _make_room(master: str) -> None:
@@ -283,6 +302,20 @@ def _master_of(session: Any) -> str:
         return str(session.conf.get("spark.master", "")) if not is_connect(session) else "sc://"
     except Exception as error:
         raise start_error(error, "the given session", None) from error
+
+
+def _ships(session: Any, master: str) -> bool:
+    """Must workers be sent our code? Not on this machine, if their Python is the one that runs."""
+    if is_connect(session) or not (master == "local" or master.startswith("local[")):
+        return True
+    found = shutil.which(session.sparkContext.pythonExec)
+    return found is None or _is_other_python(Path(found))
+
+
+def _is_other_python(path: Path) -> bool:
+    """Is this not the Python that runs here? A folder of programs may have several names for it."""
+    here = Path(sys.executable)
+    return path.parent != here.parent or path.resolve() != here.resolve()
 
 
 def _in_the_background(config: SparkConfig) -> _Kept:

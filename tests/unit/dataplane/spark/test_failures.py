@@ -41,7 +41,7 @@ def test_a_worker_that_lacks_something_says_what() -> None:
     assert isinstance(found, InvalidInput)
     assert found.code is Code.ENGINE_UNAVAILABLE
     assert found.details == {"module": "lance.fragment"}
-    assert "workers need the packages pyarrow and pylance" in str(found)
+    assert "workers need the packages pyarrow, pylance and obstore" in str(found)
     text = 'java.io.IOException: Cannot run program "/no/python": error=2, No such file'
     assert "cannot run /no/python" in str(job_error(RuntimeError(text), None))
     text = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than 3.11"
