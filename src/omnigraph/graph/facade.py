@@ -354,4 +354,4 @@ class Graph(BulkCalls):
         """
         self._repo.close()
         self._last = None
-        self._parts.worlds.close()
+        self._parts.views.close()

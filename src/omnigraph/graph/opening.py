@@ -13,7 +13,7 @@ from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.provider import Embedder
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput, NotFound
-from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
@@ -128,7 +128,7 @@ def _graph(
     parts = Parts(
         repo=repo,
         clock=repo.clock,
-        worlds=Worlds(
+        views=ViewCache(
             repo,
             bytes_max=bounds.cache_bytes_max,
             query_bytes_max=bounds.query_bytes_max,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from omnigraph.core.repository import Repository
 from omnigraph.embed.source import Embeddings
-from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
@@ -20,7 +20,7 @@ class Parts:
 
     repo: Repository
     clock: Clock
-    worlds: Worlds
+    views: ViewCache
     search: Search
     embeddings: Embeddings
     mutator: Mutator

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.direct.budget import Bounds, TooWide
-from omnigraph.exec.direct.world import DirectWorld, wanted_columns
+from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.exec.world import World
+from omnigraph.exec.view import GraphView
 from omnigraph.graph.access import Access
 from omnigraph.graph.arguments import seconds, token
 from omnigraph.graph.languages import Language, Reading
@@ -133,8 +133,8 @@ class Snapshot:
                     profile.restart(f"too wide for the direct path: {wide}")
         if profile is not None:
             profile.path = Access.DENSE.value
-        world = self._parts.worlds.world(self._pinned, self._language.catalog)
-        return self._on(world, reading, params, now_ms, profile)
+        view = self._parts.views.view(self._pinned, self._language.catalog)
+        return self._on(view, reading, params, now_ms, profile)
 
     def _directly(
         self,
@@ -149,31 +149,31 @@ class Snapshot:
         begin = parts.clock.ticks_ns()
         wanted = wanted_columns(reading.plan)
         bounds = Bounds(bytes=parts.limits.bytes_max)
-        world = DirectWorld(parts.repo, self._pinned, self._language.catalog, wanted, bounds)
+        view = DirectView(parts.repo, self._pinned, self._language.catalog, wanted, bounds)
         try:
             # All of it is read now: later it could turn out too wide, and nobody would catch it.
-            return self._on(world, reading, params, now_ms, profile).settled()
+            return self._on(view, reading, params, now_ms, profile).settled()
         finally:
             parts.rent.pay(reading.plan.reads, parts.clock.ticks_ns() - begin)
 
     def _on(
         self,
-        world: World,
+        view: GraphView,
         reading: Reading,
         params: Mapping[str, ConstValue],
         now_ms: int,
         profile: Profile | None,
     ) -> Rows:
         parts = self._parts
-        return reading.program.run(world, params, now_ms, parts.search, parts.limits, profile)
+        return reading.program.run(view, params, now_ms, parts.search, parts.limits, profile)
 
     def _is_direct(self, reading: Reading, access: str) -> bool:
         if access == Access.AUTO:
             if not reading.program.selective or reading.types in self._warm:
                 return False
-            world = self._parts.worlds.world(self._pinned, self._language.catalog)
+            view = self._parts.views.view(self._pinned, self._language.catalog)
             reads = reading.plan.reads
-            if self._parts.rent.is_worth_it(reads, world.rows_to_read(reads)):
+            if self._parts.rent.is_worth_it(reads, view.rows_to_read(reads)):
                 return True
             self._warm.add(reading.types)
             return False

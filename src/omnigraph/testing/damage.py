@@ -161,7 +161,7 @@ def _change(graph: og.Graph, name: str, params: dict[str, Any]) -> None:
 
 def _reads(outcomes: list[Outcome], graph: og.Graph, when: str) -> None:
     # Everything is saved and mapped, however small.
-    graph._parts.worlds.saved_rows_min = 1
+    graph._parts.views.saved_rows_min = 1
     for branch in ("main", "dev"):
         for access in ("dense", "direct"):
             for name in ("everyone", "one", "aged", "friends", "firms", "words", "near"):

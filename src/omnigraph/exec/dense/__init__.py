@@ -1,1 +1,1 @@
-"""The dense world: whole columns and adjacency of pinned types, in memory and bounded."""
+"""The dense view: whole columns and adjacency of pinned types, in memory and bounded."""

@@ -9,7 +9,7 @@ import numpy as np
 from omnigraph.exec.dense.csr import Csr, from_degrees, frozen_rows, lower_bounds
 from omnigraph.exec.dense.ends import Ends
 from omnigraph.exec.dense.step import Step, carried
-from omnigraph.exec.world import MISSING, Counts, Handles
+from omnigraph.exec.view import MISSING, Counts, Handles
 from omnigraph.lang.ir.ops import Towards
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from omnigraph.exec.dense.texts import text_buffers
 from omnigraph.exec.large_text import joined
-from omnigraph.exec.world import Counts, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask
 
 
 def reordered(column: pa.ChunkedArray, order: Handles | Counts | None) -> pa.Array:

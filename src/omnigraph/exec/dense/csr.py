@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Fan, Handles, Mask
 
 _WORD_BITS: Final = 63
 

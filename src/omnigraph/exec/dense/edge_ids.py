@@ -10,7 +10,7 @@ import pyarrow as pa
 from omnigraph.exec.dense.archive import Arrays, numbers
 from omnigraph.exec.dense.id_index import IdIndex, sorted_order
 from omnigraph.exec.dense.step import Step, carried, carried_column
-from omnigraph.exec.world import Handles
+from omnigraph.exec.view import Handles
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.exec.dense.id_index import IdIndex
-from omnigraph.exec.world import MISSING, Handles
+from omnigraph.exec.view import MISSING, Handles
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime.cancellation import checked
 from omnigraph.store.table import Table

@@ -47,7 +47,7 @@ from omnigraph.exec.dense.roster import (
 )
 from omnigraph.exec.dense.step import Step, carried_column, composed, still
 from omnigraph.exec.large_text import joined, taken
-from omnigraph.exec.world import Counts, Handles
+from omnigraph.exec.view import Counts, Handles
 from omnigraph.lang.catalog.model import EntityKind
 from omnigraph.runtime import telemetry
 from omnigraph.store.delta import table_delta

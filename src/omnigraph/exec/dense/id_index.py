@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.exec.dense.step import Step, carried
 from omnigraph.exec.dense.texts import text_buffers
-from omnigraph.exec.world import MISSING, Handles
+from omnigraph.exec.view import MISSING, Handles
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
 

@@ -13,7 +13,7 @@ from omnigraph.exec.dense.id_index import IdIndex, sorted_order
 from omnigraph.exec.dense.row_ids import AscendingRows, ListedRows, RowIds, RowNumbers
 from omnigraph.exec.dense.step import Step, carried, carried_column
 from omnigraph.exec.large_text import joined
-from omnigraph.exec.world import Counts, Handles
+from omnigraph.exec.view import Counts, Handles
 from omnigraph.store.delta import TableDelta
 from omnigraph.store.table import ROW_ID
 

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.exec.world import MISSING, Counts, Handles
+from omnigraph.exec.view import MISSING, Counts, Handles
 
 RowNumbers: TypeAlias = npt.NDArray[np.int64]
 

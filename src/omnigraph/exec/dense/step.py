@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.exec.large_text import roomy
-from omnigraph.exec.world import MISSING, Counts, Handles
+from omnigraph.exec.view import MISSING, Counts, Handles
 
 _Number = TypeVar("_Number", bound=np.generic)
 

@@ -8,9 +8,9 @@ from omnigraph.exec.memory import QUERY_BYTES_MAX
 
 
 class TooWide(Exception):
-    """A query touches more than is worth looking up one by one; the dense world answers it.
+    """A query touches more than is worth looking up one by one; the dense view answers it.
 
-    Never reaches a user: whoever asks a direct world catches it and starts over.
+    Never reaches a user: whoever asks a direct view catches it and starts over.
     """
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.exec.direct.lookup import Lookups
 from omnigraph.exec.large_text import joined, taken
-from omnigraph.exec.world import MISSING, Counts, Handles
+from omnigraph.exec.view import MISSING, Counts, Handles
 
 ID: Final = "id"
 

@@ -1,1 +1,1 @@
-"""Reading queries: a plan is prepared once, then run against worlds."""
+"""Reading queries: a plan is prepared once, then run against views."""

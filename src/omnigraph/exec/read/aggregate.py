@@ -15,7 +15,7 @@ from omnigraph.exec.read.columns import Cells, ResultColumn, Same, Values
 from omnigraph.exec.read.frame import ascending, summed, sums_by
 from omnigraph.exec.read.keys import column_codes, text_ranks
 from omnigraph.exec.read.sums import sum_floats, sum_integers
-from omnigraph.exec.world import Counts, Mask
+from omnigraph.exec.view import Counts, Mask
 from omnigraph.lang.ir.expr import Aggregate, AggregateFunction
 
 

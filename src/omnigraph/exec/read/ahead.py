@@ -85,7 +85,7 @@ class BestFirst:
             return None
         count = last * _SPARE
         candidates = self.first.candidates(run)
-        size = run.world.size(self.first.entity) if candidates is None else len(candidates)
+        size = run.view.size(self.first.entity) if candidates is None else len(candidates)
         if size < count * _SPARE:
             return None
         best = best_of(self.ranking, candidates, count, run)
@@ -157,11 +157,11 @@ class FirstIds:
         var = self.first.var
         handles = self.first.candidates(run)
         if handles is None:
-            handles = np.arange(run.world.size(self.first.entity), dtype=np.int32)
+            handles = np.arange(run.view.size(self.first.entity), dtype=np.int32)
         count = (last or 0) * _SPARE
         if not 0 < count * _GROWTH < len(handles):
             return None
-        if run.world.rank(self.first.entity, handles) is not handles:
+        if run.view.rank(self.first.entity, handles) is not handles:
             return None
         while count * _GROWTH < len(handles):
             frame = run_steps(self.rest, Frame(count, {var: handles[:count]}, None, (var,)), run)

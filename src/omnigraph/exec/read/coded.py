@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.world import Handles, World
+from omnigraph.exec.view import GraphView, Handles
 from omnigraph.lang.ir.expr import EntityRef
 
 _KIND: Final = "codes"
@@ -36,14 +36,14 @@ class Coded:
         return pa.concat_arrays([pa.nulls(1, self.values.type), self.values])
 
 
-def coded(world: World, entity: EntityRef, column: str) -> Coded | None:
-    """A column as numbers, if its world keeps such things and they are worth it."""
-    keep: Any = getattr(world, "derived", None)
-    if keep is None or column == "id" or world.size(entity) < _ROWS_MIN:
+def coded(view: GraphView, entity: EntityRef, column: str) -> Coded | None:
+    """A column as numbers, if its view keeps such things and they are worth it."""
+    keep: Any = getattr(view, "derived", None)
+    if keep is None or column == "id" or view.size(entity) < _ROWS_MIN:
         return None
 
     def build(_previous: object) -> Coded | bool:
-        return _encoded(world.take(entity, column, None)) or False
+        return _encoded(view.take(entity, column, None)) or False
 
     found = keep(entity, column, _KIND, build, _nbytes, None)
     return found if isinstance(found, Coded) else None

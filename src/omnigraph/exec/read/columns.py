@@ -15,7 +15,7 @@ from omnigraph.core.arrow_types import arrow_type
 from omnigraph.exec.large_text import taken, with_room_for
 from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.exec.read.frame import Index
-from omnigraph.exec.world import Handles, World
+from omnigraph.exec.view import GraphView, Handles
 from omnigraph.lang.ir.expr import Column, ConstValue, EntityRef
 from omnigraph.lang.values import NUMERIC, Base, ValueType
 
@@ -36,7 +36,7 @@ _TRUSTED: Final = pc.TakeOptions(boundscheck=False)
 class Cells:
     """A stored column of the entities in each row."""
 
-    world: World
+    view: GraphView
     entity: EntityRef
     column: str
     handles: Handles
@@ -44,13 +44,13 @@ class Cells:
 
     def pick(self, places: Index | slice) -> Cells:
         """The same column for some of the rows."""
-        return Cells(self.world, self.entity, self.column, self.handles[places], self.type)
+        return Cells(self.view, self.entity, self.column, self.handles[places], self.type)
 
     def arrow(self, reader: Reader | None = None) -> pa.Array:
         """The values."""
         if reader is None:
-            return self.world.take(self.entity, self.column, self.handles)
-        return reader.take(self.world, self.entity, self.column, self.handles, self.type)
+            return self.view.take(self.entity, self.column, self.handles)
+        return reader.take(self.view, self.entity, self.column, self.handles, self.type)
 
     def settled(self, reader: Reader) -> Values:
         """The same column with nothing left to read."""
@@ -58,14 +58,14 @@ class Cells:
 
     def python(self, reader: Reader) -> list[Any]:
         """The values as plain Python."""
-        return reader.read(self.world, self.entity, self.column, self.handles, self.type)
+        return reader.read(self.view, self.entity, self.column, self.handles, self.type)
 
 
 @dataclass(slots=True, eq=False)
 class Entities:
     """The whole entity in each row; `read` are its columns once they have been read."""
 
-    world: World
+    view: GraphView
     entity: EntityRef
     columns: tuple[Column, ...]
     handles: Handles
@@ -74,7 +74,7 @@ class Entities:
 
     def pick(self, places: Index | slice) -> Entities:
         """The same column for some of the rows."""
-        return Entities(self.world, self.entity, self.columns, self.handles[places], self.type)
+        return Entities(self.view, self.entity, self.columns, self.handles[places], self.type)
 
     def settled(self, reader: Reader) -> Entities:
         """The same column with nothing left to read."""
@@ -98,12 +98,12 @@ class Entities:
     def _python(self, item: Column, reader: Reader) -> list[Any]:
         if self.read is not None:
             return plain(self.read[item.name], item.type)
-        return reader.read(self.world, self.entity, item.name, self.handles, item.type)
+        return reader.read(self.view, self.entity, item.name, self.handles, item.type)
 
     def _take(self, item: Column, reader: Reader) -> pa.Array:
         if self.read is not None:
             return self.read[item.name]
-        return reader.take(self.world, self.entity, item.name, self.handles, item.type)
+        return reader.take(self.view, self.entity, item.name, self.handles, item.type)
 
 
 @dataclass(slots=True, eq=False)
@@ -170,10 +170,10 @@ ResultColumn: TypeAlias = Cells | Entities | Values | Same
 
 
 def prepare(columns: Sequence[ResultColumn]) -> None:
-    """Let worlds that can do so load columns together, where several of a type are wanted."""
+    """Let views that can do so load columns together, where several of a type are wanted."""
     if len(columns) <= _SEVERAL and not any(isinstance(item, Entities) for item in columns):
         return
-    wanted: dict[tuple[int, EntityRef], tuple[World, list[str]]] = {}
+    wanted: dict[tuple[int, EntityRef], tuple[GraphView, list[str]]] = {}
     for item in columns:
         if isinstance(item, Cells):
             names = [item.column]
@@ -181,9 +181,9 @@ def prepare(columns: Sequence[ResultColumn]) -> None:
             names = [column.name for column in item.columns]
         else:
             continue
-        wanted.setdefault((id(item.world), item.entity), (item.world, []))[1].extend(names)
-    for (_, entity), (world, several) in wanted.items():
-        load: Any = getattr(world, "prepare", None) if len(several) > _SEVERAL else None
+        wanted.setdefault((id(item.view), item.entity), (item.view, []))[1].extend(names)
+    for (_, entity), (view, several) in wanted.items():
+        load: Any = getattr(view, "prepare", None) if len(several) > _SEVERAL else None
         if load is not None:
             load(entity, several)
 
@@ -203,7 +203,7 @@ def plain(array: pa.Array, kind: ValueType) -> list[Any]:
 
 
 class Reader:
-    """Reads columns of a result as plain Python; fast where the world has them in memory."""
+    """Reads columns of a result as plain Python; fast where the view has them in memory."""
 
     __slots__ = ("_bytes_max", "_indices")
 
@@ -213,16 +213,16 @@ class Reader:
         self._indices: dict[int, tuple[Handles, pa.Array]] = {}
 
     def read(
-        self, world: World, entity: EntityRef, name: str, handles: Handles, kind: ValueType
+        self, view: GraphView, entity: EntityRef, name: str, handles: Handles, kind: ValueType
     ) -> list[Any]:
         """The values of a column at some handles as plain Python, None for -1."""
-        cells: Any = getattr(world, "cells", None)
+        cells: Any = getattr(view, "cells", None)
         if cells is None or kind.base is Base.VECTOR:
-            return plain(world.take(entity, name, handles), kind)
+            return plain(view.take(entity, name, handles), kind)
         if len(handles) <= _FEW and kind.base is not Base.DATETIME:
             few: list[Any] = cells(entity, name, handles.tolist())
             return few
-        column = world.take(entity, name, None)
+        column = view.take(entity, name, None)
         numbers = kind.base in NUMERIC and not kind.is_list and not column.null_count
         if numbers and handles.min(initial=0) >= 0:
             found: list[Any] = column.to_numpy()[handles].tolist()
@@ -231,12 +231,12 @@ class Reader:
         return plain(_TAKE.call([column, self._index(handles)], options=_TRUSTED), kind)
 
     def take(
-        self, world: World, entity: EntityRef, name: str, handles: Handles, kind: ValueType
+        self, view: GraphView, entity: EntityRef, name: str, handles: Handles, kind: ValueType
     ) -> pa.Array:
         """The values of a column at some handles, null for -1."""
-        if getattr(world, "cells", None) is None or kind.base is Base.VECTOR:
-            return world.take(entity, name, handles)
-        column = with_room_for(world.take(entity, name, None), handles, self._bytes_max)
+        if getattr(view, "cells", None) is None or kind.base is Base.VECTOR:
+            return view.take(entity, name, handles)
+        column = with_room_for(view.take(entity, name, None), handles, self._bytes_max)
         return _TAKE.call([column, self._index(handles)], options=_TRUSTED)
 
     def _index(self, handles: Handles) -> pa.Array:

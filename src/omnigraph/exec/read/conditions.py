@@ -15,7 +15,7 @@ from omnigraph.exec.read.fold import Tail
 from omnigraph.exec.read.frame import Frame
 from omnigraph.exec.read.given import text_matches
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.world import Handles, Mask
+from omnigraph.exec.view import Handles, Mask
 from omnigraph.lang.ir.expr import (
     And,
     Compare,
@@ -55,13 +55,13 @@ class Condition:
         """For each entity of the type whether it passes."""
         found = run.memo.get(self)
         if found is None:
-            found = self._judge(run, None, run.world.size(self.entity))
+            found = self._judge(run, None, run.view.size(self.entity))
             run.memo[self] = found
         return found
 
     def mask(self, run: Run, handles: Handles) -> Mask:
         """For each handle, none of which is missing, whether it passes."""
-        if self in run.memo or len(handles) * _SHARE > run.world.size(self.entity):
+        if self in run.memo or len(handles) * _SHARE > run.view.size(self.entity):
             return self.whole(run)[handles]
         return self._judge(run, handles, len(handles))
 
@@ -80,7 +80,7 @@ class Condition:
 
     def _by_value(self, predicate: Predicate, name: str | None, run: Run) -> Mask | None:
         """Judge every value of a column once, for a column of few values."""
-        known = None if name is None else coded(run.world, self.entity, name)
+        known = None if name is None else coded(run.view, self.entity, name)
         if known is None:
             return None
         domain = known.domain()
@@ -90,7 +90,7 @@ class Condition:
 
     def _by_row(self, predicate: Predicate, run: Run, handles: Handles | None, rows: int) -> Mask:
         def column(_: str, name: str) -> pa.Array:
-            return run.world.take(self.entity, name, handles)
+            return run.view.take(self.entity, name, handles)
 
         def text(match: TextMatch) -> pa.Array:
             found = run.matches(match)

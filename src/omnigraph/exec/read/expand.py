@@ -11,7 +11,7 @@ from omnigraph.exec.read.fold import Mode, Tail
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.reach import Walk
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Fan, Handles, Mask
 from omnigraph.lang.ir.ops import Expand, Towards
 
 REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
@@ -34,7 +34,7 @@ class Along:
     def _ask_first(self, sources: Handles, run: Run) -> None:
         """Refuse what would not fit before it is made."""
         if len(sources) >= _MANY:
-            found = int(run.world.degrees(self.op.edge, self.op.towards, sources).sum())
+            found = int(run.view.degrees(self.op.edge, self.op.towards, sources).sum())
             run.limits.check(found, len(self.tail.live))
 
 
@@ -57,7 +57,7 @@ class Hop(Along):
             frame = present(frame, op.source)
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
-        fan = run.world.neighbours(op.edge, op.towards, sources)
+        fan = run.view.neighbours(op.edge, op.towards, sources)
         run.limits.check(len(fan.targets), len(self.tail.live))
         mask = None if self.condition is None else self.condition.mask(run, fan.targets)
         return self.tail.expanded(frame, fan.counts, {op.target: fan.targets}, mask, op.target)
@@ -91,7 +91,7 @@ class HopEdges(Along):
             frame = present(frame, op.source)
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
-        fan = run.world.edges(op.edge, op.towards, sources)
+        fan = run.view.edges(op.edge, op.towards, sources)
         run.limits.check(len(fan.targets), len(self.tail.live))
         edges = fan.edges
         assert edges is not None
@@ -119,7 +119,7 @@ class Close(Along):
         if self.nullable:
             frame = present(present(frame, op.source), op.target)
         sources, targets = frame.vars[op.source], frame.vars[op.target]
-        linked = run.world.linked(op.edge, op.towards, sources, targets)
+        linked = run.view.linked(op.edge, op.towards, sources, targets)
         return self.tail.kept(frame.keep(linked))
 
 
@@ -173,9 +173,9 @@ class Reach(Along):
         if not len(distinct) or (self.op.low > 1 and not self.chains):
             return Fan(np.zeros(len(distinct), np.int64), np.empty(0, np.int32)), rows
         if not self.chains:
-            return run.world.neighbours(self.op.edge, self.op.towards, distinct), rows
-        size = run.world.size(self.op.target_entity)
-        return self.walk.reach(run.world, distinct, size, run.limits), rows
+            return run.view.neighbours(self.op.edge, self.op.towards, distinct), rows
+        size = run.view.size(self.op.target_entity)
+        return self.walk.reach(run.view, distinct, size, run.limits), rows
 
 
 class Degree(Along):
@@ -190,9 +190,9 @@ class Degree(Along):
             frame = present(frame, op.source)
         sources = None if frame.whole == op.source else frame.vars[op.source]
         if op.edge_var is None:
-            counts = run.world.degrees(op.edge, op.towards, sources)
+            counts = run.view.degrees(op.edge, op.towards, sources)
         else:
-            counts = run.world.edges(op.edge, op.towards, frame.vars[op.source]).counts
+            counts = run.view.edges(op.edge, op.towards, frame.vars[op.source]).counts
         return counted(frame, counts, self.tail)
 
 
@@ -210,7 +210,7 @@ class Arrive:
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The targets; the frame is the one empty row."""
-        counts = run.world.degrees(self.op.edge, REVERSED[self.op.towards], None)
+        counts = run.view.degrees(self.op.edge, REVERSED[self.op.towards], None)
         if self.condition is not None:
             counts = np.where(self.condition.whole(run), counts, 0)
         targets = np.flatnonzero(counts)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from omnigraph.exec.read.frame import Frame, Index, distinct, summed, sums_by
-from omnigraph.exec.world import Counts, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask
 
 _WORTH: Final = 256  # fewer rows than this are not worth the search for equal ones
 _KEY_MAX: Final = 2**62

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.errors import Code, LimitExceeded
-from omnigraph.exec.world import Counts, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask
 
 Index: TypeAlias = npt.NDArray[np.integer[Any]]
 

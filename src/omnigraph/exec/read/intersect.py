@@ -13,7 +13,7 @@ from omnigraph.exec.read.expand import REVERSED, both, counted, present
 from omnigraph.exec.read.fold import Tail
 from omnigraph.exec.read.frame import Frame, Index
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.world import Counts, Fan, Handles
+from omnigraph.exec.view import Counts, Fan, Handles
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Expand, Towards
 
@@ -87,7 +87,7 @@ class Intersect:
     def _one_by_one(self, hop: _Way, back: _Way, run: Run) -> Counts:
         fan = hop.fan(run)
         rows = np.repeat(np.arange(len(hop.nodes)), fan.counts)
-        linked = run.world.linked(back.edge, back.towards, back.nodes[rows], fan.targets)
+        linked = run.view.linked(back.edge, back.towards, back.nodes[rows], fan.targets)
         if self.condition is not None:
             linked = both(linked, self.condition.mask(run, fan.targets))
         return np.bincount(rows[linked], minlength=len(hop.nodes))
@@ -99,7 +99,7 @@ class Intersect:
         owners = marked.nodes[order]
         fresh = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
         bounds = np.append(fresh, len(order))
-        marks = np.zeros(run.world.size(self.op.target_entity), np.uint64)
+        marks = np.zeros(run.view.size(self.op.target_entity), np.uint64)
         for begin in range(0, len(fresh), _BITS):
             few = bounds[begin : begin + _BITS + 1]
             rows = order[few[0] : few[-1]]
@@ -138,10 +138,10 @@ class _Way:
         return _Way(self.edge, self.towards, self.nodes[rows])
 
     def degrees(self, run: Run) -> Counts:
-        return run.world.degrees(self.edge, self.towards, self.nodes)
+        return run.view.degrees(self.edge, self.towards, self.nodes)
 
     def fan(self, run: Run) -> Fan:
-        return run.world.neighbours(self.edge, self.towards, self.nodes)
+        return run.view.neighbours(self.edge, self.towards, self.nodes)
 
 
 def _marked(marks: Marks, fan: Fan, bits: Marks) -> Counts:

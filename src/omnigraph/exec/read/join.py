@@ -11,7 +11,7 @@ from omnigraph.exec.read.expand import Along
 from omnigraph.exec.read.fold import Mode, Tail, packed
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.world import Counts, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask
 from omnigraph.runtime import cancellation
 
 _WORTH: Final = 64  # fewer rows than this are not worth the search for equal ones
@@ -76,10 +76,10 @@ class Unlinked(Along):
         if self.nullable and len(handles) and int(handles.min()) < 0:
             there = handles >= 0
             alone = np.ones(frame.rows, np.bool_)
-            alone[there] = run.world.degrees(op.edge, op.towards, handles[there]) == 0
+            alone[there] = run.view.degrees(op.edge, op.towards, handles[there]) == 0
         else:
             sources = None if frame.whole == op.source else handles
-            alone = run.world.degrees(op.edge, op.towards, sources) == 0
+            alone = run.view.degrees(op.edge, op.towards, sources) == 0
         return self.tail.kept(frame.keep(alone))
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.exec.large_text import is_long
 from omnigraph.exec.read.coded import coded
 from omnigraph.exec.read.columns import Cells, Entities, ResultColumn, Same
-from omnigraph.exec.world import Counts
+from omnigraph.exec.view import Counts
 
 SortKeys: TypeAlias = list[npt.NDArray[Any]]
 
@@ -29,16 +29,16 @@ def column_codes(column: ResultColumn) -> tuple[Counts, int]:
             return handles.astype(np.int64) + 1, int(handles.max(initial=-1)) + 2
         case Same(rows=rows):
             return np.zeros(rows, np.int64), 1
-        case Cells(world, entity, name, handles):
-            known = coded(world, entity, name)
+        case Cells(view, entity, name, handles):
+            known = coded(view, entity, name)
             if known is not None:
                 numbers = (
                     np.append(known.numbers, 0) if handles.min(initial=0) < 0 else known.numbers
                 )
                 return numbers[handles].astype(np.int64), len(known.values) + 1
-            if len(handles) <= world.size(entity):
+            if len(handles) <= view.size(entity):
                 return codes(column.arrow())
-            of_all, bound = codes(world.take(entity, name, None))
+            of_all, bound = codes(view.take(entity, name, None))
             return np.append(of_all, 0)[handles], bound  # a missing one, -1, is the last
         case _:
             return codes(column.arrow())
@@ -105,8 +105,8 @@ def grouped(parts: list[tuple[Counts, int]], rows: int) -> tuple[Counts, Counts]
 def column_order(column: ResultColumn) -> SortKeys:
     """Arrays that sort as the values do, nulls first; the first array decides first."""
     match column:
-        case Entities(world, entity, _, handles) | Cells(world, entity, "id", handles):
-            return [world.rank(entity, handles)]
+        case Entities(view, entity, _, handles) | Cells(view, entity, "id", handles):
+            return [view.rank(entity, handles)]
         case Same():
             return []
         case _:

@@ -16,7 +16,7 @@ from omnigraph.exec.read.results import Results, always_there
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.read.run import Run, Search
 from omnigraph.exec.read.scan import Scan as ScanStep
-from omnigraph.exec.world import World
+from omnigraph.exec.view import GraphView
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import (
     Aggregate,
@@ -65,24 +65,24 @@ class Program:
 
     def run(
         self,
-        world: World,
+        view: GraphView,
         params: Mapping[str, ConstValue],
         now_ms: int,
         search: Search | None = None,
         limits: Limits = _DEFAULT,
         profile: Profile | None = None,
     ) -> Rows:
-        """The result of the plan in a world.
+        """The result of the plan in a view.
 
         Args:
-            world: The entities of one snapshot.
+            view: The entities of one snapshot.
             params: The value of every declared parameter, in stored form.
             now_ms: The moment of the statement.
             search: How text and vectors are searched; only such queries need it.
             limits: What the query may use.
             profile: Hears of every operator that has run.
         """
-        run = Run(world, params, now_ms, self.entities, search, limits)
+        run = Run(view, params, now_ms, self.entities, search, limits)
         for item in self.bounded:
             item.check(run.context)
         if profile is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.exec.read.frame import Frame, ascending
 from omnigraph.exec.read.run import Best, Run, Scores
-from omnigraph.exec.world import Handles, Mask
+from omnigraph.exec.view import Handles, Mask
 from omnigraph.lang.ir.expr import Nearest, Ranking, Rrf
 
 _WORTH: Final = 256  # fewer rows than this are simply ranked
@@ -62,7 +62,7 @@ class Rankings:
             return numbers[np.searchsorted(ranked, handles)], np.ones(len(handles), np.bool_)
         there = handles >= 0
         distinct, places = np.unique(handles[there], return_inverse=True)
-        found = run.searching().values(ranking, run.entities[var], run.world, distinct, run.context)
+        found = run.searching().values(ranking, run.entities[var], run.view, distinct, run.context)
         scores, valid = found
         values = np.zeros(len(handles), np.float64)
         known = np.zeros(len(handles), np.bool_)
@@ -99,4 +99,4 @@ def best_rows(frame: Frame, ranking: Ranking, most: int, run: Run) -> tuple[Fram
 def best_of(ranking: Ranking, candidates: Handles | None, count: int, run: Run) -> Best:
     """The best entities of a ranking among candidates; None stands for the whole type."""
     entity = run.entities[ranked_var(ranking)]
-    return run.searching().best(ranking, entity, run.world, candidates, count, run.context)
+    return run.searching().best(ranking, entity, run.view, candidates, count, run.context)

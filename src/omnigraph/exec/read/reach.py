@@ -8,7 +8,7 @@ import numpy as np
 
 from omnigraph.exec.read.frame import distinct
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.world import Counts, Fan, Handles, Mask, World
+from omnigraph.exec.view import Counts, Fan, GraphView, Handles, Mask
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import cancellation
@@ -33,10 +33,10 @@ class Walk:
         self.low = low
         self.high = high
 
-    def reach(self, world: World, sources: Handles, size: int, limits: Limits) -> Fan:
+    def reach(self, view: GraphView, sources: Handles, size: int, limits: Limits) -> Fan:
         """What each source reaches; `size` is the number of nodes. Sources are distinct."""
         if len(sources) == 1:
-            targets = self._from_one(world, int(sources[0]), size)
+            targets = self._from_one(view, int(sources[0]), size)
             return Fan(np.array([len(targets)]), targets)
         step = max(1, _SEEN_MAX // max(size, 1))
         seen = np.zeros(min(step, len(sources)) * size, np.bool_)
@@ -44,21 +44,21 @@ class Walk:
         targets_of: list[Handles] = []
         total = 0
         for begin in range(0, len(sources), step):
-            fan = self._from_some(world, sources[begin : begin + step], size, seen)
+            fan = self._from_some(view, sources[begin : begin + step], size, seen)
             total += len(fan.targets)
             limits.check(total)
             counts.append(fan.counts)
             targets_of.append(fan.targets)
         return Fan(np.concatenate(counts), np.concatenate(targets_of))
 
-    def _from_one(self, world: World, source: int, size: int) -> Handles:
+    def _from_one(self, view: GraphView, source: int, size: int) -> Handles:
         frontier = np.array([source], np.int32)
         seen = np.zeros(size, np.bool_)
         seen[source] = True
         found: list[Handles] = []
         for distance in range(1, self.high + 1):
             cancellation.check()
-            targets = world.neighbours(self.edge, self.towards, frontier).targets
+            targets = view.neighbours(self.edge, self.towards, frontier).targets
             if distance == 1:
                 fresh = targets
                 frontier = targets[targets != source]
@@ -72,7 +72,7 @@ class Walk:
                 break
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int32), *found])
 
-    def _from_some(self, world: World, sources: Handles, size: int, seen: Mask) -> Fan:
+    def _from_some(self, view: GraphView, sources: Handles, size: int, seen: Mask) -> Fan:
         """The same from several sources; pairs of source and node are numbered together."""
         base = np.arange(len(sources), dtype=np.int64) * size
         own = base + sources
@@ -82,10 +82,10 @@ class Walk:
         frontier = own
         for distance in range(1, self.high + 1):
             if distance == 1:
-                fresh = self._step(world, frontier, size, None)
+                fresh = self._step(view, frontier, size, None)
                 frontier = fresh[~seen[fresh]]
             else:
-                fresh = frontier = self._step(world, frontier, size, seen)
+                fresh = frontier = self._step(view, frontier, size, seen)
             seen[frontier] = True
             touched.append(frontier)
             if distance >= self.low:
@@ -98,10 +98,10 @@ class Walk:
         counts = np.bincount(pairs // size, minlength=len(sources)) if size else base
         return Fan(counts, (pairs % max(size, 1)).astype(np.int32))
 
-    def _step(self, world: World, frontier: Counts, size: int, seen: Mask | None) -> Counts:
+    def _step(self, view: GraphView, frontier: Counts, size: int, seen: Mask | None) -> Counts:
         """The pairs one hop from those of the frontier, each once; without those seen before."""
         nodes = (frontier % size).astype(np.int32)
-        ends = np.cumsum(world.degrees(self.edge, self.towards, nodes))
+        ends = np.cumsum(view.degrees(self.edge, self.towards, nodes))
         # A dense graph leads to far more than there are pairs: it is walked piece by piece.
         cuts = np.searchsorted(ends, np.arange(_FAN_MAX, int(ends[-1]), _FAN_MAX)) + 1
         found: list[Counts] = []
@@ -109,7 +109,7 @@ class Walk:
             if not len(part):
                 continue
             cancellation.check()
-            fan = world.neighbours(self.edge, self.towards, near)
+            fan = view.neighbours(self.edge, self.towards, near)
             keys: Counts = np.repeat(part - near, fan.counts)
             keys = keys + fan.targets
             found.append(keys if seen is None else np.unique(keys[~seen[keys]]))

@@ -55,9 +55,9 @@ class Results:
         columns: list[ResultColumn]
         if self.props is not None and self.by_ids:
             # The common case, and the one where a microsecond counts.
-            world, handles = run.world, frame.vars
+            view, handles = run.view, frame.vars
             columns = [
-                Cells(world, ref, name, handles[var], kind) for var, ref, name, kind in self.props
+                Cells(view, ref, name, handles[var], kind) for var, ref, name, kind in self.props
             ]
             places = None if frame.rows < 2 else self._by_ids(frame, run, last)
             return self._cut(columns, frame.rows, places, first, last, run)
@@ -223,9 +223,9 @@ def column(expr: Expr, frame: Frame, run: Run, rankings: Rankings) -> ResultColu
     """The values of an expression that is no aggregate, for the rows of a frame."""
     match expr:
         case Prop(var, name, kind):
-            return Cells(run.world, run.entities[var], name, frame.vars[var], kind)
+            return Cells(run.view, run.entities[var], name, frame.vars[var], kind)
         case Entity(var, entity, columns, kind):
-            return Entities(run.world, entity, columns, frame.vars[var], kind)
+            return Entities(run.view, entity, columns, frame.vars[var], kind)
         case Nearest() | Bm25() | Rrf():
             return Values(rankings.array(expr), expr.type)
         case _:
@@ -294,6 +294,6 @@ def _by_column(found: ResultColumn, *, descending: bool) -> KeySource:
 def _by_id(frame: Frame, run: Run, var: str) -> KeySource:
     def source(places: Index | None) -> SortKeys:
         handles = frame.vars[var]
-        return [run.world.rank(run.entities[var], handles if places is None else handles[places])]
+        return [run.view.rank(run.entities[var], handles if places is None else handles[places])]
 
     return source

@@ -13,7 +13,7 @@ from omnigraph.errors import Code, Internal
 from omnigraph.exec.evaluate import Context
 from omnigraph.exec.read.frame import Frame
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.world import Handles, Mask, World
+from omnigraph.exec.view import GraphView, Handles, Mask
 from omnigraph.lang.ir.expr import ConstValue, EntityRef, Ranking, TextMatch
 
 Scores = npt.NDArray[np.float64]
@@ -36,7 +36,9 @@ class Best(Protocol):
 class Search(Protocol):
     """How text and vectors are searched."""
 
-    def matches(self, match: TextMatch, entity: EntityRef, world: World, context: Context) -> Mask:
+    def matches(
+        self, match: TextMatch, entity: EntityRef, view: GraphView, context: Context
+    ) -> Mask:
         """For every entity of the type whether its text matches."""
         ...
 
@@ -44,7 +46,7 @@ class Search(Protocol):
         self,
         ranking: Ranking,
         entity: EntityRef,
-        world: World,
+        view: GraphView,
         handles: Handles,
         context: Context,
     ) -> tuple[Scores, Mask]:
@@ -58,7 +60,7 @@ class Search(Protocol):
         self,
         ranking: Ranking,
         entity: EntityRef,
-        world: World,
+        view: GraphView,
         handles: Handles | None,
         count: int,
         context: Context,
@@ -71,13 +73,13 @@ class Search(Protocol):
 
 
 class Run:
-    """One execution: the world, what the caller gave, and what was computed on the way."""
+    """One execution: the view, what the caller gave, and what was computed on the way."""
 
-    __slots__ = ("context", "entities", "limits", "memo", "scores", "search", "world")
+    __slots__ = ("context", "entities", "limits", "memo", "scores", "search", "view")
 
     def __init__(
         self,
-        world: World,
+        view: GraphView,
         params: Mapping[str, ConstValue],
         now_ms: int,
         entities: Mapping[str, EntityRef],
@@ -85,7 +87,7 @@ class Run:
         limits: Limits,
     ) -> None:
         """Begin; `entities` says what each variable stands for."""
-        self.world = world
+        self.view = view
         self.context = Context(params, now_ms)
         self.entities = entities
         self.search = search
@@ -96,10 +98,10 @@ class Run:
 
     def columns(self, frame: Frame) -> Callable[[str, str], pa.Array]:
         """The columns of a frame, as the evaluation of predicates asks for them."""
-        world, entities = self.world, self.entities
+        view, entities = self.view, self.entities
 
         def column(var: str, name: str) -> pa.Array:
-            return world.take(entities[var], name, frame.vars[var])
+            return view.take(entities[var], name, frame.vars[var])
 
         return column
 
@@ -114,6 +116,6 @@ class Run:
         found = self.memo.get(match)
         if found is None:
             entity = self.entities[match.var]
-            found = self.searching().matches(match, entity, self.world, self.context)
+            found = self.searching().matches(match, entity, self.view, self.context)
             self.memo[match] = found
         return found

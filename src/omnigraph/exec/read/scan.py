@@ -15,7 +15,7 @@ from omnigraph.exec.read.conditions import Condition
 from omnigraph.exec.read.fold import Mode, Tail
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.world import Handles
+from omnigraph.exec.view import Handles
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.expr import (
     Compare,
@@ -60,12 +60,12 @@ class Lookup:
         if self.only is not None:
             given = constant(self.only, run.context)
             if isinstance(given, str):
-                found = run.world.find(self.ref, (given,))
+                found = run.view.find(self.ref, (given,))
                 return found if found[0] >= 0 else found[:0]
         ids = self._ids(run)
         if not ids:
             return np.empty(0, np.int32)
-        found = run.world.find(self.ref, ids)
+        found = run.view.find(self.ref, ids)
         if len(ids) == 1:
             return found if found[0] >= 0 else found[:0]
         found = np.unique(found)
@@ -177,7 +177,7 @@ class Scan:
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """Every row with every entity."""
         handles = self.candidates(run)
-        count = run.world.size(self.entity) if handles is None else len(handles)
+        count = run.view.size(self.entity) if handles is None else len(handles)
         if self.var not in self.tail.live and self.tail.mode is not Mode.ROWS:
             return self._counted(frame, count)
         run.limits.check(frame.rows * count, len(self.tail.live))
@@ -187,7 +187,7 @@ class Scan:
         if frame.rows == 1 and not frame.vars and frame.weights is None:
             order: tuple[str, ...] | None = ()
             if count > 1:
-                order = (self.var,) if run.world.rank(self.entity, handles) is handles else None
+                order = (self.var,) if run.view.rank(self.entity, handles) is handles else None
             return Frame(count, {self.var: handles}, None, order, whole)
         counts = np.full(frame.rows, count)
         return self.tail.expanded(frame, counts, {self.var: np.tile(handles, frame.rows)}, None)
@@ -217,9 +217,9 @@ class Match:
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """Every row with the entities that match it."""
         handles = self.scan.candidates(run)
-        world = run.world
-        right = world.take(self.scan.entity, self.column, handles)
-        left = world.take(
+        view = run.view
+        right = view.take(self.scan.entity, self.column, handles)
+        left = view.take(
             run.entities[self.other.var], self.other.column, frame.vars[self.other.var]
         )
         left_codes, right_codes = common_codes(left, right)

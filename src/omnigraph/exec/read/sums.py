@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.exec.world import Counts
+from omnigraph.exec.view import Counts
 
 Floats = npt.NDArray[np.float64]
 

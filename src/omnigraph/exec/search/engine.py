@@ -20,7 +20,7 @@ from omnigraph.exec.search.nearest import Query
 from omnigraph.exec.search.sources import Columns, Sources
 from omnigraph.exec.search.text_index import Relevance
 from omnigraph.exec.search.tokens import stem, words
-from omnigraph.exec.world import Handles, Mask
+from omnigraph.exec.view import Handles, Mask
 from omnigraph.lang.ir.expr import Bm25, EntityRef, Expr, Nearest, Ranking, Rrf, TextMatch, TextMode
 from omnigraph.lang.query.search import EDITS_MAX
 
@@ -39,7 +39,7 @@ class Top:
 
 
 class Search:
-    """Text and vector search over any world. Safe to share between threads."""
+    """Text and vector search over any view. Safe to share between threads."""
 
     def __init__(self, embeddings: Embeddings | None = None) -> None:
         """Search; texts that `nearest` is given are embedded by `embeddings`."""
@@ -48,11 +48,9 @@ class Search:
 
     # -- conditions ------------------------------------------------------------------------
 
-    def matches(
-        self, match: TextMatch, entity: EntityRef, world: Columns, context: Context
-    ) -> Mask:
+    def matches(self, match: TextMatch, entity: EntityRef, view: Columns, context: Context) -> Mask:
         """For every entity of the type whether its text matches; a missing text does not."""
-        index = self._sources.text(world, entity, match.column)
+        index = self._sources.text(view, entity, match.column)
         asked = _words(match.query, context)
         match match.mode:
             case TextMode.SEARCH:
@@ -62,9 +60,9 @@ class Search:
             case TextMode.FUZZY:
                 return index.fuzzy(asked, _edits(match.edits, context))
 
-    def has_text(self, column: str, entity: EntityRef, world: Columns) -> Mask:
+    def has_text(self, column: str, entity: EntityRef, view: Columns) -> Mask:
         """For every entity of the type whether the text is there at all."""
-        return np.asarray(self._sources.text(world, entity, column).lengths >= 0)
+        return np.asarray(self._sources.text(view, entity, column).lengths >= 0)
 
     # -- rankings --------------------------------------------------------------------------
 
@@ -72,7 +70,7 @@ class Search:
         self,
         ranking: Ranking,
         entity: EntityRef,
-        world: Columns,
+        view: Columns,
         handles: Handles,
         context: Context,
     ) -> tuple[Scores, Mask]:
@@ -82,10 +80,10 @@ class Search:
         """
         match ranking:
             case Bm25():
-                scores = self._relevance(ranking, entity, world, context).scores[handles]
+                scores = self._relevance(ranking, entity, view, context).scores[handles]
                 return scores, scores > 0
             case Nearest():
-                query = self._query(ranking, entity, world, context)
+                query = self._query(ranking, entity, view, context)
                 there = query.has_value(handles)
                 if there is None:
                     return query.distances(handles), np.ones(len(handles), np.bool_)
@@ -95,9 +93,9 @@ class Search:
             case Rrf():
                 rankings = []
                 for part in (ranking.first, ranking.second):
-                    numbers, valid = self.values(part, entity, world, handles, context)
+                    numbers, valid = self.values(part, entity, view, handles, context)
                     keys = numbers[valid] if isinstance(part, Nearest) else -numbers[valid]
-                    ranks = ranks_of(keys, world.rank(entity, handles[valid]))
+                    ranks = ranks_of(keys, view.rank(entity, handles[valid]))
                     rankings.append((valid, ranks))
                 scores = fuse(_rrf_k(ranking, context), *rankings)
                 return scores, scores > 0
@@ -106,7 +104,7 @@ class Search:
         self,
         ranking: Ranking,
         entity: EntityRef,
-        world: Columns,
+        view: Columns,
         handles: Handles | None,
         count: int,
         context: Context,
@@ -118,36 +116,34 @@ class Search:
         Args:
             ranking: How they are ranked.
             entity: Their type.
-            world: Where they are.
+            view: Where they are.
             handles: The candidates, ascending; None for the whole type.
             count: How many are asked for.
             context: The parameters of the statement.
         """
         if isinstance(ranking, Rrf):
-            found, numbers = self._best_fused(ranking, entity, world, handles, count, context)
+            found, numbers = self._best_fused(ranking, entity, view, handles, count, context)
             descending = True
         elif isinstance(ranking, Bm25):
-            relevance = self._relevance(ranking, entity, world, context)
+            relevance = self._relevance(ranking, entity, view, context)
             found, numbers = _largest(relevance, handles, count)
             descending = True
         else:
-            query = self._query(ranking, entity, world, context)
+            query = self._query(ranking, entity, view, context)
             found = query.best(handles, count)
             numbers, descending = query.distances(found), False
-        return _cut(found, numbers, count, world.rank(entity, found), descending=descending)
+        return _cut(found, numbers, count, view.rank(entity, found), descending=descending)
 
     # -- inside ----------------------------------------------------------------------------
 
     def _relevance(
-        self, ranking: Bm25, entity: EntityRef, world: Columns, context: Context
+        self, ranking: Bm25, entity: EntityRef, view: Columns, context: Context
     ) -> Relevance:
-        index = self._sources.text(world, entity, ranking.column)
+        index = self._sources.text(view, entity, ranking.column)
         return index.bm25([stem(word) for word in _words(ranking.query, context)])
 
-    def _query(
-        self, ranking: Nearest, entity: EntityRef, world: Columns, context: Context
-    ) -> Query:
-        vectors = self._sources.vectors(world, entity, ranking.column, ranking.dim)
+    def _query(self, ranking: Nearest, entity: EntityRef, view: Columns, context: Context) -> Query:
+        vectors = self._sources.vectors(view, entity, ranking.column, ranking.dim)
         wanted = constant(ranking.query, context)
         if isinstance(wanted, str):
             if self._embeddings is None:
@@ -163,28 +159,28 @@ class Search:
         self,
         ranking: Nearest | Bm25,
         entity: EntityRef,
-        world: Columns,
+        view: Columns,
         handles: Handles | None,
         context: Context,
     ) -> _Candidates:
         """Who has a value in a ranking, and what they are ranked by."""
         if isinstance(ranking, Bm25):
-            chosen, numbers = _scored(self._relevance(ranking, entity, world, context), handles)
+            chosen, numbers = _scored(self._relevance(ranking, entity, view, context), handles)
             keys = -numbers
-            ties = world.rank(entity, chosen)
+            ties = view.rank(entity, chosen)
             return _Candidates(chosen, Keys(keys, 0.0, keys.__getitem__, ties))
-        query = self._query(ranking, entity, world, context)
+        query = self._query(ranking, entity, view, context)
         valued = query.with_value(handles)
         rough = query.rough(valued)
         chosen = np.arange(len(rough.values), dtype=np.int32) if valued is None else valued
-        ties = world.rank(entity, chosen)
+        ties = view.rank(entity, chosen)
         return _Candidates(chosen, Keys(rough.values, rough.slack, _Exact(query, chosen), ties))
 
     def _best_fused(
         self,
         ranking: Rrf,
         entity: EntityRef,
-        world: Columns,
+        view: Columns,
         handles: Handles | None,
         count: int,
         context: Context,
@@ -192,7 +188,7 @@ class Search:
         k = _rrf_k(ranking, context)
         far = depth(k, count)
         parts = [
-            self._candidates(part, entity, world, handles, context)
+            self._candidates(part, entity, view, handles, context)
             for part in (ranking.first, ranking.second)
         ]
         fronts = [part.handles[part.keys.first(far)] for part in parts]

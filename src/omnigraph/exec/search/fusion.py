@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.exec.search.nearest import Rough
-from omnigraph.exec.world import Mask
+from omnigraph.exec.view import Mask
 
 Scores = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]

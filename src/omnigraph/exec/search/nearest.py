@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.exec.world import Handles, Mask
+from omnigraph.exec.view import Handles, Mask
 from omnigraph.lang.catalog.model import Metric
 from omnigraph.runtime.cancellation import checked
 

@@ -1,4 +1,4 @@
-"""Where indexes and vectors come from: the world keeps them, or they are made for it here."""
+"""Where indexes and vectors come from: the view keeps them, or they are made for it here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.exec.dense.extent import Codec, Previous
 from omnigraph.exec.search.nearest import Matrix, Vectors
 from omnigraph.exec.search.text_index import TextIndex
 from omnigraph.exec.search.tokens import rules
-from omnigraph.exec.world import Counts, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask
 from omnigraph.lang.ir.expr import EntityRef
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _VECTORS: Final = "vectors"
 
 
 class Columns(Protocol):
-    """What search needs of a world."""
+    """What search needs of a view."""
 
     def size(self, entity: EntityRef) -> int:
         """How many entities a type has."""
@@ -41,7 +41,7 @@ class Columns(Protocol):
 
 @runtime_checkable
 class Keeper(Protocol):
-    """A world that keeps what is derived from its columns, for every world with the same pin."""
+    """A view that keeps what is derived from its columns, for every view with the same pin."""
 
     def vectors(self, entity: EntityRef, column: str) -> tuple[Matrix, Mask]:
         """The vectors of a whole type as a matrix, and which entities have one."""
@@ -70,47 +70,47 @@ class Sources:
             weakref.WeakKeyDictionary()
         )
 
-    def text(self, world: Columns, entity: EntityRef, column: str) -> TextIndex:
+    def text(self, view: Columns, entity: EntityRef, column: str) -> TextIndex:
         """The text index of a property of a whole type."""
 
         def build(previous: Previous[TextIndex] | None) -> TextIndex:
             if previous is None:
-                return TextIndex.build(world.take(entity, column, None))
+                return TextIndex.build(view.take(entity, column, None))
             step = previous.step
             renumbered = step.forward()
             renumbered[step.origins(step.rewritten)] = -1
 
             def texts(handles: Handles) -> pa.Array:
-                return world.take(entity, column, handles)
+                return view.take(entity, column, handles)
 
             return previous.value.derive(renumbered, step.after, texts)
 
-        if isinstance(world, Keeper):
-            return world.derived(entity, column, f"text-{rules()}", build, _size, _CODEC)
-        return self._remembered(world, entity, column, lambda: build(None))
+        if isinstance(view, Keeper):
+            return view.derived(entity, column, f"text-{rules()}", build, _size, _CODEC)
+        return self._remembered(view, entity, column, lambda: build(None))
 
-    def vectors(self, world: Columns, entity: EntityRef, column: str, dim: int) -> Vectors:
+    def vectors(self, view: Columns, entity: EntityRef, column: str, dim: int) -> Vectors:
         """The vectors of a property of a whole type."""
-        if isinstance(world, Keeper):
-            keeper = world
+        if isinstance(view, Keeper):
+            keeper = view
 
             def build(_: Previous[Vectors] | None) -> Vectors:
                 return Vectors(*keeper.vectors(entity, column))
 
-            return world.derived(entity, column, _VECTORS, build, _size, None)
+            return view.derived(entity, column, _VECTORS, build, _size, None)
         return self._remembered(
-            world,
+            view,
             entity,
             column,
-            lambda: Vectors(*matrix_of(world.take(entity, column, None), dim)),
+            lambda: Vectors(*matrix_of(view.take(entity, column, None), dim)),
         )
 
     def _remembered(
-        self, world: Columns, entity: EntityRef, column: str, build: Callable[[], T]
+        self, view: Columns, entity: EntityRef, column: str, build: Callable[[], T]
     ) -> T:
-        """One per world object, which lives as long as its snapshot is in use."""
+        """One per view object, which lives as long as its snapshot is in use."""
         with self._lock:
-            known = self._made.setdefault(world, {})
+            known = self._made.setdefault(view, {})
             found = known.get((entity, column))
             if found is None:
                 found = known[entity, column] = build()

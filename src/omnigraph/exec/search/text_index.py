@@ -21,7 +21,7 @@ from omnigraph.exec.search.phrase import in_a_row
 from omnigraph.exec.search.segment import Segment, build, segments
 from omnigraph.exec.search.tokens import distinct, stem
 from omnigraph.exec.search.typos import within
-from omnigraph.exec.world import Handles, Mask
+from omnigraph.exec.view import Handles, Mask
 
 K1: Final = 1.2
 B: Final = 0.75

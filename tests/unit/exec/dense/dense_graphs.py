@@ -1,4 +1,4 @@
-"""Graphs for tests of the dense world, and what it must say about them, counted naively."""
+"""Graphs for tests of the dense view, and what it must say about them, counted naively."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
-from omnigraph.exec.dense.world import DenseWorld
-from omnigraph.exec.dense.worlds import Worlds
-from omnigraph.exec.world import Handles
+from omnigraph.exec.dense.view import DenseView
+from omnigraph.exec.dense.view_cache import ViewCache
+from omnigraph.exec.view import Handles
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 from tests.graphs import Delta, rows
@@ -28,9 +28,9 @@ ENTITIES = (PERSON, COMPANY, KNOWS, WORKS_AT)
 ENDS = {"Knows": (PERSON, PERSON), "WorksAt": (PERSON, COMPANY)}
 
 
-def world_of(worlds: Worlds, repo: Repository, snapshot: GraphVersion | None = None) -> DenseWorld:
+def view_of(views: ViewCache, repo: Repository, snapshot: GraphVersion | None = None) -> DenseView:
     pinned = snapshot or repo.snapshot()
-    return worlds.world(pinned, repo.schema(pinned).catalog)
+    return views.view(pinned, repo.schema(pinned).catalog)
 
 
 def persons(*ids: str, **values: Any) -> Delta:
@@ -46,56 +46,54 @@ def handles(*numbers: int) -> Handles:
     return np.array(numbers, np.int32)
 
 
-def check_world(world: DenseWorld, repo: Repository, snapshot: GraphVersion) -> None:
-    """Compare everything that a world says with the rows of the tables."""
+def check_view(view: DenseView, repo: Repository, snapshot: GraphVersion) -> None:
+    """Compare everything that a view says with the rows of the tables."""
     for entity in ENTITIES:
-        check_entities(world, entity, rows(repo, entity.table_key, snapshot))
+        check_entities(view, entity, rows(repo, entity.table_key, snapshot))
     for edge in (KNOWS, WORKS_AT):
-        check_edges(world, edge, rows(repo, edge.table_key, snapshot))
+        check_edges(view, edge, rows(repo, edge.table_key, snapshot))
 
 
-def check_entities(world: DenseWorld, entity: EntityRef, stored: Mapping[str, Any]) -> None:
-    ids = world.take(entity, "id", None).to_pylist()
-    assert world.size(entity) == len(ids)
+def check_entities(view: DenseView, entity: EntityRef, stored: Mapping[str, Any]) -> None:
+    ids = view.take(entity, "id", None).to_pylist()
+    assert view.size(entity) == len(ids)
     assert sorted(ids) == sorted(stored)
     everyone = np.arange(len(ids), dtype=np.int32)
     if entity.kind == "node":
         assert ids == sorted(stored, key=str.encode)
-    ranks = world.rank(entity, everyone).tolist()
+    ranks = view.rank(entity, everyone).tolist()
     assert sorted(ids, key=str.encode) == [ids[i] for i in np.argsort(ranks)]
-    assert world.find(entity, ids).tolist() == everyone.tolist()
-    assert [world.find_one(entity, each) for each in ids] == everyone.tolist()
+    assert view.find(entity, ids).tolist() == everyone.tolist()
+    assert [view.find_one(entity, each) for each in ids] == everyone.tolist()
     for column in next(iter(stored.values()), {}):
         expected = [stored[each][column] for each in ids]
-        assert world.take(entity, column, None).to_pylist() == expected, column
+        assert view.take(entity, column, None).to_pylist() == expected, column
 
 
-def check_edges(world: DenseWorld, edge: EntityRef, stored: Mapping[str, Any]) -> None:
+def check_edges(view: DenseView, edge: EntityRef, stored: Mapping[str, Any]) -> None:
     source, target = ENDS[edge.name]
-    check_way(world, edge, Towards.OUT, source, target, _triples(stored, "src", "dst"))
-    check_way(world, edge, Towards.IN, target, source, _triples(stored, "dst", "src"))
+    check_way(view, edge, Towards.OUT, source, target, _triples(stored, "src", "dst"))
+    check_way(view, edge, Towards.IN, target, source, _triples(stored, "dst", "src"))
     if source == target:
         out, back = _triples(stored, "src", "dst"), _triples(stored, "dst", "src")
-        check_way(world, edge, Towards.BOTH, source, target, out | back)
+        check_way(view, edge, Towards.BOTH, source, target, out | back)
 
 
 def check_way(
-    world: DenseWorld,
+    view: DenseView,
     edge: EntityRef,
     towards: Towards,
     source: EntityRef,
     target: EntityRef,
     triples: set[tuple[str, str, str]],
 ) -> None:
-    names = {
-        entity: world.take(entity, "id", None).to_pylist() for entity in (source, target, edge)
-    }
+    names = {entity: view.take(entity, "id", None).to_pylist() for entity in (source, target, edge)}
     everyone = np.arange(len(names[source]), dtype=np.int32)
-    fan = world.neighbours(edge, towards, everyone)
+    fan = view.neighbours(edge, towards, everyone)
     pairs = _pairs(names[source], names[target], fan.counts.tolist(), fan.targets.tolist())
     assert pairs == sorted({(s, t) for s, t, _ in triples}, key=_by_bytes)
-    assert world.degrees(edge, towards, None).tolist() == fan.counts.tolist()
-    full = world.edges(edge, towards, everyone)
+    assert view.degrees(edge, towards, None).tolist() == fan.counts.tolist()
+    full = view.edges(edge, towards, everyone)
     assert full.edges is not None
     ends = _pairs(names[source], names[target], full.counts.tolist(), full.targets.tolist())
     named = [names[edge][each] for each in full.edges.tolist()]
@@ -103,15 +101,15 @@ def check_way(
     assert len(found) == len(set(found))
     assert set(found) == triples
     for handle in everyone.tolist():
-        one = world.neighbours(edge, towards, handles(handle))
+        one = view.neighbours(edge, towards, handles(handle))
         assert one.counts.tolist() == [fan.counts[handle]]
         mine = [t for s, t in pairs if s == names[source][handle]]
         assert [names[target][each] for each in one.targets] == mine
-    _check_linked(world, edge, towards, names[source], names[target], set(pairs))
+    _check_linked(view, edge, towards, names[source], names[target], set(pairs))
 
 
 def _check_linked(
-    world: DenseWorld,
+    view: DenseView,
     edge: EntityRef,
     towards: Towards,
     sources: list[str],
@@ -124,7 +122,7 @@ def _check_linked(
         (sources[a], targets[b]) in pairs
         for a, b in zip(left.tolist(), right.tolist(), strict=True)
     ]
-    assert world.linked(edge, towards, left, right).tolist() == expected
+    assert view.linked(edge, towards, left, right).tolist() == expected
 
 
 def _triples(stored: Mapping[str, Any], one: str, other: str) -> set[tuple[str, str, str]]:

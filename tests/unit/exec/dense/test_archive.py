@@ -13,17 +13,17 @@ from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.archive import Archive, Arrays
 from omnigraph.exec.dense.checksums import BLOCK_BYTES
 from omnigraph.exec.dense.extent import Codec
-from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
 from tests.graphs import Delta, companies, make, reopen, write
 from tests.unit.exec.dense.dense_graphs import (
     PERSON,
     SCHEMA,
-    check_world,
+    check_view,
     knows,
     persons,
-    world_of,
+    view_of,
 )
 from tests.unit.exec.dense.test_derivation import check_same, warm
 
@@ -59,13 +59,13 @@ def repo(root: Root) -> Repository:
 
 def look(repo: Repository, folder: Path) -> dict[str, int]:
     """What a process does that sees everything once; tell what it cost."""
-    worlds = Worlds(repo, folder=folder, saved_rows_min=1)
+    views = ViewCache(repo, folder=folder, saved_rows_min=1)
     with telemetry.counting() as counts:
-        world = world_of(worlds, repo)
-        warm(world)
-    worlds.flush()
-    check_world(world, repo, repo.snapshot())
-    check_same(world, world_of(Worlds(repo), repo))
+        view = view_of(views, repo)
+        warm(view)
+    views.flush()
+    check_view(view, repo, repo.snapshot())
+    check_same(view, view_of(ViewCache(repo), repo))
     return counts.snapshot()
 
 
@@ -232,9 +232,9 @@ def test_a_folder_that_cannot_be_written(repo: Repository, tmp_path: Path) -> No
 
 
 def test_small_types_are_not_saved(repo: Repository, folder: Path) -> None:
-    worlds = Worlds(repo, folder=folder)
-    warm(world_of(worlds, repo))
-    worlds.flush()
+    views = ViewCache(repo, folder=folder)
+    warm(view_of(views, repo))
+    views.flush()
     assert not folder.exists()
 
 
@@ -253,9 +253,9 @@ def test_derived_structures_are_saved_with_a_codec(
     )
 
     def ask(graph: Repository) -> list[int]:
-        worlds = Worlds(graph, folder=folder, saved_rows_min=1)
-        found = world_of(worlds, graph).derived(PERSON, "name", "test", build, len, codec)
-        worlds.flush()
+        views = ViewCache(graph, folder=folder, saved_rows_min=1)
+        found = view_of(views, graph).derived(PERSON, "name", "test", build, len, codec)
+        views.flush()
         return found
 
     assert ask(repo) == ask(reopen(root)) == [4, 5]

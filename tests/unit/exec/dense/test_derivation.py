@@ -1,4 +1,4 @@
-"""A world that follows from an older one is the same as one that was read anew."""
+"""A view that follows from an older one is the same as one that was read anew."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import EngineName
-from omnigraph.exec.dense.world import DenseWorld
-from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.dense.view import DenseView
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import telemetry
 from omnigraph.store.fold import FANOUT
@@ -35,36 +35,36 @@ from tests.unit.exec.dense.dense_graphs import (
     PERSON,
     SCHEMA,
     WORKS_AT,
-    check_world,
+    check_view,
     handles,
     knows,
     persons,
-    world_of,
+    view_of,
 )
 
 DRAFT = BranchName("draft")
 
 
-def warm(world: DenseWorld) -> None:
+def warm(view: DenseView) -> None:
     """Load everything, so that the next version can follow from it."""
     for entity in ENTITIES:
-        world.rank(entity, handles())
-        for column in world.extent(entity).table().schema.names:
-            world.take(entity, column, None)
+        view.rank(entity, handles())
+        for column in view.extent(entity).table().schema.names:
+            view.take(entity, column, None)
     for edge in (KNOWS, WORKS_AT):
         for towards in ways(edge.name):
-            world.neighbours(edge, towards, handles())
-            world.edges(edge, towards, handles())
+            view.neighbours(edge, towards, handles())
+            view.edges(edge, towards, handles())
 
 
 def ways(edge: str) -> Sequence[Towards]:
     return list(Towards) if edge == "Knows" else [Towards.OUT, Towards.IN]
 
 
-def check_same(world: DenseWorld, fresh: DenseWorld) -> None:
-    """Compare the arrays of two worlds: not only the answers are the same."""
+def check_same(view: DenseView, fresh: DenseView) -> None:
+    """Compare the arrays of two views: not only the answers are the same."""
     for entity in ENTITIES:
-        one, other = world.extent(entity), fresh.extent(entity)
+        one, other = view.extent(entity), fresh.extent(entity)
         assert one.roster.get().rows.all().tolist() == other.roster.get().rows.all().tolist()
         for column in one.table().schema.names:
             assert one.column(column).equals(other.column(column)), (entity.name, column)
@@ -76,7 +76,7 @@ def check_same(world: DenseWorld, fresh: DenseWorld) -> None:
     for edge in (KNOWS, WORKS_AT):
         for towards in ways(edge.name):
             for kind in ("links", "edges"):
-                made = getattr(world.topology(edge), kind)[towards].get()
+                made = getattr(view.topology(edge), kind)[towards].get()
                 read = getattr(fresh.topology(edge), kind)[towards].get()
                 for name in ("offsets", "targets", "degrees", "edges"):
                     same = np.array_equal(getattr(made, name), getattr(read, name))
@@ -177,7 +177,7 @@ def apply(repo: Repository, change: Change, branch: BranchName, number: int) -> 
 @given(st.lists(changes, min_size=2, max_size=6), st.lists(changes, max_size=2))
 def test_random_histories(history: list[Change], on_branch: list[Change]) -> None:
     with graph() as repo:
-        worlds = Worlds(repo)
+        views = ViewCache(repo)
         for number, change in enumerate([*history, *on_branch]):
             branch = MAIN if number < len(history) else DRAFT
             if number == len(history):
@@ -185,10 +185,10 @@ def test_random_histories(history: list[Change], on_branch: list[Change]) -> Non
             apply(repo, change, branch, number)
             if change.look:
                 snapshot = repo.snapshot(branch)
-                world = world_of(worlds, repo, snapshot)
-                warm(world)
-                check_world(world, repo, snapshot)
-                check_same(world, world_of(Worlds(repo), repo, snapshot))
+                view = view_of(views, repo, snapshot)
+                warm(view)
+                check_view(view, repo, snapshot)
+                check_same(view, view_of(ViewCache(repo), repo, snapshot))
 
 
 # -- that it does follow, and when it does not -----------------------------------------------------
@@ -215,15 +215,15 @@ def follow(
     repo: Repository, change: Callable[[], Any], branch: BranchName = MAIN
 ) -> dict[str, int]:
     """Look, change, look again; tell what the second look cost."""
-    worlds = Worlds(repo)
-    warm(world_of(worlds, repo, repo.snapshot(branch)))
+    views = ViewCache(repo)
+    warm(view_of(views, repo, repo.snapshot(branch)))
     change()
     snapshot = repo.snapshot(branch)
     with telemetry.counting() as counts:
-        world = world_of(worlds, repo, snapshot)
-        warm(world)
-    check_world(world, repo, snapshot)
-    check_same(world, world_of(Worlds(repo), repo, snapshot))
+        view = view_of(views, repo, snapshot)
+        warm(view)
+    check_view(view, repo, snapshot)
+    check_same(view, view_of(ViewCache(repo), repo, snapshot))
     return counts.snapshot()
 
 
@@ -331,16 +331,16 @@ def test_several_versions_at_once(repo: Repository) -> None:
 
 def test_structures_that_are_asked_for_now_and_then(repo: Repository) -> None:
     """Adjacency follows over versions at which only the nodes were looked at."""
-    worlds = Worlds(repo)
-    warm(world_of(worlds, repo))
+    views = ViewCache(repo)
+    warm(view_of(views, repo))
     for name in ("a", "c", "e"):
         write(repo, {"node:Person": persons(name)})
-        world_of(worlds, repo).find(PERSON, [name])
+        view_of(views, repo).find(PERSON, [name])
     with telemetry.counting() as counts:
-        world = world_of(worlds, repo)
-        world.neighbours(KNOWS, Towards.OUT, handles(0))
+        view = view_of(views, repo)
+        view.neighbours(KNOWS, Towards.OUT, handles(0))
     assert "dense.ends_read" not in counts.snapshot()
-    check_same(world, world_of(Worlds(repo), repo))
+    check_same(view, view_of(ViewCache(repo), repo))
 
 
 def test_a_missing_end_that_appears(repo: Repository) -> None:
@@ -354,7 +354,7 @@ def test_a_missing_end_that_appears(repo: Repository) -> None:
 
 
 def test_derived_structures_get_their_predecessor(repo: Repository) -> None:
-    worlds = Worlds(repo)
+    views = ViewCache(repo)
     seen: list[Any] = []
 
     def build(previous: Any) -> list[str]:
@@ -362,7 +362,7 @@ def test_derived_structures_get_their_predecessor(repo: Repository) -> None:
         return ["made"]
 
     def ask() -> list[str]:
-        return world_of(worlds, repo).derived(COMPANY, "name", "test", build, len)
+        return view_of(views, repo).derived(COMPANY, "name", "test", build, len)
 
     assert ask() is ask()
     write(repo, {"node:Company": companies("aaa")})

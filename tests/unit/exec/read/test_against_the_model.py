@@ -1,4 +1,4 @@
-"""The executor gives what nested loops give, in any world and for any query."""
+"""The executor gives what nested loops give, in any view and for any query."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ from omnigraph.testing.strategies_graph import graphs, sample_graph
 from omnigraph.testing.strategies_query import TypedQuery
 from omnigraph.testing.strategies_search import any_queries
 from tests.modelled import NOW_MS, expected, same
-from tests.unit.exec.read.fake_world import FakeDense, FakeWorld
+from tests.unit.exec.read.fake_view import FakeDense, FakeView
 
 CATALOGS = {
     name: compile_schema(text)
@@ -29,11 +29,11 @@ CATALOGS = {
 }
 
 
-def answer(catalog: Catalog, world: FakeWorld, query: TypedQuery) -> list[dict[str, Any]]:
+def answer(catalog: Catalog, view: FakeView, query: TypedQuery) -> list[dict[str, Any]]:
     (read,) = compile_queries(query.text, catalog)
     assert isinstance(read, ReadPlan)
     params = bind(read.params, query.params)
-    rows = prepare(read, catalog).run(world, params, NOW_MS, Search())
+    rows = prepare(read, catalog).run(view, params, NOW_MS, Search())
     listed = rows.to_pylist()
     assert len(rows) == len(listed)
     table = rows.to_arrow()
@@ -58,12 +58,12 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intersect, "_AT_ONCE", 3)
 
 
-def in_id_order(catalog: Catalog, graph: ModelGraph) -> FakeWorld:
+def in_id_order(catalog: Catalog, graph: ModelGraph) -> FakeView:
     return FakeDense(catalog, graph)
 
 
-def as_met(catalog: Catalog, graph: ModelGraph) -> FakeWorld:
-    return FakeWorld(catalog, graph, shuffled=True)
+def as_met(catalog: Catalog, graph: ModelGraph) -> FakeView:
+    return FakeView(catalog, graph, shuffled=True)
 
 
 @pytest.mark.parametrize("make", [in_id_order, as_met])
@@ -71,18 +71,18 @@ def as_met(catalog: Catalog, graph: ModelGraph) -> FakeWorld:
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_query_of_any_graph(
-    name: str, make: Callable[[Catalog, ModelGraph], FakeWorld], data: st.DataObject
+    name: str, make: Callable[[Catalog, ModelGraph], FakeView], data: st.DataObject
 ) -> None:
     catalog = CATALOGS[name]
     some = st.integers(0, 50).map(lambda seed: sample_graph(catalog, seed))
     graph = data.draw(graphs(catalog) | some)
     query = data.draw(any_queries(catalog))
-    world = make(catalog, graph)
+    view = make(catalog, graph)
     try:
         wanted = expected(query, catalog, graph)
     except InvalidInput:
         with pytest.raises(InvalidInput):
-            answer(catalog, world, query)
+            answer(catalog, view, query)
         return
-    found = answer(catalog, world, query)
+    found = answer(catalog, view, query)
     assert same(found, wanted), (query.text, query.params, found, wanted)

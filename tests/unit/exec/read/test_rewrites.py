@@ -17,7 +17,7 @@ from omnigraph.runtime.clock import ManualClock
 from omnigraph.testing.naive import Given, ModelGraph, evaluate
 from omnigraph.testing.schemas import SOCIAL
 from omnigraph.testing.strategies_graph import sample_graph
-from tests.unit.exec.read.fake_world import FakeDense, FakeWorld
+from tests.unit.exec.read.fake_view import FakeDense, FakeView
 
 CATALOG = compile_schema(SOCIAL)
 GRAPH = sample_graph(CATALOG, seed=3, nodes=9, edges=30)
@@ -30,15 +30,15 @@ def program(body: str, params: str = "") -> Program:
     return prepare(plan, CATALOG)
 
 
-def check(made: Program, given: dict[str, Any] | None = None) -> FakeWorld:
-    """Run a program and compare with nested loops; the world tells what was asked of it."""
+def check(made: Program, given: dict[str, Any] | None = None) -> FakeView:
+    """Run a program and compare with nested loops; the view tells what was asked of it."""
     params = bind(made.plan.params, given or {})
-    world = FakeDense(CATALOG, GRAPH)
-    found = made.run(world, params, 0, Search()).to_pylist()
-    asked = list(world.asked)
+    view = FakeDense(CATALOG, GRAPH)
+    found = made.run(view, params, 0, Search()).to_pylist()
+    asked = list(view.asked)
     assert found == evaluate(made.plan, GRAPH, Given(params)), made.describe()
-    world.asked = asked
-    return world
+    view.asked = asked
+    return view
 
 
 def steps(made: Program) -> list[str]:
@@ -123,8 +123,8 @@ def test_counting_reads_no_columns() -> None:
 
 
 def test_whole_hops_ask_for_degrees_only() -> None:
-    world = check(program("match { $a: Person $a knows $b $b knows $c } return { count($c) as n }"))
-    assert set(world.asked) == {"degrees"}
+    view = check(program("match { $a: Person $a knows $b $b knows $c } return { count($c) as n }"))
+    assert set(view.asked) == {"degrees"}
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_whole_hops_ask_for_degrees_only() -> None:
 def test_named_entities_are_found_not_scanned(body: str) -> None:
     made = program(body, "$n: String")
     assert made.selective
-    world = check(made, ADA)
-    assert "find" in world.asked
-    assert "take Person.name" not in world.asked[: world.asked.index("find")]
+    view = check(made, ADA)
+    assert "find" in view.asked
+    assert "take Person.name" not in view.asked[: view.asked.index("find")]
 
 
 def test_a_composite_key_is_found_by_its_parts() -> None:
@@ -154,10 +154,10 @@ def test_a_composite_key_is_found_by_its_parts() -> None:
     assert isinstance(plan, ReadPlan)
     made = prepare(plan, catalog)
     for x, count in ((row["x"], 1), (2**40, 0)):
-        world = FakeWorld(catalog, graph)
+        view = FakeView(catalog, graph)
         params = bind(plan.params, {"x": x, "y": row["y"]})
-        assert len(made.run(world, params, 0)) == count
-        assert world.asked == (["find"] if count else [])
+        assert len(made.run(view, params, 0)) == count
+        assert view.asked == (["find"] if count else [])
 
 
 def test_rows_come_sorted_where_they_are_made_sorted() -> None:
@@ -166,8 +166,8 @@ def test_rows_come_sorted_where_they_are_made_sorted() -> None:
         " return { $f.name, $g.name as g }",
         "$n: String",
     )
-    world = check(made, ADA)
-    assert "rank" not in world.asked
+    view = check(made, ADA)
+    assert "rank" not in view.asked
 
 
 def test_a_limit_follows_only_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_a_fusion_ranks_all_matches_and_follows_the_best(monkeypatch: pytest.Mon
 def test_a_cross_join_is_bounded() -> None:
     made = program("match { $a: Person $b: Person $c: Person } return { $a.name }")
     with pytest.raises(LimitExceeded) as caught:
-        made.run(FakeWorld(CATALOG, GRAPH), {}, 0, None, Limits(frame_rows_max=50))
+        made.run(FakeView(CATALOG, GRAPH), {}, 0, None, Limits(frame_rows_max=50))
     assert caught.value.details == {"limit": "frame_rows_max", "most": 50}
 
 
@@ -220,14 +220,14 @@ def test_a_traversal_is_bounded() -> None:
     for hops in ("knows", "knows {1,3}"):
         made = program(f"match {{ $a: Person $a {hops} $b }} return {{ $a.name, $b.age }}")
         with pytest.raises(LimitExceeded):
-            made.run(FakeWorld(CATALOG, GRAPH), {}, 0, None, limits)
+            made.run(FakeView(CATALOG, GRAPH), {}, 0, None, limits)
 
 
 @pytest.mark.parametrize("word", ["limit", "offset"])
 def test_bounds_are_not_negative(word: str) -> None:
     made = program(f"match {{ $a: Person }} return {{ $a.name }} {word} $n", "$n: I64")
     with pytest.raises(InvalidInput):
-        made.run(FakeWorld(CATALOG, GRAPH), {"n": -1}, 0)
+        made.run(FakeView(CATALOG, GRAPH), {"n": -1}, 0)
 
 
 @pytest.mark.parametrize(
@@ -244,17 +244,17 @@ def test_bounds_are_not_negative(word: str) -> None:
 )
 def test_settings_of_a_search_are_judged_without_data(tail: str, wrong: tuple[int, ...]) -> None:
     made = program(f"match {{ {tail}", "$n: I32")
-    world = FakeWorld(CATALOG, ModelGraph({"node:Doc": {}, "edge:Cites": {}}))
-    assert list(made.run(world, {"n": 1}, 0, Search())) == []
+    view = FakeView(CATALOG, ModelGraph({"node:Doc": {}, "edge:Cites": {}}))
+    assert list(made.run(view, {"n": 1}, 0, Search())) == []
     for number in wrong:
         with pytest.raises(InvalidInput):
-            made.run(world, {"n": number}, 0, Search())
+            made.run(view, {"n": number}, 0, Search())
 
 
 def test_a_profile_tells_rows_of_every_step() -> None:
     made = program("match { $a: Person $a knows $b } return { $a.name, $b.name as b } limit 2")
     profile = Profile(ManualClock(0))
-    rows = made.run(FakeWorld(CATALOG, GRAPH), {}, 0, None, Limits(), profile)
+    rows = made.run(FakeView(CATALOG, GRAPH), {}, 0, None, Limits(), profile)
     assert [item.label for item in profile.entries] == [
         *(step.label for step in made.steps),
         "result",

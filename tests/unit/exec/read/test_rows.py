@@ -12,7 +12,7 @@ from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
 from omnigraph.testing.naive.graph import ModelGraph, Row, complete
-from tests.unit.exec.read.fake_world import FakeDense, FakeWorld
+from tests.unit.exec.read.fake_view import FakeDense, FakeView
 
 SCHEMA = """
 node Item { key: String @key  at: DateTime?  on: Date?  tags: [String]?  vec: Vector(2)?  big: U64?
@@ -40,21 +40,21 @@ def graph() -> ModelGraph:
     )
 
 
-@pytest.fixture(params=[FakeWorld, FakeDense])
-def world(request: pytest.FixtureRequest) -> FakeWorld:
-    made: FakeWorld = request.param(CATALOG, graph())
+@pytest.fixture(params=[FakeView, FakeDense])
+def view(request: pytest.FixtureRequest) -> FakeView:
+    made: FakeView = request.param(CATALOG, graph())
     return made
 
 
-def ask(world: FakeWorld, body: str, params: str = "", **given: Any) -> Rows:
+def ask(view: FakeView, body: str, params: str = "", **given: Any) -> Rows:
     (plan,) = compile_queries(f"query q({params}) {{ {body} }}", CATALOG)
     assert isinstance(plan, ReadPlan)
-    return prepare(plan, CATALOG).run(world, bind(plan.params, given), 86_400_000)
+    return prepare(plan, CATALOG).run(view, bind(plan.params, given), 86_400_000)
 
 
-def test_values_are_those_of_python(world: FakeWorld) -> None:
+def test_values_are_those_of_python(view: FakeView) -> None:
     rows = ask(
-        world,
+        view,
         "match { $i: Item } return { $i.at as at, $i.on as on, $i.tags as tags, $i.vec as vec,"
         " $i.big as big, $i.times as times, now() as now, $p as p }",
         "$p: Date?",
@@ -76,20 +76,20 @@ def test_values_are_those_of_python(world: FakeWorld) -> None:
     assert rows.settled() == rows
 
 
-def test_entities_are_dictionaries(world: FakeWorld) -> None:
+def test_entities_are_dictionaries(view: FakeView) -> None:
     body = "match { $i: Item optional { $i $l: link $j } } return { $l, $j }"
-    first, second = ask(world, body)
+    first, second = ask(view, body)
     assert first["l"] == {"id": "e", "from": "a", "to": "b", "weight": 0.5}
     assert list(first["j"]) == ["id", "at", "big", "key", "on", "tags", "times", "vec"]
     assert second == {"l": None, "j": None}
-    settled = ask(world, body).settled()
-    world.graph = ModelGraph()
+    settled = ask(view, body).settled()
+    view.graph = ModelGraph()
     assert settled[0] == first
     assert settled.to_arrow()["l"].to_pylist() == [first["l"], None]
 
 
-def test_rows_are_a_sequence(world: FakeWorld) -> None:
-    rows = ask(world, "match { $i: Item } return { $i.key as key }")
+def test_rows_are_a_sequence(view: FakeView) -> None:
+    rows = ask(view, "match { $i: Item } return { $i.key as key }")
     assert len(rows) == 2
     assert rows.columns == ("key",)
     assert [str(kind) for kind in rows.types] == ["String"]
@@ -104,8 +104,8 @@ def test_rows_are_a_sequence(world: FakeWorld) -> None:
     assert repr(rows) == "<2 rows: key>"
 
 
-def test_rows_as_arrow(world: FakeWorld) -> None:
-    table = ask(world, "match { $i: Item } return { $i.at as at, $i.vec as vec }").to_arrow()
+def test_rows_as_arrow(view: FakeView) -> None:
+    table = ask(view, "match { $i: Item } return { $i.at as at, $i.vec as vec }").to_arrow()
     assert table.schema.types == [pa.timestamp("ms", tz="UTC"), pa.list_(pa.float32(), 2)]
     assert table.num_rows == 2
 
@@ -114,14 +114,14 @@ def test_rows_as_arrow(world: FakeWorld) -> None:
     "tail",
     ["{ $i.key as key }", "{ $i }", "{ count($i) as n, $i.key as key }", "distinct { $i.tags }"],
 )
-def test_no_rows_have_columns_all_the_same(world: FakeWorld, tail: str) -> None:
-    rows = ask(world, f'match {{ $i: Item {{ key: "none" }} }} return {tail}')
+def test_no_rows_have_columns_all_the_same(view: FakeView, tail: str) -> None:
+    rows = ask(view, f'match {{ $i: Item {{ key: "none" }} }} return {tail}')
     assert list(rows) == []
     assert rows.to_arrow().num_rows == 0
     assert tuple(rows.to_arrow().column_names) == rows.columns
 
 
-def test_totals_of_nothing_are_one_row(world: FakeWorld) -> None:
+def test_totals_of_nothing_are_one_row(view: FakeView) -> None:
     body = 'match { $i: Item { key: "none" } } return { count($i) as n, max($i.on) as last }'
-    assert ask(world, body) == [{"n": 0, "last": None}]
-    assert ask(world, body + " offset 1") == []
+    assert ask(view, body) == [{"n": 0, "last": None}]
+    assert ask(view, body + " offset 1") == []

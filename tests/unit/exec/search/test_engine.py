@@ -27,7 +27,7 @@ from omnigraph.lang.ir.expr import (
     TextMode,
 )
 from omnigraph.lang.values import Base, ValueType
-from tests.unit.exec.search.column_world import DOC, ColumnWorld
+from tests.unit.exec.search.column_view import DOC, ColumnView
 
 TEXT = ValueType(Base.STRING)
 NUMBER = ValueType(Base.I64)
@@ -37,12 +37,12 @@ BODIES = ["red apple", "green apple pie", None, "red red wine", "blue sky", "app
 SPOTS = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), None, (-1.0, 0.0), (1.0, 0.0)]
 
 
-def world(ids: list[str] | None = None) -> ColumnWorld:
+def view(ids: list[str] | None = None) -> ColumnView:
     columns = {
         "body": pa.array(BODIES, pa.string()),
         "spot": pa.array(SPOTS, pa.list_(pa.float32(), 2)),
     }
-    return ColumnWorld(columns, ids)
+    return ColumnView(columns, ids)
 
 
 def context(params: Mapping[str, ConstValue] | None = None) -> Context:
@@ -68,7 +68,7 @@ def rrf(k: int = 60) -> Rrf:
 def matching(mode: TextMode, text: str, edits: int | None = None) -> list[int]:
     wanted = None if edits is None else Const(edits, NUMBER)
     match = TextMatch(mode, "d", "body", Const(text, TEXT), wanted)
-    found = Search().matches(match, DOC, world(), context())
+    found = Search().matches(match, DOC, view(), context())
     return [int(place) for place in np.flatnonzero(found)]
 
 
@@ -82,36 +82,36 @@ def test_the_three_ways_to_match() -> None:
 
 def test_a_parameter_may_be_the_query_and_the_edits() -> None:
     match = TextMatch(TextMode.FUZZY, "d", "body", Param("q", TEXT), Param("n", NUMBER))
-    found = Search().matches(match, DOC, world(), context({"q": "skye", "n": 1}))
+    found = Search().matches(match, DOC, view(), context({"q": "skye", "n": 1}))
     assert np.flatnonzero(found).tolist() == [4]
     with pytest.raises(InvalidInput):
-        Search().matches(match, DOC, world(), context({"q": "skye", "n": 3}))
+        Search().matches(match, DOC, view(), context({"q": "skye", "n": 3}))
 
 
 def test_a_query_of_too_many_words_is_refused() -> None:
     match = TextMatch(TextMode.SEARCH, "d", "body", Param("q", TEXT))
     with pytest.raises(LimitExceeded) as caught:
-        Search().matches(match, DOC, world(), context({"q": "a " * (QUERY_WORDS_MAX + 1)}))
+        Search().matches(match, DOC, view(), context({"q": "a " * (QUERY_WORDS_MAX + 1)}))
     assert caught.value.details["limit"] == "query_words"
 
 
 def test_missing_texts_are_told_apart() -> None:
-    found = Search().has_text("body", DOC, world())
+    found = Search().has_text("body", DOC, view())
     assert found.tolist() == [True, True, False, True, True, True]
 
 
 def test_values_are_gathered_for_the_handles_in_their_order() -> None:
-    numbers, valid = Search().values(nearest(1, 0), DOC, world(), handles(4, 3, 0, 2), context())
+    numbers, valid = Search().values(nearest(1, 0), DOC, view(), handles(4, 3, 0, 2), context())
     assert valid.tolist() == [True, False, True, True]
     assert numbers[valid].tolist() == [4.0, 0.0, 1.0]
-    numbers, valid = Search().values(bm25("wine"), DOC, world(), handles(3, 0), context())
+    numbers, valid = Search().values(bm25("wine"), DOC, view(), handles(3, 0), context())
     assert valid.tolist() == [True, False]
-    everyone, _ = Search().values(bm25("wine"), DOC, world(), handles(0, 1, 2, 3), context())
+    everyone, _ = Search().values(bm25("wine"), DOC, view(), handles(0, 1, 2, 3), context())
     assert numbers[0] == everyone[3]  # statistics do not depend on who is asked for
 
 
 def test_the_best_come_in_order_with_ties_by_id() -> None:
-    there = world(ids=["f", "e", "d", "c", "b", "a"])
+    there = view(ids=["f", "e", "d", "c", "b", "a"])
     top = Search().best(nearest(1, 0), DOC, there, None, 1, context())
     assert top.handles.tolist() == [5, 0]
     assert top.numbers.tolist() == [0.0, 0.0]
@@ -120,7 +120,7 @@ def test_the_best_come_in_order_with_ties_by_id() -> None:
 
 
 def test_fusion_counts_ranks_over_the_candidates() -> None:
-    numbers, valid = Search().values(rrf(), DOC, world(), handles(0, 1, 2, 3, 4), context())
+    numbers, valid = Search().values(rrf(), DOC, view(), handles(0, 1, 2, 3, 4), context())
     # Text: 0 (both terms), 3 (red twice), 1; vectors: 0, 2, 1, 4.
     expected = [1 / 61 + 1 / 61, 1 / 63 + 1 / 63, 1 / 62, 1 / 62, 1 / 64]
     assert numbers.tolist() == pytest.approx(expected)
@@ -133,7 +133,7 @@ def test_nobody_without_a_value_in_both_rankings_has_a_fused_one() -> None:
         "body": pa.array(["wine", "beer"], pa.string()),
         "spot": pa.array([None, None], pa.list_(pa.float32(), 2)),
     }
-    _, valid = Search().values(fused, DOC, ColumnWorld(columns), handles(0, 1), context())
+    _, valid = Search().values(fused, DOC, ColumnView(columns), handles(0, 1), context())
     assert valid.tolist() == [True, False]
 
 
@@ -162,7 +162,7 @@ def test_the_best_equal_the_best_of_all_values(
         "spot": pa.array([row[1] for row in rows], pa.list_(pa.float32(), 2)),
     }
     ids = data.draw(st.permutations([f"{place:02}" for place in range(len(rows))]))
-    there = ColumnWorld(columns, ids)
+    there = ColumnView(columns, ids)
     first, second = bm25("a b"), nearest(1, 0.5)
     kinds: dict[str, Ranking] = {"bm25": first, "nearest": second}
     ranking = kinds.get(kind) or Rrf(first, second, Const(k, NUMBER))
@@ -192,10 +192,10 @@ def test_a_text_is_looked_for_by_its_embedding() -> None:
     by_vector = Nearest("d", "spot", 2, Metric.COSINE, Const(vector, PAIR), None)
     asked = handles(0, 1, 2)
     search = Search(embeddings)
-    assert search.values(by_text, DOC, world(), asked, context())[0].tolist() == (
-        Search().values(by_vector, DOC, world(), asked, context())[0].tolist()
+    assert search.values(by_text, DOC, view(), asked, context())[0].tolist() == (
+        Search().values(by_vector, DOC, view(), asked, context())[0].tolist()
     )
     other = Nearest("d", "spot", 2, Metric.COSINE, Const("hello", TEXT), "large")
     with pytest.raises(InvalidInput) as caught:
-        search.values(other, DOC, world(), asked, context())
+        search.values(other, DOC, view(), asked, context())
     assert caught.value.details == {"wanted": "large", "configured": "small"}

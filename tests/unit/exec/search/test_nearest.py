@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.exec.search.nearest import Query, Vectors
-from omnigraph.exec.world import Mask
+from omnigraph.exec.view import Mask
 from omnigraph.lang.catalog.model import Metric
 
 Row = Sequence[float] | None

@@ -11,7 +11,7 @@ from omnigraph.exec.search.segment import stable_order
 from omnigraph.exec.search.text_index import TextIndex
 from omnigraph.exec.search.tokens import stem, terms, words
 from omnigraph.exec.search.typos import within
-from omnigraph.exec.world import Handles, Mask
+from omnigraph.exec.view import Handles, Mask
 
 Texts = Sequence[str | None]
 

@@ -1,4 +1,4 @@
-"""Search over the dense world: what is kept, what follows changes, what is saved."""
+"""Search over the dense view: what is kept, what follows changes, what is saved."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
-from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.evaluate import Context
 from omnigraph.exec.search import segment, text_index
 from omnigraph.exec.search.engine import Search
@@ -53,48 +53,48 @@ def docs(**bodies: str | None) -> Delta:
 
 
 def searched(
-    worlds: Worlds, repo: Repository, text: str, at: GraphVersion | None = None
+    views: ViewCache, repo: Repository, text: str, at: GraphVersion | None = None
 ) -> list[str]:
     """Who matches, the most relevant first."""
     pinned = at or repo.snapshot()
-    world = worlds.world(pinned, repo.schema(pinned).catalog)
+    view = views.view(pinned, repo.schema(pinned).catalog)
     search, context = Search(), Context({}, 0)
     query = Const(text, TEXT)
     match = TextMatch(TextMode.SEARCH, "d", "body", query)
-    handles = np.flatnonzero(search.matches(match, DOC, world, context)).astype(np.int32)
-    top = search.best(Bm25("d", "body", query), DOC, world, None, 100, context)
+    handles = np.flatnonzero(search.matches(match, DOC, view, context)).astype(np.int32)
+    top = search.best(Bm25("d", "body", query), DOC, view, None, 100, context)
     assert sorted(top.handles.tolist()) == handles.tolist()
-    return [str(each) for each in world.take(DOC, "id", top.handles).to_pylist()]
+    return [str(each) for each in view.take(DOC, "id", top.handles).to_pylist()]
 
 
 def test_an_index_follows_writes_and_old_snapshots_keep_theirs(
     repo: Repository, builds: list[int]
 ) -> None:
     write(repo, {"node:Doc": docs(**{f"d{n:02}": f"common word{n}" for n in range(40)})})
-    worlds, first = Worlds(repo), repo.snapshot()
-    assert searched(worlds, repo, "word7") == ["d07"]
+    views, first = ViewCache(repo), repo.snapshot()
+    assert searched(views, repo, "word7") == ["d07"]
     change = Delta(
         insert=[{"id": "aa", "name": "aa", "body": "word7 twice word7"}],
         update={"d03": {"body": "word7 changed"}},
         delete=["d07"],
     )
     write(repo, {"node:Doc": change})
-    assert searched(worlds, repo, "word7") == ["aa", "d03"]
-    assert searched(worlds, repo, "word3") == []
+    assert searched(views, repo, "word7") == ["aa", "d03"]
+    assert searched(views, repo, "word3") == []
     assert builds == [40, 2]
-    assert searched(worlds, repo, "word7", first) == ["d07"]
-    assert searched(Worlds(repo), repo, "word7 common") == searched(worlds, repo, "word7 common")
+    assert searched(views, repo, "word7", first) == ["d07"]
+    assert searched(ViewCache(repo), repo, "word7 common") == searched(views, repo, "word7 common")
 
 
 def test_an_old_snapshot_that_is_searched_later_is_itself(repo: Repository) -> None:
     write(repo, {"node:Doc": docs(a="red", b="blue")})
-    worlds, first = Worlds(repo), repo.snapshot()
-    world = worlds.world(first, repo.schema(first).catalog)
-    world.take(DOC, "id", None)  # known, but not searched yet
+    views, first = ViewCache(repo), repo.snapshot()
+    view = views.view(first, repo.schema(first).catalog)
+    view.take(DOC, "id", None)  # known, but not searched yet
     write(repo, {"node:Doc": Delta(update={"a": {"body": "green"}})})
-    assert searched(worlds, repo, "green red") == ["a"]
-    assert searched(worlds, repo, "red", first) == ["a"]
-    assert searched(worlds, repo, "green", first) == []
+    assert searched(views, repo, "green red") == ["a"]
+    assert searched(views, repo, "red", first) == ["a"]
+    assert searched(views, repo, "green", first) == []
 
 
 def test_an_index_is_saved_for_the_next_process(
@@ -102,11 +102,11 @@ def test_an_index_is_saved_for_the_next_process(
 ) -> None:
     write(repo, {"node:Doc": docs(a="red wine", b="blue", c=None, d="red red rose")})
     folder = tmp_path / "cache"
-    worlds = Worlds(repo, folder=folder, saved_rows_min=1)
-    expected = searched(worlds, repo, "red")
-    worlds.flush()
+    views = ViewCache(repo, folder=folder, saved_rows_min=1)
+    expected = searched(views, repo, "red")
+    views.flush()
     assert builds == [4]
-    assert searched(Worlds(repo, folder=folder, saved_rows_min=1), repo, "red") == expected
+    assert searched(ViewCache(repo, folder=folder, saved_rows_min=1), repo, "red") == expected
     assert builds == [4]
 
 
@@ -114,16 +114,16 @@ def test_vectors_follow_writes(repo: Repository) -> None:
     spots = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": None}
     rows = [{"id": each, "name": each, "spot": spot} for each, spot in spots.items()]
     write(repo, {"node:Doc": Delta(insert=rows)})
-    worlds, ranking = (
-        Worlds(repo),
+    views, ranking = (
+        ViewCache(repo),
         Nearest("d", "spot", 2, Metric.L2, Const((1.0, 0.0), SPOT), None),
     )
 
     def nearest() -> list[str]:
         pinned = repo.snapshot()
-        world = worlds.world(pinned, repo.schema(pinned).catalog)
-        top = Search().best(ranking, DOC, world, None, 2, Context({}, 0))
-        return [str(each) for each in world.take(DOC, "id", top.handles).to_pylist()]
+        view = views.view(pinned, repo.schema(pinned).catalog)
+        top = Search().best(ranking, DOC, view, None, 2, Context({}, 0))
+        return [str(each) for each in view.take(DOC, "id", top.handles).to_pylist()]
 
     assert nearest() == ["a", "b"]
     write(repo, {"node:Doc": Delta(update={"c": {"spot": [0.9, 0.0]}}, delete=["a"])})

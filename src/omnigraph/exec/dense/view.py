@@ -1,4 +1,4 @@
-"""The dense world: one snapshot, its columns and adjacency in memory."""
+"""The dense view: one snapshot, its columns and adjacency in memory."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.exec.dense.columns import as_matrix
 from omnigraph.exec.dense.extent import Codec, Extent, Previous
 from omnigraph.exec.dense.topology import Topology
-from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Fan, Handles, Mask
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 
 T = TypeVar("T")
 
 
-class DenseWorld:
-    """One snapshot, read-only. Safe to share between threads; implements `World`."""
+class DenseView:
+    """One snapshot, read-only. Safe to share between threads; implements `GraphView`."""
 
     __slots__ = ("_edges", "_nodes", "_topologies", "snapshot")
 

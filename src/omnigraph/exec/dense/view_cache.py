@@ -1,4 +1,4 @@
-"""Worlds for snapshots. What two snapshots pin alike, they share, whatever branch they are of."""
+"""The dense views of a graph. Snapshots share the columns of tables that they pin alike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omnigraph.exec.dense.archive import Archive
 from omnigraph.exec.dense.cache import Cache
 from omnigraph.exec.dense.extent import Extent
 from omnigraph.exec.dense.topology import Topology
-from omnigraph.exec.dense.world import DenseWorld
+from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
 from omnigraph.runtime import telemetry
@@ -32,11 +32,11 @@ SAVED_ROWS_MIN: Final = 50_000
 _DIGEST_BYTES: Final = 12
 # How many older versions on disk are tried before everything is read anew.
 _TRIES_MAX: Final = 2
-_WORLDS_MAX: Final = 16
+_VIEWS_MAX: Final = 16
 
 
-class Worlds:
-    """The dense worlds of one graph. Thread-safe."""
+class ViewCache:
+    """The dense views of one graph. Thread-safe."""
 
     def __init__(
         self,
@@ -62,36 +62,36 @@ class Worlds:
         self.saved_rows_min = saved_rows_min
         self.query_bytes_max = query_bytes_max
         self._lock = threading.RLock()
-        self._last: DenseWorld | None = None
+        self._last: DenseView | None = None
         # Of a few snapshots, since readers of several branches take turns.
-        self._worlds: OrderedDict[tuple[str, int], DenseWorld] = OrderedDict()
+        self._views: OrderedDict[tuple[str, int], DenseView] = OrderedDict()
         # What nobody uses and nothing is kept of, is forgotten.
         self._extents: weakref.WeakValueDictionary[Pin, Extent] = weakref.WeakValueDictionary()
         self._topologies: weakref.WeakValueDictionary[_Joint, Topology] = (
             weakref.WeakValueDictionary()
         )
 
-    def world(self, snapshot: GraphVersion, catalog: Catalog) -> DenseWorld:
-        """The world of a snapshot; `catalog` is the schema in force there."""
+    def view(self, snapshot: GraphVersion, catalog: Catalog) -> DenseView:
+        """The view of a snapshot; `catalog` is the schema in force there."""
         last = self._last
         if last is not None and last.snapshot is snapshot:
             return last
         key = (snapshot.incarnation, snapshot.manifest_version)
         with self._lock:
-            found = self._worlds.pop(key, None) or self._make(snapshot, catalog)
-            self._worlds[key] = self._last = found
-            if len(self._worlds) > _WORLDS_MAX:
-                self._worlds.popitem(last=False)
+            found = self._views.pop(key, None) or self._make(snapshot, catalog)
+            self._views[key] = self._last = found
+            if len(self._views) > _VIEWS_MAX:
+                self._views.popitem(last=False)
         return found
 
-    def _make(self, snapshot: GraphVersion, catalog: Catalog) -> DenseWorld:
+    def _make(self, snapshot: GraphVersion, catalog: Catalog) -> DenseView:
         nodes = {item.name: self._pinned(snapshot, item) for item in catalog.nodes}
         edges = {item.name: self._pinned(snapshot, item) for item in catalog.edges}
         topologies = {
             item.name: self._topology(edges[item.name], nodes[item.source], nodes[item.target])
             for item in catalog.edges
         }
-        return DenseWorld(snapshot, nodes, edges, topologies)
+        return DenseView(snapshot, nodes, edges, topologies)
 
     def flush(self) -> None:
         """Wait until everything that is to be saved is on disk."""
@@ -99,11 +99,11 @@ class Worlds:
             self.archive.flush()
 
     def close(self) -> None:
-        """Let go of memory, once what is to be saved is on disk. Worlds in use stay readable."""
+        """Let go of memory, once what is to be saved is on disk. ViewCache in use stay readable."""
         self.flush()
         with self._lock:
             self._last = None
-            self._worlds.clear()
+            self._views.clear()
         self.cache.clear()
 
     # -- what extents find around them -------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The direct world: a snapshot of which only the entities that a query touches are read.
+"""The direct view: a snapshot of which only the entities that a query touches are read.
 
 For queries that start from a few ids and stay small. Every step is a lookup through the store's
 indexes; without one it reads more and says the same. Handles are given in the order of discovery,
@@ -18,7 +18,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.exec.direct.budget import Bounds, Budget
 from omnigraph.exec.direct.lookup import Lookups
 from omnigraph.exec.direct.members import ID, Members
-from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Fan, Handles, Mask
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import ReadPlan, Towards
@@ -40,8 +40,8 @@ def wanted_columns(plan: ReadPlan) -> dict[str, tuple[str, ...]]:
     return {key: tuple(dict.fromkeys(names)) for key, names in found.items()}
 
 
-class DirectWorld:
-    """One snapshot, read entity by entity; implements `World`.
+class DirectView:
+    """One snapshot, read entity by entity; implements `GraphView`.
 
     Every method raises `TooWide` when the query turns out to touch too much.
     """

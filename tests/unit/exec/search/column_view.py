@@ -1,17 +1,17 @@
-"""A world of one type whose columns are lists."""
+"""A view of one type whose columns are lists."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.world import Counts, Handles
+from omnigraph.exec.view import Counts, Handles
 from omnigraph.lang.ir.expr import EntityRef
 
 DOC = EntityRef("node", "Doc", "doc")
 
 
-class ColumnWorld:
+class ColumnView:
     """Handles are places in the columns; the ids may sort otherwise."""
 
     def __init__(self, columns: Mapping[str, pa.Array], ids: list[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A world made of dictionaries: slow, small, obviously right."""
+"""A view made of dictionaries: slow, small, obviously right."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.arrow_types import arrow_type
-from omnigraph.exec.world import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Fan, Handles, Mask
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.testing.naive.graph import ModelGraph, column_type, entity_type
 
 
-class FakeWorld:
-    """Implements `World` over the rows of a model graph.
+class FakeView:
+    """Implements `GraphView` over the rows of a model graph.
 
-    With `shuffled`, handles are in no relation to ids, as in a world that numbers what it meets.
+    With `shuffled`, handles are in no relation to ids, as in a view that numbers what it meets.
     """
 
     def __init__(self, catalog: Catalog, graph: ModelGraph, *, shuffled: bool = False) -> None:
@@ -107,8 +107,8 @@ class FakeWorld:
         return np.array([target in part for target, part in pairs], np.bool_)
 
 
-class FakeDense(FakeWorld):
-    """A world that also keeps what is made of its columns."""
+class FakeDense(FakeView):
+    """A view that also keeps what is made of its columns."""
 
     def __init__(self, catalog: Catalog, graph: ModelGraph) -> None:
         super().__init__(catalog, graph)

@@ -1,4 +1,4 @@
-"""The dense world says what the tables say."""
+"""The dense view says what the tables say."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
-from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName
@@ -21,11 +21,11 @@ from tests.unit.exec.dense.dense_graphs import (
     PERSON,
     SCHEMA,
     WORKS_AT,
-    check_world,
+    check_view,
     handles,
     knows,
     persons,
-    world_of,
+    view_of,
 )
 
 
@@ -63,68 +63,68 @@ def people_and_friends(repo: Repository) -> None:
 
 
 def test_an_empty_graph(repo: Repository) -> None:
-    world = world_of(Worlds(repo), repo)
-    check_world(world, repo, repo.snapshot())
-    assert world.find(PERSON, ["nobody"]).tolist() == [-1]
-    assert world.find(KNOWS, ["nothing"]).tolist() == [-1]
+    view = view_of(ViewCache(repo), repo)
+    check_view(view, repo, repo.snapshot())
+    assert view.find(PERSON, ["nobody"]).tolist() == [-1]
+    assert view.find(KNOWS, ["nothing"]).tolist() == [-1]
 
 
 def test_everything_agrees_with_the_tables(repo: Repository) -> None:
     people_and_friends(repo)
-    check_world(world_of(Worlds(repo), repo), repo, repo.snapshot())
+    check_view(view_of(ViewCache(repo), repo), repo, repo.snapshot())
 
 
 def test_missing_handles_and_ids(repo: Repository) -> None:
     people_and_friends(repo)
-    world = world_of(Worlds(repo), repo)
-    assert world.find(PERSON, ["bo", "b", "bob", "", "\ud800", "anna\0"]).tolist()[1:] == [-1] * 5
+    view = view_of(ViewCache(repo), repo)
+    assert view.find(PERSON, ["bo", "b", "bob", "", "\ud800", "anna\0"]).tolist()[1:] == [-1] * 5
     many = ["bo", *(f"nobody{number}" for number in range(200)), "\ud800", "ä"]
-    assert world.find(PERSON, many).tolist() == [world.find_one(PERSON, each) for each in many]
-    at = world.find(PERSON, ["bo"]).tolist()[0]
-    assert world.take(PERSON, "name", handles(at, -1)).to_pylist() == ["bo", None]
-    assert world.rank(KNOWS, handles(-1, 0, -1)).tolist() == [-1, 1, -1]
+    assert view.find(PERSON, many).tolist() == [view.find_one(PERSON, each) for each in many]
+    at = view.find(PERSON, ["bo"]).tolist()[0]
+    assert view.take(PERSON, "name", handles(at, -1)).to_pylist() == ["bo", None]
+    assert view.rank(KNOWS, handles(-1, 0, -1)).tolist() == [-1, 1, -1]
 
 
 def test_vectors_come_as_a_matrix(repo: Repository) -> None:
     people_and_friends(repo)
-    world = world_of(Worlds(repo), repo)
-    matrix, valid = world.vectors(PERSON, "spot")
-    at = world.find_one(PERSON, "zoë")
+    view = view_of(ViewCache(repo), repo)
+    matrix, valid = view.vectors(PERSON, "spot")
+    at = view.find_one(PERSON, "zoë")
     assert matrix.shape == (7, 3)
     assert matrix.dtype == np.float32
     assert np.flatnonzero(valid).tolist() == [at]
     assert matrix[at].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_world_stays_as_it_is(repo: Repository) -> None:
+def test_a_view_stays_as_it_is(repo: Repository) -> None:
     people_and_friends(repo)
-    worlds = Worlds(repo)
+    views = ViewCache(repo)
     before = repo.snapshot()
-    old = world_of(worlds, repo, before)
+    old = view_of(views, repo, before)
     write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
-    check_world(old, repo, before)
-    check_world(world_of(worlds, repo), repo, repo.snapshot())
+    check_view(old, repo, before)
+    check_view(view_of(views, repo), repo, repo.snapshot())
 
 
 def test_branches_share_what_they_pin_alike(repo: Repository) -> None:
     people_and_friends(repo)
-    worlds = Worlds(repo)
-    main = world_of(worlds, repo)
+    views = ViewCache(repo)
+    main = view_of(views, repo)
     branch = BranchName("draft")
     repo.create_branch(branch)
     write(repo, {"node:Company": companies("other")}, branch=branch)
-    other = world_of(worlds, repo, repo.snapshot(branch))
+    other = view_of(views, repo, repo.snapshot(branch))
     assert other.extent(PERSON) is main.extent(PERSON)
     assert other.topology(KNOWS) is main.topology(KNOWS)
     assert other.extent(COMPANY) is not main.extent(COMPANY)
     assert other.topology(WORKS_AT) is not main.topology(WORKS_AT)
-    check_world(other, repo, repo.snapshot(branch))
+    check_view(other, repo, repo.snapshot(branch))
 
 
-def test_the_same_snapshot_gives_the_same_world(repo: Repository) -> None:
-    worlds = Worlds(repo)
+def test_the_same_snapshot_gives_the_same_view(repo: Repository) -> None:
+    views = ViewCache(repo)
     snapshot = repo.snapshot()
-    assert world_of(worlds, repo, snapshot) is world_of(worlds, repo, snapshot)
+    assert view_of(views, repo, snapshot) is view_of(views, repo, snapshot)
 
 
 def test_dangling_ends_are_skipped(repo: Repository) -> None:
@@ -135,33 +135,33 @@ def test_dangling_ends_are_skipped(repo: Repository) -> None:
             "edge:Knows": knows(("1", "a", "b"), ("2", "a", "ghost"), ("3", "ghost", "b")),
         },
     )
-    world = world_of(Worlds(repo), repo)
+    view = view_of(ViewCache(repo), repo)
     for towards, expected in ((Towards.OUT, [1, 0]), (Towards.IN, [0, 1]), (Towards.BOTH, [1, 1])):
-        assert world.degrees(KNOWS, towards, None).tolist() == expected
-        assert world.edges(KNOWS, towards, handles(0, 1)).counts.tolist() == expected
+        assert view.degrees(KNOWS, towards, None).tolist() == expected
+        assert view.edges(KNOWS, towards, handles(0, 1)).counts.tolist() == expected
 
 
 def test_shared_arrays_cannot_be_changed(repo: Repository) -> None:
     people_and_friends(repo)
-    world = world_of(Worlds(repo), repo)
-    fan = world.neighbours(KNOWS, Towards.OUT, handles(world.find_one(PERSON, "zoë")))
+    view = view_of(ViewCache(repo), repo)
+    fan = view.neighbours(KNOWS, Towards.OUT, handles(view.find_one(PERSON, "zoë")))
     with pytest.raises(ValueError, match="read-only"):
         fan.targets[0] = 0
 
 
 def test_nothing_depends_on_what_is_kept(repo: Repository) -> None:
     people_and_friends(repo)
-    worlds = Worlds(repo, bytes_max=0)
-    check_world(world_of(worlds, repo), repo, repo.snapshot())
+    views = ViewCache(repo, bytes_max=0)
+    check_view(view_of(views, repo), repo, repo.snapshot())
     write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
-    check_world(world_of(worlds, repo), repo, repo.snapshot())
+    check_view(view_of(views, repo), repo, repo.snapshot())
 
 
 @pytest.mark.parametrize("bytes_max", [0, 2_000, 1 << 20])
-def test_threads_share_one_world(repo: Repository, bytes_max: int) -> None:
+def test_threads_share_one_view(repo: Repository, bytes_max: int) -> None:
     """Readers of two versions at once, with too little room for both."""
     people_and_friends(repo)
-    worlds = Worlds(repo, bytes_max=bytes_max)
+    views = ViewCache(repo, bytes_max=bytes_max)
     old = repo.snapshot()
     write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
     snapshots = [old, repo.snapshot()] * 4
@@ -169,32 +169,32 @@ def test_threads_share_one_world(repo: Repository, bytes_max: int) -> None:
 
     def look(snapshot: GraphVersion) -> None:
         ready.wait(60)
-        check_world(world_of(worlds, repo, snapshot), repo, snapshot)
+        check_view(view_of(views, repo, snapshot), repo, snapshot)
 
     with ThreadPoolExecutor(len(snapshots)) as pool:
         for future in [pool.submit(look, snapshot) for snapshot in snapshots]:
             future.result(120)
-    assert worlds.cache.nbytes <= max(bytes_max, 1 << 12)
+    assert views.cache.nbytes <= max(bytes_max, 1 << 12)
 
 
 def test_cells_are_what_arrays_say(repo: Repository) -> None:
     people_and_friends(repo)
-    world = world_of(Worlds(repo), repo)
+    view = view_of(ViewCache(repo), repo)
     wanted = handles(3, -1, 0, 6, 0)
-    for column in world.extent(PERSON).table().schema.names:
-        expected = world.take(PERSON, column, wanted).to_pylist()
-        assert world.cells(PERSON, column, wanted.tolist()) == expected, column
+    for column in view.extent(PERSON).table().schema.names:
+        expected = view.take(PERSON, column, wanted).to_pylist()
+        assert view.cells(PERSON, column, wanted.tolist()) == expected, column
 
 
 def test_whether_a_query_would_read_much(repo: Repository) -> None:
     people_and_friends(repo)
-    worlds = Worlds(repo)
-    world = world_of(worlds, repo)
-    assert world.rows_to_read([PERSON]) == 7
-    assert world.rows_to_read([PERSON, KNOWS]) == 13
-    world.find(PERSON, ["bo"])
-    assert world.rows_to_read([PERSON, KNOWS]) == 6
-    world.degrees(KNOWS, Towards.IN, None)
-    assert world.rows_to_read([PERSON, KNOWS]) == 0
+    views = ViewCache(repo)
+    view = view_of(views, repo)
+    assert view.rows_to_read([PERSON]) == 7
+    assert view.rows_to_read([PERSON, KNOWS]) == 13
+    view.find(PERSON, ["bo"])
+    assert view.rows_to_read([PERSON, KNOWS]) == 6
+    view.degrees(KNOWS, Towards.IN, None)
+    assert view.rows_to_read([PERSON, KNOWS]) == 0
     write(repo, {"node:Person": persons("carl"), "edge:Knows": knows(("k8", "carl", "bo"))})
-    assert world_of(worlds, repo).rows_to_read([PERSON, KNOWS]) == 0
+    assert view_of(views, repo).rows_to_read([PERSON, KNOWS]) == 0

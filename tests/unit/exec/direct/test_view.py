@@ -1,4 +1,4 @@
-"""The direct world says what the dense one says, and reads little for it."""
+"""The direct view says what the dense one says, and reads little for it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +9,13 @@ import pytest
 
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.repository import Repository
-from omnigraph.exec.dense.worlds import Worlds
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.direct.budget import Bounds, TooWide
 from omnigraph.exec.direct.lookup import KEYS_MAX
-from omnigraph.exec.direct.world import DirectWorld, wanted_columns
+from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.evaluate import Context
 from omnigraph.exec.search.engine import Search
-from omnigraph.exec.world import Fan, Handles, World
+from omnigraph.exec.view import Fan, GraphView, Handles
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.expr import Bm25, Const, EntityRef
 from omnigraph.lang.ir.ops import ReadPlan, Towards
@@ -46,30 +46,30 @@ def direct(
     repo: Repository,
     wanted: Mapping[str, tuple[str, ...]] | None = None,
     bounds: Bounds | None = None,
-) -> DirectWorld:
+) -> DirectView:
     pinned = repo.snapshot()
-    return DirectWorld(repo, pinned, repo.schema(pinned).catalog, wanted, bounds)
+    return DirectView(repo, pinned, repo.schema(pinned).catalog, wanted, bounds)
 
 
-def dense(repo: Repository) -> World:
+def dense(repo: Repository) -> GraphView:
     pinned = repo.snapshot()
-    return Worlds(repo).world(pinned, repo.schema(pinned).catalog)
+    return ViewCache(repo).view(pinned, repo.schema(pinned).catalog)
 
 
-def found(world: World, entity: EntityRef, *ids: str) -> Handles:
-    handles = world.find(entity, ids)
+def found(view: GraphView, entity: EntityRef, *ids: str) -> Handles:
+    handles = view.find(entity, ids)
     assert (handles >= 0).all()
     return handles
 
 
-def names(world: World, entity: EntityRef, handles: Handles) -> list[Any]:
-    return list(world.take(entity, "id", handles).to_pylist())
+def names(view: GraphView, entity: EntityRef, handles: Handles) -> list[Any]:
+    return list(view.take(entity, "id", handles).to_pylist())
 
 
-def spelled(world: World, target: EntityRef, edge: EntityRef, fan: Fan) -> list[Any]:
+def spelled(view: GraphView, target: EntityRef, edge: EntityRef, fan: Fan) -> list[Any]:
     """A fan in terms of ids, source by source."""
-    targets = names(world, target, fan.targets)
-    links = [""] * len(targets) if fan.edges is None else names(world, edge, fan.edges)
+    targets = names(view, target, fan.targets)
+    links = [""] * len(targets) if fan.edges is None else names(view, edge, fan.edges)
     rows, start = [], 0
     for count in fan.counts.tolist():
         rows.append(list(zip(targets, links, strict=True))[start : start + count])
@@ -102,37 +102,37 @@ def some_people(repo: Repository) -> None:
 
 def test_entities_are_found_by_id_and_numbered_as_they_come(repo: Repository) -> None:
     some_people(repo)
-    world = direct(repo, {"node:Person": ("age", "bio")})
-    assert world.find(PERSON, ["zoë", "nobody", "anna", "zoë"]).tolist() == [0, -1, 1, 0]
-    assert world.size(PERSON) == 3
+    view = direct(repo, {"node:Person": ("age", "bio")})
+    assert view.find(PERSON, ["zoë", "nobody", "anna", "zoë"]).tolist() == [0, -1, 1, 0]
+    assert view.size(PERSON) == 3
     taken = np.array([1, -1, 0, 1], np.int32)
-    assert world.take(PERSON, "age", taken).to_pylist() == [None, None, 1, None]
-    assert world.take(PERSON, "spot", taken).to_pylist() == [None, None, [1.0, 2.0, 3.0], None]
-    assert world.take(PERSON, "tags", taken[:1]).to_pylist() == [["x", "y"]]
-    assert names(world, PERSON, taken) == ["anna", None, "zoë", "anna"]
+    assert view.take(PERSON, "age", taken).to_pylist() == [None, None, 1, None]
+    assert view.take(PERSON, "spot", taken).to_pylist() == [None, None, [1.0, 2.0, 3.0], None]
+    assert view.take(PERSON, "tags", taken[:1]).to_pylist() == [["x", "y"]]
+    assert names(view, PERSON, taken) == ["anna", None, "zoë", "anna"]
 
 
 def test_ranks_follow_ids_not_handles(repo: Repository) -> None:
     some_people(repo)
-    world = direct(repo)
-    handles = found(world, PERSON, "zoë", "anna", "Bo")
-    assert world.rank(PERSON, handles).tolist() == [2, 1, 0]
-    assert world.rank(PERSON, np.array([1, -1, 1], np.int32)).tolist() == [0, -1, 0]
+    view = direct(repo)
+    handles = found(view, PERSON, "zoë", "anna", "Bo")
+    assert view.rank(PERSON, handles).tolist() == [2, 1, 0]
+    assert view.rank(PERSON, np.array([1, -1, 1], np.int32)).tolist() == [0, -1, 0]
 
 
 def test_edges_of_all_ways(repo: Repository) -> None:
     some_people(repo)
-    world = direct(repo)
-    people = found(world, PERSON, "zoë", "Bo", "zoë")
+    view = direct(repo)
+    people = found(view, PERSON, "zoë", "Bo", "zoë")
 
     def near(towards: Towards) -> list[Any]:
-        fan = world.neighbours(KNOWS, towards, people)
-        return [[each for each, _ in row] for row in spelled(world, PERSON, KNOWS, fan)]
+        fan = view.neighbours(KNOWS, towards, people)
+        return [[each for each, _ in row] for row in spelled(view, PERSON, KNOWS, fan)]
 
     assert near(Towards.OUT) == [["Bo", "anna"], ["Bo"], ["Bo", "anna"]]
     assert near(Towards.IN) == [["anna"], ["Bo", "zoë"], ["anna"]]
     assert near(Towards.BOTH) == [["Bo", "anna"], ["Bo", "zoë"], ["Bo", "anna"]]
-    both = spelled(world, PERSON, KNOWS, world.edges(KNOWS, Towards.BOTH, people[:2]))
+    both = spelled(view, PERSON, KNOWS, view.edges(KNOWS, Towards.BOTH, people[:2]))
     assert both == [
         [("Bo", "k4"), ("anna", "k0"), ("anna", "k1"), ("anna", "k2")],
         [("Bo", "k9"), ("zoë", "k4")],
@@ -141,38 +141,38 @@ def test_edges_of_all_ways(repo: Repository) -> None:
 
 def test_the_whole_of_a_small_type_may_be_asked_for(repo: Repository) -> None:
     some_people(repo)
-    world = direct(repo)
+    view = direct(repo)
     everyone = np.arange(3, dtype=np.int32)
-    ids = names(world, PERSON, everyone)
+    ids = names(view, PERSON, everyone)
     assert sorted(ids) == ["Bo", "anna", "zoë"]
     assert names(direct(repo), PERSON, everyone) == names(direct(repo), PERSON, everyone)
-    by_id = dict(zip(ids, world.degrees(KNOWS, Towards.OUT, None).tolist(), strict=True))
+    by_id = dict(zip(ids, view.degrees(KNOWS, Towards.OUT, None).tolist(), strict=True))
     assert by_id == {"Bo": 1, "anna": 1, "zoë": 2}
-    assert world.take(COMPANY, "name", None).to_pylist() == []
-    assert world.take(COMPANY, "name", np.array([-1], np.int32)).to_pylist() == [None]
+    assert view.take(COMPANY, "name", None).to_pylist() == []
+    assert view.take(COMPANY, "name", np.array([-1], np.int32)).to_pylist() == [None]
 
 
 def test_text_is_searched_with_the_statistics_of_the_type(repo: Repository) -> None:
     some_people(repo)
     ranking = Bm25("p", "bio", Const("graph", ValueType(Base.STRING)))
     numbers = []
-    for world in (direct(repo), dense(repo)):
-        people = found(world, PERSON, "anna", "Bo", "zoë")
-        numbers.append(Search().values(ranking, PERSON, world, people, Context({}, 0))[0].tolist())
+    for view in (direct(repo), dense(repo)):
+        people = found(view, PERSON, "anna", "Bo", "zoë")
+        numbers.append(Search().values(ranking, PERSON, view, people, Context({}, 0))[0].tolist())
     assert numbers[0] == numbers[1]
 
 
 def test_ids_are_never_read_as_conditions(repo: Repository) -> None:
     write(repo, {"node:Person": persons(*HOSTILE), "edge:Knows": _ring(HOSTILE)})
-    world = direct(repo)
+    view = direct(repo)
     for each in [*HOSTILE, "missing' OR ''='"]:
-        (handle,) = world.find(PERSON, [each]).tolist()
+        (handle,) = view.find(PERSON, [each]).tolist()
         assert (handle >= 0) == (each in HOSTILE)
         if handle < 0:
             continue
-        fan = world.neighbours(KNOWS, Towards.OUT, np.array([handle], np.int32))
+        fan = view.neighbours(KNOWS, Towards.OUT, np.array([handle], np.int32))
         following = HOSTILE[(HOSTILE.index(each) + 1) % len(HOSTILE)]
-        assert names(world, PERSON, fan.targets) == [following]
+        assert names(view, PERSON, fan.targets) == [following]
 
 
 def _ring(ids: list[str]) -> Delta:
@@ -195,13 +195,13 @@ def test_more_than_the_bounds_is_too_wide(repo: Repository) -> None:
 def test_long_lists_of_keys_are_cut_or_read_at_once(repo: Repository, rows: int) -> None:
     ids = [f"p{n:04}" for n in range(KEYS_MAX * 2 + 7)]
     write(repo, {"node:Person": persons(*ids), "edge:Knows": _ring(ids)})
-    world = direct(repo, bounds=Bounds(keys=10_000, rows=rows * 3))
+    view = direct(repo, bounds=Bounds(keys=10_000, rows=rows * 3))
     asked = ids[: KEYS_MAX + 3]
-    handles = found(world, PERSON, *asked)
-    assert names(world, PERSON, handles) == asked
-    following = found(world, PERSON, *ids[1 : KEYS_MAX + 4])
-    assert world.linked(KNOWS, Towards.OUT, handles, following).all()
-    assert not world.linked(KNOWS, Towards.IN, handles, following).any()
+    handles = found(view, PERSON, *asked)
+    assert names(view, PERSON, handles) == asked
+    following = found(view, PERSON, *ids[1 : KEYS_MAX + 4])
+    assert view.linked(KNOWS, Towards.OUT, handles, following).all()
+    assert not view.linked(KNOWS, Towards.IN, handles, following).any()
 
 
 def test_a_query_reads_what_it_needs_in_one_go(repo: Repository) -> None:
@@ -212,12 +212,12 @@ def test_a_query_reads_what_it_needs_in_one_go(repo: Repository) -> None:
     (plan,) = compile_queries(text.replace("'", '"'), catalog)
     assert isinstance(plan, ReadPlan)
     wanted = wanted_columns(plan)
-    world = direct(repo, wanted)
+    view = direct(repo, wanted)
     with telemetry.counting() as calls:
-        handles = found(world, PERSON, "zoë")
-        assert world.take(PERSON, "age", handles).to_pylist() == [1]
-        world.take(PERSON, "id", handles)
-        world.take(PERSON, "bio", handles)
+        handles = found(view, PERSON, "zoë")
+        assert view.take(PERSON, "age", handles).to_pylist() == [1]
+        view.take(PERSON, "id", handles)
+        view.take(PERSON, "bio", handles)
     assert calls.snapshot()["table.scan"] == 1
 
 
@@ -233,7 +233,7 @@ NAMES = {PERSON: ["e", "B", "ä", "a'b", "c", "lone"], COMPANY: ["z", "y", "x"]}
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("indexed", [False, True])
-def test_both_worlds_say_the_same(repo: Repository, seed: int, indexed: bool) -> None:
+def test_both_views_give_the_same_answers(repo: Repository, seed: int, indexed: bool) -> None:
     people, firms = NAMES[PERSON], NAMES[COMPANY]
     pick = np.random.default_rng(seed).integers
     friends = [(people[pick(5)], people[pick(5)]) for _ in range(12)]
@@ -263,18 +263,18 @@ def test_both_worlds_say_the_same(repo: Repository, seed: int, indexed: bool) ->
 
 
 def answers(
-    world: World,
+    view: GraphView,
     edge: EntityRef,
     towards: Towards,
     sources: tuple[EntityRef, list[str]],
     targets: tuple[EntityRef, list[str]],
 ) -> list[Any]:
-    """Everything that a world says about some edges, in terms of ids."""
-    handles, ends = world.find(*sources), world.find(*targets)
-    near, full = world.neighbours(edge, towards, handles), world.edges(edge, towards, handles)
+    """Everything that a view says about some edges, in terms of ids."""
+    handles, ends = view.find(*sources), view.find(*targets)
+    near, full = view.neighbours(edge, towards, handles), view.edges(edge, towards, handles)
     return [
-        spelled(world, targets[0], edge, near),
-        [sorted(row) for row in spelled(world, targets[0], edge, full)],
-        world.degrees(edge, towards, handles).tolist(),
-        world.linked(edge, towards, handles, ends).tolist(),
+        spelled(view, targets[0], edge, near),
+        [sorted(row) for row in spelled(view, targets[0], edge, full)],
+        view.degrees(edge, towards, handles).tolist(),
+        view.linked(edge, towards, handles, ends).tolist(),
     ]

@@ -1,9 +1,10 @@
-"""What a query reads: the entities of one snapshot, named by small numbers.
+"""The protocol by which a query reads one snapshot: its entities, named by small numbers.
 
-A handle is the number of an entity within its type and its world, from 0 upwards; -1 stands for a
-missing one. The operators of a query work on arrays of handles and ask the world for everything
-else. Two worlds exist: the dense one keeps whole columns and adjacency in memory, the direct one
-asks the store for the few entities that a selective query touches. Their answers are the same.
+A handle is the number of an entity within its type and its view, from 0 upwards; -1 stands for a
+missing one. The operators of a query work on arrays of handles and ask the view for everything
+else. There are two implementations: the dense view keeps whole columns and adjacency in memory,
+the direct view asks the store for the few entities that a selective query touches. Both give the
+same answers.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Fan:
     edges: Handles | None = None
 
 
-class World(Protocol):
+class GraphView(Protocol):
     """One snapshot, read-only. Safe to share between threads. Sources are never missing (-1)."""
 
     def size(self, entity: EntityRef) -> int:
