@@ -28,7 +28,7 @@ MISSING: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Fan:
+class NeighbourSlices:
     """What each of some sources leads to, source after source.
 
     `counts` has an entry per source and sums up to the length of `targets`. `edges` are the edges
@@ -62,11 +62,11 @@ class GraphView(Protocol):
         """Numbers that sort as the ids of the entities do; -1 stays -1."""
         ...
 
-    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         """The distinct nodes one edge away from each source, in the order of their ids."""
         ...
 
-    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         """Every stored edge at each source, with the node at its other end.
 
         With `Towards.BOTH` an edge appears once at each of its ends, a self-loop once in all.

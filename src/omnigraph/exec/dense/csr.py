@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.exec.view import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 
 _WORD_BITS: Final = 63
 
@@ -34,20 +34,20 @@ class Csr:
         edges = 0 if self.edges is None else self.edges.nbytes
         return self.offsets.nbytes + self.targets.nbytes + self.degrees.nbytes + edges
 
-    def fan(self, sources: Handles) -> Fan:
+    def slices(self, sources: Handles) -> NeighbourSlices:
         """What each source leads to."""
         offsets, targets, edges = self.offsets, self.targets, self.edges
         if sources.size == 1:
             source = sources.item()
             low, high = offsets.item(source), offsets.item(source + 1)
-            return Fan(
+            return NeighbourSlices(
                 self.degrees[source : source + 1],
                 targets[low:high],
                 None if edges is None else edges[low:high],
             )
         counts = self.degrees[sources]
         places = row_places(offsets[sources], counts)
-        return Fan(counts, targets[places], None if edges is None else edges[places])
+        return NeighbourSlices(counts, targets[places], None if edges is None else edges[places])
 
     def linked(self, sources: Handles, targets: Handles) -> Mask:
         """Whether the row of each source names the target in the same place."""

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion
+from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.columns import as_matrix
-from omnigraph.exec.dense.extent import Codec, Extent, Previous
-from omnigraph.exec.dense.topology import Topology
-from omnigraph.exec.view import Counts, Fan, Handles, Mask
+from omnigraph.exec.dense.type_columns import Codec, Previous, TypeColumns
+from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 
@@ -23,65 +23,65 @@ T = TypeVar("T")
 class DenseView:
     """One snapshot, read-only. Safe to share between threads; implements `GraphView`."""
 
-    __slots__ = ("_edges", "_nodes", "_topologies", "snapshot")
+    __slots__ = ("_adjacencies", "_edges", "_nodes", "snapshot")
 
     def __init__(
         self,
         snapshot: GraphVersion,
-        nodes: Mapping[str, Extent],
-        edges: Mapping[str, Extent],
-        topologies: Mapping[str, Topology],
+        nodes: Mapping[str, TypeColumns],
+        edges: Mapping[str, TypeColumns],
+        adjacencies: Mapping[str, Adjacency],
     ) -> None:
         """Put together what the snapshot pins; nothing is loaded yet."""
         self.snapshot = snapshot
         self._nodes = nodes
         self._edges = edges
-        self._topologies = topologies
+        self._adjacencies = adjacencies
 
-    def extent(self, entity: EntityRef) -> Extent:
+    def type_columns(self, entity: EntityRef) -> TypeColumns:
         """The entities of a type."""
         return (self._nodes if entity.kind == "node" else self._edges)[entity.name]
 
-    def topology(self, edge: EntityRef) -> Topology:
+    def adjacency(self, edge: EntityRef) -> Adjacency:
         """The adjacency of an edge type."""
-        return self._topologies[edge.name]
+        return self._adjacencies[edge.name]
 
     # -- entities ----------------------------------------------------------------------------------
 
     def size(self, entity: EntityRef) -> int:
         """How many entities a type has."""
-        return self.extent(entity).size
+        return self.type_columns(entity).size
 
     def find(self, entity: EntityRef, ids: Sequence[str]) -> Handles:
         """The handle of each id; -1 where there is no such entity."""
-        return self.extent(entity).find(ids)
+        return self.type_columns(entity).find(ids)
 
     def find_one(self, entity: EntityRef, wanted: str) -> int:
         """The handle of one id, or -1: what `find` says, without an array."""
-        return self.extent(entity).find_one(wanted)
+        return self.type_columns(entity).find_one(wanted)
 
     def take(self, entity: EntityRef, column: str, handles: Handles | None) -> pa.Array:
         """The values of a column, null for -1; all of them for None."""
-        return self.extent(entity).take(column, handles)
+        return self.type_columns(entity).take(column, handles)
 
     def prepare(self, entity: EntityRef, columns: Iterable[str]) -> None:
         """Load several columns together that will be asked for."""
-        self.extent(entity).prepare(columns)
+        self.type_columns(entity).prepare(columns)
 
     def cells(self, entity: EntityRef, column: str, handles: Sequence[int]) -> list[Any]:
         """A few values of a column as Python has them, null for -1; faster than `take`."""
-        return self.extent(entity).cells(column, handles)
+        return self.type_columns(entity).cells(column, handles)
 
     def rank(self, entity: EntityRef, handles: Handles) -> Counts | Handles:
         """Numbers that sort as the ids of the entities do; -1 stays -1."""
-        return self.extent(entity).rank(handles)
+        return self.type_columns(entity).rank(handles)
 
     def vectors(self, entity: EntityRef, column: str) -> tuple[npt.NDArray[np.float32], Mask]:
         """A column of vectors as a matrix, and which entities have one. No copy is made.
 
         A row of the matrix that has no vector holds anything.
         """
-        return as_matrix(self.extent(entity).column(column))
+        return as_matrix(self.type_columns(entity).column(column))
 
     def derived(
         self,
@@ -103,7 +103,7 @@ class DenseView:
             size: Tells its bytes.
             codec: How it is saved for other processes; None to keep it in memory only.
         """
-        return self.extent(entity).derived(column, kind, build, size, codec)
+        return self.type_columns(entity).derived(column, kind, build, size, codec)
 
     def rows_to_read(self, entities: Iterable[EntityRef]) -> int:
         """How many rows must be read before a query on these types can start, roughly.
@@ -112,7 +112,7 @@ class DenseView:
         """
         rows = 0
         for entity in entities:
-            if entity.kind == "edge" and not self._topologies[entity.name].is_at_hand():
+            if entity.kind == "edge" and not self._adjacencies[entity.name].is_at_hand():
                 rows += self._edges[entity.name].size
             elif entity.kind == "node" and not self._nodes[entity.name].is_at_hand():
                 rows += self._nodes[entity.name].size
@@ -120,19 +120,19 @@ class DenseView:
 
     # -- adjacency ---------------------------------------------------------------------------------
 
-    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         """The distinct nodes one edge away from each source, in the order of their ids."""
-        return self._topologies[edge.name].links[towards].get().fan(sources)
+        return self._adjacencies[edge.name].links[towards].get().slices(sources)
 
-    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         """Every stored edge at each source, with the node at its other end."""
-        return self._topologies[edge.name].edges[towards].get().fan(sources)
+        return self._adjacencies[edge.name].edges[towards].get().slices(sources)
 
     def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
         """How many distinct nodes are one edge away from each source, or from every node."""
-        degrees = self._topologies[edge.name].links[towards].get().degrees
+        degrees = self._adjacencies[edge.name].links[towards].get().degrees
         return degrees if sources is None else degrees[sources]
 
     def linked(self, edge: EntityRef, towards: Towards, sources: Handles, targets: Handles) -> Mask:
         """Whether an edge leads from each source to the target in the same place."""
-        return self._topologies[edge.name].links[towards].get().linked(sources, targets)
+        return self._adjacencies[edge.name].links[towards].get().linked(sources, targets)

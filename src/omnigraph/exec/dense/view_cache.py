@@ -16,10 +16,11 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import GraphError
+from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.archive import Archive
 from omnigraph.exec.dense.cache import Cache
-from omnigraph.exec.dense.extent import Extent
-from omnigraph.exec.dense.topology import Topology
+from omnigraph.exec.dense.entity_index import ENTITY_INDEX_FILE
+from omnigraph.exec.dense.type_columns import TypeColumns
 from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
@@ -66,8 +67,8 @@ class ViewCache:
         # Of a few snapshots, since readers of several branches take turns.
         self._views: OrderedDict[tuple[str, int], DenseView] = OrderedDict()
         # What nobody uses and nothing is kept of, is forgotten.
-        self._extents: weakref.WeakValueDictionary[Pin, Extent] = weakref.WeakValueDictionary()
-        self._topologies: weakref.WeakValueDictionary[_Joint, Topology] = (
+        self._types: weakref.WeakValueDictionary[Pin, TypeColumns] = weakref.WeakValueDictionary()
+        self._adjacencies: weakref.WeakValueDictionary[_Joint, Adjacency] = (
             weakref.WeakValueDictionary()
         )
 
@@ -87,11 +88,11 @@ class ViewCache:
     def _make(self, snapshot: GraphVersion, catalog: Catalog) -> DenseView:
         nodes = {item.name: self._pinned(snapshot, item) for item in catalog.nodes}
         edges = {item.name: self._pinned(snapshot, item) for item in catalog.edges}
-        topologies = {
-            item.name: self._topology(edges[item.name], nodes[item.source], nodes[item.target])
+        adjacencies = {
+            item.name: self._adjacency(edges[item.name], nodes[item.source], nodes[item.target])
             for item in catalog.edges
         }
-        return DenseView(snapshot, nodes, edges, topologies)
+        return DenseView(snapshot, nodes, edges, adjacencies)
 
     def flush(self) -> None:
         """Wait until everything that is to be saved is on disk."""
@@ -106,7 +107,7 @@ class ViewCache:
             self._views.clear()
         self.cache.clear()
 
-    # -- what extents find around them -------------------------------------------------------------
+    # -- the context of columns and adjacency ------------------------------------------------------
 
     def table(self, pin: TablePin) -> Table:
         """A pinned table."""
@@ -117,9 +118,9 @@ class ViewCache:
         uuid = self._repo.written_by(pin)
         return None if uuid is None else f"{self._folder(pin)}/{pin.version}-{uuid}"
 
-    def older(self, extent: Extent) -> Iterator[Extent]:
-        """Extents of older versions of the same history in memory, the newest first."""
-        pin = extent.pin
+    def older(self, type_columns: TypeColumns) -> Iterator[TypeColumns]:
+        """Columns of older versions of the same history in memory, the newest first."""
+        pin = type_columns.pin
         yield from self._in_memory(pin.path, pin.table_branch, range(1, pin.version))
         if pin.table_branch is None:
             return
@@ -130,81 +131,81 @@ class ViewCache:
             at = fork.parent_version
             yield from self._in_memory(pin.path, fork.parent_branch, range(at, at + 1))
 
-    def archived(self, extent: Extent) -> Iterator[Extent]:
-        """Extents of older versions of the same history on disk, the newest first."""
-        pin = extent.pin
+    def archived(self, type_columns: TypeColumns) -> Iterator[TypeColumns]:
+        """Columns of older versions of the same history on disk, the newest first."""
+        pin = type_columns.pin
         if self.archive is None or pin.row_count < self.saved_rows_min:
             return
         saved = [name.partition("-") for name in self.archive.folders(self._folder(pin))]
         known = [(int(version), uuid) for version, _, uuid in saved if version.isdigit()]
         older = sorted(((v, uuid) for v, uuid in known if v < pin.version), reverse=True)
         for version, _ in older[:_TRIES_MAX]:
-            found = self._revived(pin, version, extent.kind)
-            if found is not None and found.is_saved("roster"):
+            found = self._revived(pin, version, type_columns.kind)
+            if found is not None and found.is_saved(ENTITY_INDEX_FILE):
                 yield found
 
-    def _revived(self, pin: TablePin, version: int, kind: EntityKind) -> Extent | None:
-        """The extent of an older version, if that version can still be read."""
+    def _revived(self, pin: TablePin, version: int, kind: EntityKind) -> TypeColumns | None:
+        """The columns of an older version, if that version can still be read."""
         try:
             table = self._repo.table(_at(pin, version, 0))
-            return self._extent(_at(pin, version, table.row_count), kind)
+            return self._type_columns(_at(pin, version, table.row_count), kind)
         except GraphError:
             telemetry.count("dense.version_gone")
             return None
 
-    def _in_memory(self, path: str, branch: str | None, versions: range) -> Iterator[Extent]:
+    def _in_memory(self, path: str, branch: str | None, versions: range) -> Iterator[TypeColumns]:
         with self._lock:
-            known = list(self._extents.values())
+            known = list(self._types.values())
         near = [
             each
             for each in known
             if (each.pin.path, each.pin.table_branch) == (path, branch)
             and each.pin.version in versions
-            and each.roster.peek() is not None
+            and each.entity_index.peek() is not None
         ]
         yield from sorted(near, key=lambda each: each.pin.version, reverse=True)
 
-    def relatives(self, topology: Topology) -> Iterator[Topology]:
-        """Topologies of other versions of the same types that are in use or in memory."""
-        paths = _paths(topology)
+    def relatives(self, adjacency: Adjacency) -> Iterator[Adjacency]:
+        """Adjacencies of other versions of the same types that are in use or in memory."""
+        paths = _paths(adjacency)
         with self._lock:
-            known = list(self._topologies.values())
+            known = list(self._adjacencies.values())
         yield from (each for each in known if _paths(each) == paths)
 
-    def ancestors(self, topology: Topology) -> Iterator[Topology]:
-        """Topologies of older versions that are on disk, mapped."""
-        if topology.edge.place("") is None:
+    def ancestors(self, adjacency: Adjacency) -> Iterator[Adjacency]:
+        """Adjacencies of older versions that are on disk, mapped."""
+        if adjacency.edge.place("") is None:
             return
         ways = [
-            [older for older, _ in extent.steps()[:_TRIES_MAX]]
-            for extent in (topology.edge, topology.source, topology.target)
+            [older for older, _ in type_columns.steps()[:_TRIES_MAX]]
+            for type_columns in (adjacency.edge, adjacency.source, adjacency.target)
         ]
         for edge, source, target in product(*ways):
-            found = self._topology(edge, source, target)
-            if found is not topology:
+            found = self._adjacency(edge, source, target)
+            if found is not adjacency:
                 found.recall()
                 yield found
 
     # -- one object per pin ------------------------------------------------------------------------
 
-    def _pinned(self, snapshot: GraphVersion, entity: EntityType) -> Extent:
-        return self._extent(snapshot.pin(table_key(entity.kind, entity.name)), entity.kind)
+    def _pinned(self, snapshot: GraphVersion, entity: EntityType) -> TypeColumns:
+        return self._type_columns(snapshot.pin(table_key(entity.kind, entity.name)), entity.kind)
 
-    def _extent(self, pin: TablePin, kind: EntityKind) -> Extent:
+    def _type_columns(self, pin: TablePin, kind: EntityKind) -> TypeColumns:
         key = store_pin(pin)
         with self._lock:
-            found = self._extents.get(key)
+            found = self._types.get(key)
             if found is None:
-                found = self._extents[key] = Extent(pin, kind, self)
+                found = self._types[key] = TypeColumns(pin, kind, self)
         return found
 
-    def _topology(self, edge: Extent, source: Extent, target: Extent) -> Topology:
+    def _adjacency(self, edge: TypeColumns, source: TypeColumns, target: TypeColumns) -> Adjacency:
         key = _joint(edge, source, target)
         with self._lock:
-            found = self._topologies.get(key)
+            found = self._adjacencies.get(key)
             if found is None:
-                found = Topology(edge, source, target, self.cache, self)
-                self._topologies[key] = found
+                found = Adjacency(edge, source, target, self.cache, self)
+                self._adjacencies[key] = found
         return found
 
     def _folder(self, pin: TablePin) -> str:
@@ -222,9 +223,9 @@ def _at(pin: TablePin, version: int, row_count: int) -> TablePin:
     )
 
 
-def _joint(edge: Extent, source: Extent, target: Extent) -> _Joint:
+def _joint(edge: TypeColumns, source: TypeColumns, target: TypeColumns) -> _Joint:
     return store_pin(edge.pin), store_pin(source.pin), store_pin(target.pin)
 
 
-def _paths(topology: Topology) -> tuple[str, str, str]:
-    return topology.edge.pin.path, topology.source.pin.path, topology.target.pin.path
+def _paths(adjacency: Adjacency) -> tuple[str, str, str]:
+    return adjacency.edge.pin.path, adjacency.source.pin.path, adjacency.target.pin.path

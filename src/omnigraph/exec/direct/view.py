@@ -18,7 +18,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.exec.direct.budget import Bounds, Budget
 from omnigraph.exec.direct.lookup import Lookups
 from omnigraph.exec.direct.members import ID, Members
-from omnigraph.exec.view import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import ReadPlan, Towards
@@ -94,7 +94,7 @@ class DirectView:
 
     # -- edges -----------------------------------------------------------------------------
 
-    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         """The distinct nodes one edge away from each source, in the order of their ids."""
         source, target = self._ends(edge, towards)
         wanted = _ids_of(source, sources)
@@ -104,9 +104,9 @@ class DirectView:
             for each, other in _pairs(rows, near, far):
                 reached[each].add(other)
         named = {each: target.name(sorted(found)) for each, found in reached.items()}
-        return _fan([named[each] for each in wanted])
+        return _slices([named[each] for each in wanted])
 
-    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         """Every stored edge at each source, with the node at its other end."""
         source, target = self._ends(edge, towards)
         known = self._of(edge.table_key)
@@ -123,8 +123,9 @@ class DirectView:
         found = {each: sorted(pairs) for each, pairs in reached.items()}
         targets = {each: target.name(o for o, _ in pairs) for each, pairs in found.items()}
         links = {each: known.name(e for _, e in pairs) for each, pairs in found.items()}
-        fan = _fan([targets[each] for each in wanted])
-        return Fan(fan.counts, fan.targets, _fan([links[each] for each in wanted]).targets)
+        nodes = _slices([targets[each] for each in wanted])
+        edges = _slices([links[each] for each in wanted]).targets
+        return NeighbourSlices(nodes.counts, nodes.targets, edges)
 
     def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
         """How many distinct nodes are one edge away from each source, or from every node."""
@@ -181,7 +182,7 @@ def _pairs(rows: pa.Table, near: str, far: str) -> Iterable[tuple[str, str]]:
     return zip(rows.column(near).to_pylist(), rows.column(far).to_pylist(), strict=True)
 
 
-def _fan(rows: list[list[int]]) -> Fan:
+def _slices(rows: list[list[int]]) -> NeighbourSlices:
     counts = np.array([len(row) for row in rows], np.int64)
     targets = np.array([handle for row in rows for handle in row], np.int32)
-    return Fan(counts, targets)
+    return NeighbourSlices(counts, targets)

@@ -11,7 +11,7 @@ from omnigraph.exec.read.fold import Mode, Tail
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.reach import Walk
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.view import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.ir.ops import Expand, Towards
 
 REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
@@ -57,10 +57,12 @@ class Hop(Along):
             frame = present(frame, op.source)
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
-        fan = run.view.neighbours(op.edge, op.towards, sources)
-        run.limits.check(len(fan.targets), len(self.tail.live))
-        mask = None if self.condition is None else self.condition.mask(run, fan.targets)
-        return self.tail.expanded(frame, fan.counts, {op.target: fan.targets}, mask, op.target)
+        slices = run.view.neighbours(op.edge, op.towards, sources)
+        run.limits.check(len(slices.targets), len(self.tail.live))
+        mask = None if self.condition is None else self.condition.mask(run, slices.targets)
+        return self.tail.expanded(
+            frame, slices.counts, {op.target: slices.targets}, mask, op.target
+        )
 
 
 class HopEdges(Along):
@@ -91,21 +93,21 @@ class HopEdges(Along):
             frame = present(frame, op.source)
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
-        fan = run.view.edges(op.edge, op.towards, sources)
-        run.limits.check(len(fan.targets), len(self.tail.live))
-        edges = fan.edges
+        slices = run.view.edges(op.edge, op.towards, sources)
+        run.limits.check(len(slices.targets), len(self.tail.live))
+        edges = slices.edges
         assert edges is not None
         mask: Mask | None = None
         if op.closes:
-            mask = np.repeat(frame.vars[op.target], fan.counts) == fan.targets
+            mask = np.repeat(frame.vars[op.target], slices.counts) == slices.targets
         if self.edge_condition is not None:
             mask = both(mask, self.edge_condition.mask(run, edges))
         if self.condition is not None:
-            mask = both(mask, self.condition.mask(run, fan.targets))
+            mask = both(mask, self.condition.mask(run, slices.targets))
         fresh = {self.edge_var: edges}
         if not op.closes:
-            fresh[op.target] = fan.targets
-        return self.tail.expanded(frame, fan.counts, fresh, mask)
+            fresh[op.target] = slices.targets
+        return self.tail.expanded(frame, slices.counts, fresh, mask)
 
 
 class Close(Along):
@@ -150,28 +152,28 @@ class Reach(Along):
         if self.nullable:
             frame = present(frame, op.source)
             frame = present(frame, op.target) if op.closes else frame
-        fan, rows = self._fan(frame.vars[op.source], run)
+        slices, rows = self._slices(frame.vars[op.source], run)
         if op.closes:
-            wanted = rows.astype(np.int64) * _width(fan) + frame.vars[op.target]
-            owners = np.repeat(np.arange(len(fan.counts)), fan.counts)
-            keys = owners * _width(fan) + fan.targets
-            there = np.isin(wanted, keys) & (frame.vars[op.target] < _width(fan))
+            wanted = rows.astype(np.int64) * _width(slices) + frame.vars[op.target]
+            owners = np.repeat(np.arange(len(slices.counts)), slices.counts)
+            keys = owners * _width(slices) + slices.targets
+            there = np.isin(wanted, keys) & (frame.vars[op.target] < _width(slices))
             return self.tail.kept(frame.keep(there))
         if op.target not in self.tail.live and self.condition is None:
-            return counted(frame, fan.counts[rows], self.tail)
-        run.limits.check(int(fan.counts[rows].sum()), len(self.tail.live))
-        spread = _spread(fan, rows)
+            return counted(frame, slices.counts[rows], self.tail)
+        run.limits.check(int(slices.counts[rows].sum()), len(self.tail.live))
+        spread = _spread(slices, rows)
         mask = None if self.condition is None else self.condition.mask(run, spread.targets)
         return self.tail.expanded(frame, spread.counts, {op.target: spread.targets}, mask)
 
-    def _fan(self, sources: Handles, run: Run) -> tuple[Fan, Counts]:
+    def _slices(self, sources: Handles, run: Run) -> tuple[NeighbourSlices, Counts]:
         """What each distinct source reaches, and which of them each row has."""
         if len(sources) == 1:
             distinct, rows = sources, np.zeros(1, np.int64)
         else:
             distinct, rows = np.unique(sources, return_inverse=True)
         if not len(distinct) or (self.op.low > 1 and not self.chains):
-            return Fan(np.zeros(len(distinct), np.int64), np.empty(0, np.int32)), rows
+            return NeighbourSlices(np.zeros(len(distinct), np.int64), np.empty(0, np.int32)), rows
         if not self.chains:
             return run.view.neighbours(self.op.edge, self.op.towards, distinct), rows
         size = run.view.size(self.op.target_entity)
@@ -241,17 +243,17 @@ def both(first: Mask | None, second: Mask) -> Mask:
     return second if first is None else first & second
 
 
-def _width(fan: Fan) -> int:
-    return int(fan.targets.max(initial=0)) + 1
+def _width(slices: NeighbourSlices) -> int:
+    return int(slices.targets.max(initial=0)) + 1
 
 
-def _spread(fan: Fan, rows: Counts) -> Fan:
+def _spread(slices: NeighbourSlices, rows: Counts) -> NeighbourSlices:
     """The targets of each row, from those of its source."""
-    if len(rows) == len(fan.counts) and (len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())):
-        return fan
-    counts = fan.counts[rows]
-    begins = np.cumsum(fan.counts) - fan.counts
-    return Fan(counts, fan.targets[ranges(begins[rows], counts)])
+    if len(rows) == len(slices.counts) and (len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())):
+        return slices
+    counts = slices.counts[rows]
+    begins = np.cumsum(slices.counts) - slices.counts
+    return NeighbourSlices(counts, slices.targets[ranges(begins[rows], counts)])
 
 
 def ranges(begins: Counts, counts: Counts) -> Counts:

@@ -13,7 +13,7 @@ from omnigraph.exec.read.expand import REVERSED, both, counted, present
 from omnigraph.exec.read.fold import Tail
 from omnigraph.exec.read.frame import Frame, Index
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.view import Counts, Fan, Handles
+from omnigraph.exec.view import Counts, Handles, NeighbourSlices
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Expand, Towards
 
@@ -85,11 +85,11 @@ class Intersect:
         return counted(frame, counts, self.tail)
 
     def _one_by_one(self, hop: _Way, back: _Way, run: Run) -> Counts:
-        fan = hop.fan(run)
-        rows = np.repeat(np.arange(len(hop.nodes)), fan.counts)
-        linked = run.view.linked(back.edge, back.towards, back.nodes[rows], fan.targets)
+        slices = hop.slices(run)
+        rows = np.repeat(np.arange(len(hop.nodes)), slices.counts)
+        linked = run.view.linked(back.edge, back.towards, back.nodes[rows], slices.targets)
         if self.condition is not None:
-            linked = both(linked, self.condition.mask(run, fan.targets))
+            linked = both(linked, self.condition.mask(run, slices.targets))
         return np.bincount(rows[linked], minlength=len(hop.nodes))
 
     def _counts(self, walked: _Way, marked: _Way, degrees: Counts, run: Run) -> Counts:
@@ -107,16 +107,16 @@ class Intersect:
             touched = self._mark(marks, marked.at(order[few[:-1]]), run)
             for part in _parts(degrees[rows]):
                 some = rows[part]
-                counts[some] = _marked(marks, walked.at(some).fan(run), bits[part])
+                counts[some] = _marked(marks, walked.at(some).slices(run), bits[part])
             marks[touched] = 0
         return counts
 
     def _mark(self, marks: Marks, owners: _Way, run: Run) -> Handles:
         """Mark what each owner leads to, and tell what that is."""
-        fan = owners.fan(run)
-        targets = fan.targets
-        bits = np.left_shift(np.uint64(1), np.arange(len(fan.counts), dtype=np.uint64))
-        values = np.repeat(bits, fan.counts)
+        slices = owners.slices(run)
+        targets = slices.targets
+        bits = np.left_shift(np.uint64(1), np.arange(len(slices.counts), dtype=np.uint64))
+        values = np.repeat(bits, slices.counts)
         if self.condition is not None:
             passed = np.flatnonzero(self.condition.mask(run, targets))
             targets, values = targets[passed], values[passed]
@@ -140,17 +140,17 @@ class _Way:
     def degrees(self, run: Run) -> Counts:
         return run.view.degrees(self.edge, self.towards, self.nodes)
 
-    def fan(self, run: Run) -> Fan:
+    def slices(self, run: Run) -> NeighbourSlices:
         return run.view.neighbours(self.edge, self.towards, self.nodes)
 
 
-def _marked(marks: Marks, fan: Fan, bits: Marks) -> Counts:
-    """For each row of a fan how many of its nodes carry the bit of the row."""
-    found = (marks[fan.targets] >> np.repeat(bits, fan.counts)) & np.uint64(1)
+def _marked(marks: Marks, slices: NeighbourSlices, bits: Marks) -> Counts:
+    """For each row of a slices how many of its nodes carry the bit of the row."""
+    found = (marks[slices.targets] >> np.repeat(bits, slices.counts)) & np.uint64(1)
     sums = np.zeros(len(found) + 1, np.int64)
     np.cumsum(found, out=sums[1:])
-    ends = np.cumsum(fan.counts)
-    counted_up: Counts = sums[ends] - sums[ends - fan.counts]
+    ends = np.cumsum(slices.counts)
+    counted_up: Counts = sums[ends] - sums[ends - slices.counts]
     return counted_up
 
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from omnigraph.exec.read.frame import distinct
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.view import Counts, Fan, GraphView, Handles, Mask
+from omnigraph.exec.view import Counts, GraphView, Handles, Mask, NeighbourSlices
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import cancellation
 
 _SEEN_MAX: Final = 1 << 25  # how many (source, node) pairs are marked at once
-_FAN_MAX: Final = 1 << 22  # how many targets are looked at at once
+_TARGETS_MAX: Final = 1 << 22  # how many targets are looked at at once
 
 
 class Walk:
@@ -33,23 +33,25 @@ class Walk:
         self.low = low
         self.high = high
 
-    def reach(self, view: GraphView, sources: Handles, size: int, limits: Limits) -> Fan:
+    def reach(
+        self, view: GraphView, sources: Handles, size: int, limits: Limits
+    ) -> NeighbourSlices:
         """What each source reaches; `size` is the number of nodes. Sources are distinct."""
         if len(sources) == 1:
             targets = self._from_one(view, int(sources[0]), size)
-            return Fan(np.array([len(targets)]), targets)
+            return NeighbourSlices(np.array([len(targets)]), targets)
         step = max(1, _SEEN_MAX // max(size, 1))
         seen = np.zeros(min(step, len(sources)) * size, np.bool_)
         counts: list[Counts] = []
         targets_of: list[Handles] = []
         total = 0
         for begin in range(0, len(sources), step):
-            fan = self._from_some(view, sources[begin : begin + step], size, seen)
-            total += len(fan.targets)
+            slices = self._from_some(view, sources[begin : begin + step], size, seen)
+            total += len(slices.targets)
             limits.check(total)
-            counts.append(fan.counts)
-            targets_of.append(fan.targets)
-        return Fan(np.concatenate(counts), np.concatenate(targets_of))
+            counts.append(slices.counts)
+            targets_of.append(slices.targets)
+        return NeighbourSlices(np.concatenate(counts), np.concatenate(targets_of))
 
     def _from_one(self, view: GraphView, source: int, size: int) -> Handles:
         frontier = np.array([source], np.int32)
@@ -72,7 +74,9 @@ class Walk:
                 break
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int32), *found])
 
-    def _from_some(self, view: GraphView, sources: Handles, size: int, seen: Mask) -> Fan:
+    def _from_some(
+        self, view: GraphView, sources: Handles, size: int, seen: Mask
+    ) -> NeighbourSlices:
         """The same from several sources; pairs of source and node are numbered together."""
         base = np.arange(len(sources), dtype=np.int64) * size
         own = base + sources
@@ -96,22 +100,22 @@ class Walk:
             seen[keys] = False
         pairs = np.sort(np.concatenate(found))
         counts = np.bincount(pairs // size, minlength=len(sources)) if size else base
-        return Fan(counts, (pairs % max(size, 1)).astype(np.int32))
+        return NeighbourSlices(counts, (pairs % max(size, 1)).astype(np.int32))
 
     def _step(self, view: GraphView, frontier: Counts, size: int, seen: Mask | None) -> Counts:
         """The pairs one hop from those of the frontier, each once; without those seen before."""
         nodes = (frontier % size).astype(np.int32)
         ends = np.cumsum(view.degrees(self.edge, self.towards, nodes))
         # A dense graph leads to far more than there are pairs: it is walked piece by piece.
-        cuts = np.searchsorted(ends, np.arange(_FAN_MAX, int(ends[-1]), _FAN_MAX)) + 1
+        cuts = np.searchsorted(ends, np.arange(_TARGETS_MAX, int(ends[-1]), _TARGETS_MAX)) + 1
         found: list[Counts] = []
         for part, near in zip(np.split(frontier, cuts), np.split(nodes, cuts), strict=True):
             if not len(part):
                 continue
             cancellation.check()
-            fan = view.neighbours(self.edge, self.towards, near)
-            keys: Counts = np.repeat(part - near, fan.counts)
-            keys = keys + fan.targets
+            slices = view.neighbours(self.edge, self.towards, near)
+            keys: Counts = np.repeat(part - near, slices.counts)
+            keys = keys + slices.targets
             found.append(keys if seen is None else np.unique(keys[~seen[keys]]))
         if len(found) == 1:
             return found[0]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.extent import Codec, Previous
+from omnigraph.exec.dense.type_columns import Codec, Previous
 from omnigraph.exec.search.nearest import Matrix, Vectors
 from omnigraph.exec.search.text_index import TextIndex
 from omnigraph.exec.search.tokens import rules

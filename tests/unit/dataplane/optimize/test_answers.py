@@ -172,6 +172,6 @@ def test_an_open_graph_reads_nothing_anew(graph: og.Graph) -> None:
         name: rows.to_pylist() for name, rows in before.items()
     }
     cost = counts.snapshot()
-    assert cost["dense.roster_derived"] > 0
-    for read in ("dense.roster_read", "dense.column_read", "dense.ends_read"):
+    assert cost["dense.entity_index_derived"] > 0
+    for read in ("dense.entity_index_read", "dense.column_read", "dense.ends_read"):
         assert read not in cost

@@ -89,10 +89,10 @@ def check_way(
 ) -> None:
     names = {entity: view.take(entity, "id", None).to_pylist() for entity in (source, target, edge)}
     everyone = np.arange(len(names[source]), dtype=np.int32)
-    fan = view.neighbours(edge, towards, everyone)
-    pairs = _pairs(names[source], names[target], fan.counts.tolist(), fan.targets.tolist())
+    slices = view.neighbours(edge, towards, everyone)
+    pairs = _pairs(names[source], names[target], slices.counts.tolist(), slices.targets.tolist())
     assert pairs == sorted({(s, t) for s, t, _ in triples}, key=_by_bytes)
-    assert view.degrees(edge, towards, None).tolist() == fan.counts.tolist()
+    assert view.degrees(edge, towards, None).tolist() == slices.counts.tolist()
     full = view.edges(edge, towards, everyone)
     assert full.edges is not None
     ends = _pairs(names[source], names[target], full.counts.tolist(), full.targets.tolist())
@@ -102,7 +102,7 @@ def check_way(
     assert set(found) == triples
     for handle in everyone.tolist():
         one = view.neighbours(edge, towards, handles(handle))
-        assert one.counts.tolist() == [fan.counts[handle]]
+        assert one.counts.tolist() == [slices.counts[handle]]
         mine = [t for s, t in pairs if s == names[source][handle]]
         assert [names[target][each] for each in one.targets] == mine
     _check_linked(view, edge, towards, names[source], names[target], set(pairs))

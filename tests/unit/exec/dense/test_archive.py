@@ -12,7 +12,7 @@ import pytest
 from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.archive import Archive, Arrays
 from omnigraph.exec.dense.checksums import BLOCK_BYTES
-from omnigraph.exec.dense.extent import Codec
+from omnigraph.exec.dense.type_columns import Codec
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
@@ -80,7 +80,7 @@ def test_what_changed_since_is_followed(repo: Repository, root: Root, folder: Pa
     look(repo, folder)
     write(repo, {"node:Person": persons("aa"), "edge:Knows": knows(("3", "aa", "b"))})
     cost = look(reopen(root), folder)
-    assert "dense.roster_read" not in cost
+    assert "dense.entity_index_read" not in cost
     assert "dense.ends_read" not in cost
     assert "dense.column_read" not in cost
     assert cost["dense.ends_derived"] == 2

@@ -49,7 +49,7 @@ def warm(view: DenseView) -> None:
     """Load everything, so that the next version can follow from it."""
     for entity in ENTITIES:
         view.rank(entity, handles())
-        for column in view.extent(entity).table().schema.names:
+        for column in view.type_columns(entity).table().schema.names:
             view.take(entity, column, None)
     for edge in (KNOWS, WORKS_AT):
         for towards in ways(edge.name):
@@ -64,8 +64,11 @@ def ways(edge: str) -> Sequence[Towards]:
 def check_same(view: DenseView, fresh: DenseView) -> None:
     """Compare the arrays of two views: not only the answers are the same."""
     for entity in ENTITIES:
-        one, other = view.extent(entity), fresh.extent(entity)
-        assert one.roster.get().rows.all().tolist() == other.roster.get().rows.all().tolist()
+        one, other = view.type_columns(entity), fresh.type_columns(entity)
+        assert (
+            one.entity_index.get().rows.all().tolist()
+            == other.entity_index.get().rows.all().tolist()
+        )
         for column in one.table().schema.names:
             assert one.column(column).equals(other.column(column)), (entity.name, column)
         if entity.kind == "node":
@@ -76,8 +79,8 @@ def check_same(view: DenseView, fresh: DenseView) -> None:
     for edge in (KNOWS, WORKS_AT):
         for towards in ways(edge.name):
             for kind in ("links", "edges"):
-                made = getattr(view.topology(edge), kind)[towards].get()
-                read = getattr(fresh.topology(edge), kind)[towards].get()
+                made = getattr(view.adjacency(edge), kind)[towards].get()
+                read = getattr(fresh.adjacency(edge), kind)[towards].get()
                 for name in ("offsets", "targets", "degrees", "edges"):
                     same = np.array_equal(getattr(made, name), getattr(read, name))
                     assert same, (edge.name, towards, kind, name)
@@ -229,7 +232,7 @@ def follow(
 
 def test_a_new_edge_is_not_worth_reading_everything(repo: Repository) -> None:
     cost = follow(repo, lambda: write(repo, {"edge:Knows": knows(("k0", "h", "d"))}))
-    assert "dense.roster_read" not in cost
+    assert "dense.entity_index_read" not in cost
     assert "dense.ends_read" not in cost
     assert "dense.column_read" not in cost
     assert cost["dense.rows_derived"] == 6
@@ -237,7 +240,7 @@ def test_a_new_edge_is_not_worth_reading_everything(repo: Repository) -> None:
 
 def test_a_new_node_moves_handles(repo: Repository) -> None:
     cost = follow(repo, lambda: write(repo, {"node:Person": persons("c", "a", "z")}))
-    assert "dense.roster_read" not in cost
+    assert "dense.entity_index_read" not in cost
     assert "dense.ends_read" not in cost
     assert cost["dense.rows_derived"] == 10  # adjacency of both edge types
 
@@ -264,7 +267,7 @@ def test_an_id_that_comes_back_is_somebody_else(repo: Repository) -> None:
         write(repo, {"node:Person": persons("h", age=7)})
 
     cost = follow(repo, change)
-    assert "dense.roster_read" not in cost
+    assert "dense.entity_index_read" not in cost
 
 
 def test_folding_fragments_changes_nothing(repo: Repository) -> None:
@@ -291,7 +294,7 @@ def test_compaction_changes_nothing(repo: Repository) -> None:
         assert done.fragments["edge:Knows"][1] == 1
 
     cost = follow(repo, change)
-    assert "dense.roster_read" not in cost
+    assert "dense.entity_index_read" not in cost
     assert "dense.ends_read" not in cost
     assert "dense.column_read" not in cost
 
@@ -315,7 +318,7 @@ def test_a_branch_follows_from_where_it_left(repo: Repository) -> None:
     repo.create_branch(DRAFT)
     change = {"node:Person": persons("e"), "edge:Knows": knows(("k9", "e", "b"))}
     cost = follow(repo, lambda: write(repo, change, branch=DRAFT), DRAFT)
-    assert "dense.roster_read" not in cost
+    assert "dense.entity_index_read" not in cost
     assert "dense.ends_read" not in cost
 
 
@@ -326,7 +329,7 @@ def test_several_versions_at_once(repo: Repository) -> None:
         write(repo, {"node:Person": Delta(delete=["c"], update={"a": {"age": 3}})})
 
     cost = follow(repo, change)
-    assert "dense.roster_read" not in cost
+    assert "dense.entity_index_read" not in cost
 
 
 def test_structures_that_are_asked_for_now_and_then(repo: Repository) -> None:

@@ -114,10 +114,10 @@ def test_branches_share_what_they_pin_alike(repo: Repository) -> None:
     repo.create_branch(branch)
     write(repo, {"node:Company": companies("other")}, branch=branch)
     other = view_of(views, repo, repo.snapshot(branch))
-    assert other.extent(PERSON) is main.extent(PERSON)
-    assert other.topology(KNOWS) is main.topology(KNOWS)
-    assert other.extent(COMPANY) is not main.extent(COMPANY)
-    assert other.topology(WORKS_AT) is not main.topology(WORKS_AT)
+    assert other.type_columns(PERSON) is main.type_columns(PERSON)
+    assert other.adjacency(KNOWS) is main.adjacency(KNOWS)
+    assert other.type_columns(COMPANY) is not main.type_columns(COMPANY)
+    assert other.adjacency(WORKS_AT) is not main.adjacency(WORKS_AT)
     check_view(other, repo, repo.snapshot(branch))
 
 
@@ -144,9 +144,9 @@ def test_dangling_ends_are_skipped(repo: Repository) -> None:
 def test_shared_arrays_cannot_be_changed(repo: Repository) -> None:
     people_and_friends(repo)
     view = view_of(ViewCache(repo), repo)
-    fan = view.neighbours(KNOWS, Towards.OUT, handles(view.find_one(PERSON, "zoë")))
+    slices = view.neighbours(KNOWS, Towards.OUT, handles(view.find_one(PERSON, "zoë")))
     with pytest.raises(ValueError, match="read-only"):
-        fan.targets[0] = 0
+        slices.targets[0] = 0
 
 
 def test_nothing_depends_on_what_is_kept(repo: Repository) -> None:
@@ -181,7 +181,7 @@ def test_cells_are_what_arrays_say(repo: Repository) -> None:
     people_and_friends(repo)
     view = view_of(ViewCache(repo), repo)
     wanted = handles(3, -1, 0, 6, 0)
-    for column in view.extent(PERSON).table().schema.names:
+    for column in view.type_columns(PERSON).table().schema.names:
         expected = view.take(PERSON, column, wanted).to_pylist()
         assert view.cells(PERSON, column, wanted.tolist()) == expected, column
 

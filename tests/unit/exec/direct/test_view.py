@@ -15,7 +15,7 @@ from omnigraph.exec.direct.lookup import KEYS_MAX
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.evaluate import Context
 from omnigraph.exec.search.engine import Search
-from omnigraph.exec.view import Fan, GraphView, Handles
+from omnigraph.exec.view import GraphView, Handles, NeighbourSlices
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.expr import Bm25, Const, EntityRef
 from omnigraph.lang.ir.ops import ReadPlan, Towards
@@ -66,12 +66,14 @@ def names(view: GraphView, entity: EntityRef, handles: Handles) -> list[Any]:
     return list(view.take(entity, "id", handles).to_pylist())
 
 
-def spelled(view: GraphView, target: EntityRef, edge: EntityRef, fan: Fan) -> list[Any]:
-    """A fan in terms of ids, source by source."""
-    targets = names(view, target, fan.targets)
-    links = [""] * len(targets) if fan.edges is None else names(view, edge, fan.edges)
+def spelled(
+    view: GraphView, target: EntityRef, edge: EntityRef, slices: NeighbourSlices
+) -> list[Any]:
+    """Neighbour slices in terms of ids, source by source."""
+    targets = names(view, target, slices.targets)
+    links = [""] * len(targets) if slices.edges is None else names(view, edge, slices.edges)
     rows, start = [], 0
-    for count in fan.counts.tolist():
+    for count in slices.counts.tolist():
         rows.append(list(zip(targets, links, strict=True))[start : start + count])
         start += count
     assert start == len(targets)
@@ -126,8 +128,8 @@ def test_edges_of_all_ways(repo: Repository) -> None:
     people = found(view, PERSON, "zoë", "Bo", "zoë")
 
     def near(towards: Towards) -> list[Any]:
-        fan = view.neighbours(KNOWS, towards, people)
-        return [[each for each, _ in row] for row in spelled(view, PERSON, KNOWS, fan)]
+        slices = view.neighbours(KNOWS, towards, people)
+        return [[each for each, _ in row] for row in spelled(view, PERSON, KNOWS, slices)]
 
     assert near(Towards.OUT) == [["Bo", "anna"], ["Bo"], ["Bo", "anna"]]
     assert near(Towards.IN) == [["anna"], ["Bo", "zoë"], ["anna"]]
@@ -170,9 +172,9 @@ def test_ids_are_never_read_as_conditions(repo: Repository) -> None:
         assert (handle >= 0) == (each in HOSTILE)
         if handle < 0:
             continue
-        fan = view.neighbours(KNOWS, Towards.OUT, np.array([handle], np.int32))
+        slices = view.neighbours(KNOWS, Towards.OUT, np.array([handle], np.int32))
         following = HOSTILE[(HOSTILE.index(each) + 1) % len(HOSTILE)]
-        assert names(view, PERSON, fan.targets) == [following]
+        assert names(view, PERSON, slices.targets) == [following]
 
 
 def _ring(ids: list[str]) -> Delta:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.arrow_types import arrow_type
-from omnigraph.exec.view import Counts, Fan, Handles, Mask
+from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
@@ -60,7 +60,7 @@ class FakeView:
         ordered = {each: place for place, each in enumerate(sorted(ids, key=str.encode))}
         return np.array([ordered[ids[each]] if each >= 0 else -1 for each in handles], np.int64)
 
-    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         self.asked.append("edges")
         declared = self.catalog.edge_by_name[edge.name]
         ends = (f"node:{declared.source}", f"node:{declared.target}")
@@ -78,18 +78,20 @@ class FakeView:
                     found.append((self.places[end][str(row["src"])], place))
             counts.append(len(found) - before)
         targets = np.array([pair[0] for pair in found], np.int32)
-        return Fan(_ints(counts), targets, np.array([pair[1] for pair in found], np.int32))
+        return NeighbourSlices(
+            _ints(counts), targets, np.array([pair[1] for pair in found], np.int32)
+        )
 
-    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> Fan:
+    def neighbours(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
         self.asked.append("neighbours")
         self.sources += len(sources)
-        fan = self.edges(edge, towards, sources)
+        slices = self.edges(edge, towards, sources)
         declared = self.catalog.edge_by_name[edge.name]
         key = f"node:{declared.source if towards is Towards.IN else declared.target}"
-        parts = np.split(fan.targets, np.cumsum(fan.counts)[:-1]) if len(sources) else []
+        parts = np.split(slices.targets, np.cumsum(slices.counts)[:-1]) if len(sources) else []
         each = [sorted(set(part.tolist()), key=lambda one: self.ids[key][one]) for part in parts]
         targets = np.array([target for part in each for target in part], np.int32)
-        return Fan(_ints([len(part) for part in each]), targets)
+        return NeighbourSlices(_ints([len(part) for part in each]), targets)
 
     def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
         if sources is None:
@@ -101,8 +103,8 @@ class FakeView:
         return found
 
     def linked(self, edge: EntityRef, towards: Towards, sources: Handles, targets: Handles) -> Mask:
-        fan = self.neighbours(edge, towards, sources)
-        parts = np.split(fan.targets, np.cumsum(fan.counts)[:-1]) if len(sources) else []
+        slices = self.neighbours(edge, towards, sources)
+        parts = np.split(slices.targets, np.cumsum(slices.counts)[:-1]) if len(sources) else []
         pairs: Any = zip(targets.tolist(), parts, strict=True)
         return np.array([target in part for target, part in pairs], np.bool_)
 

@@ -32,19 +32,20 @@ from omnigraph.exec.dense.edge_ids import (
     edge_ids,
     saved_edge_ids,
 )
-from omnigraph.exec.dense.id_index import IdIndex
-from omnigraph.exec.dense.reading import read_columns
-from omnigraph.exec.dense.roster import (
+from omnigraph.exec.dense.entity_index import (
+    ENTITY_INDEX_FILE,
     ID,
+    EntityIndex,
     Order,
-    Roster,
-    changed_roster,
-    edge_roster,
-    node_roster,
-    roster_arrays,
-    saved_roster,
+    changed_entity_index,
+    edge_index,
+    entity_index_arrays,
+    node_index,
+    saved_entity_index,
     storage_order,
 )
+from omnigraph.exec.dense.id_index import IdIndex
+from omnigraph.exec.dense.reading import read_columns
 from omnigraph.exec.dense.step import Step, carried_column, composed, still
 from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.view import Counts, Handles
@@ -85,7 +86,7 @@ class Codec(Generic[T]):
 
 
 class Surroundings(Protocol):
-    """What an extent finds around it."""
+    """What these columns finds around it."""
 
     @property
     def cache(self) -> Cache:
@@ -115,16 +116,16 @@ class Surroundings(Protocol):
         """What names a pinned table among all there ever were; None if that cannot be told."""
         ...
 
-    def older(self, extent: Extent) -> Iterable[Extent]:
-        """Extents of older versions of the same history in memory, the newest first."""
+    def older(self, type_columns: TypeColumns) -> Iterable[TypeColumns]:
+        """Columns of older versions of the same history in memory, the newest first."""
         ...
 
-    def archived(self, extent: Extent) -> Iterable[Extent]:
-        """Extents of older versions of the same history on disk, the newest first."""
+    def archived(self, type_columns: TypeColumns) -> Iterable[TypeColumns]:
+        """Columns of older versions of the same history on disk, the newest first."""
         ...
 
 
-class Extent:
+class TypeColumns:
     """The entities of a pinned type. Everything is loaded when first asked for. Thread-safe."""
 
     def __init__(self, pin: TablePin, kind: EntityKind, around: Surroundings) -> None:
@@ -137,7 +138,7 @@ class Extent:
         self.size = pin.row_count
         self._around = around
         self._cache = around.cache
-        self.roster = self._cache.slot(self._build_roster, _nbytes)
+        self.entity_index = self._cache.slot(self._build_entity_index, _nbytes)
         self._order = self._cache.slot(self._build_order, _nbytes)
         self.edge_ids = self._cache.slot(self._build_edge_ids, _nbytes)
         self._columns: dict[str, Slot[Column]] = {}
@@ -148,7 +149,7 @@ class Extent:
     @property
     def index(self) -> IdIndex:
         """The ids of nodes."""
-        index = self.roster.get().index
+        index = self.entity_index.get().id_index
         assert index is not None  # edges have none
         return index
 
@@ -186,7 +187,7 @@ class Extent:
         """Load several columns together: one after the other, each costs a look at the store."""
         slots = {name: self._column_slot(name) for name in names}
         if self.kind == "node":
-            slots.pop(ID, None)  # the roster has it
+            slots.pop(ID, None)  # the entity index has it
         missing = [name for name, slot in slots.items() if slot.peek() is None]
         if len(missing) < 2:
             return
@@ -226,16 +227,16 @@ class Extent:
         return self._derived_slot((column, kind), build, size, codec).get()
 
     def is_at_hand(self) -> bool:
-        """Whether the roster is in memory, on disk, or follows from one in memory."""
+        """Whether the entity index is in memory, on disk, or follows from one in memory."""
         return (
-            self.roster.peek() is not None
+            self.entity_index.peek() is not None
             or any(True for _ in self._around.older(self))
-            or self.is_saved("roster")
+            or self.is_saved(ENTITY_INDEX_FILE)
         )
 
-    def steps(self) -> tuple[tuple[Extent, Step], ...]:
+    def steps(self) -> tuple[tuple[TypeColumns, Step], ...]:
         """This version and older ones that are known, with the step from each to this one."""
-        return ((self, still(self.size)), *self.roster.get().trail)
+        return ((self, still(self.size)), *self.entity_index.get().trail)
 
     # -- loading -----------------------------------------------------------------------------------
 
@@ -245,11 +246,11 @@ class Extent:
 
     @cached_property
     def mark(self) -> str | None:
-        """What names this extent among all there ever were, in this graph and others."""
+        """What names these columns among all there ever were, in this graph and others."""
         return self._around.mark(self.pin)
 
     def place(self, name: str) -> str | None:
-        """Where a structure of this extent is saved, if it is."""
+        """Where a structure of these columns is saved, if it is."""
         if self.size < self._around.saved_rows_min or self._around.archive is None:
             return None
         return None if self.mark is None else f"{self.mark}/{name}"
@@ -262,7 +263,7 @@ class Extent:
 
     def order(self) -> Handles | None:
         """Where in storage each handle lies; None when that is the order of the handles."""
-        self.roster.get()  # tells the order by the way
+        self.entity_index.get()  # tells the order by the way
         return self._order.get().places
 
     def saved(self, name: str, decode: Callable[[Arrays], T | None]) -> T | None:
@@ -282,16 +283,16 @@ class Extent:
         most = self._around.query_bytes_max
         return read_columns(self.table(), columns, row_id=row_id, bytes_max=most)
 
-    def _build_roster(self) -> Roster:
+    def _build_entity_index(self) -> EntityIndex:
         return (
-            self._derived_roster(self._around.older(self))
-            or self._saved_roster()
-            or self._derived_roster(self._around.archived(self))
-            or self._stored_roster()
+            self._derived_entity_index(self._around.older(self))
+            or self._saved_entity_index()
+            or self._derived_entity_index(self._around.archived(self))
+            or self._stored_entity_index()
         )
 
-    def _stored_roster(self) -> Roster:
-        telemetry.count("dense.roster_read")
+    def _stored_entity_index(self) -> EntityIndex:
+        telemetry.count("dense.entity_index_read")
         wanted = [ID] if self.kind == "node" else []
         found = self._read(wanted, row_id=True)
         if found.num_rows != self.size:
@@ -299,49 +300,49 @@ class Extent:
             raise Corrupt(Code.CORRUPT, text, table_key=self.pin.table_key)
         rows = _numbers(found.column(ROW_ID))
         if wanted:
-            roster, order = node_roster(joined(found.column(ID)), rows)
+            entity_index, order = node_index(joined(found.column(ID)), rows)
         else:
-            roster, order = edge_roster(rows)
+            entity_index, order = edge_index(rows)
         self._order.put(order)
-        self.save("roster", lambda: roster_arrays(roster, order))
-        return roster
+        self.save(ENTITY_INDEX_FILE, lambda: entity_index_arrays(entity_index, order))
+        return entity_index
 
-    def _saved_roster(self) -> Roster | None:
-        found = self.saved("roster", lambda arrays: saved_roster(arrays, self.size))
+    def _saved_entity_index(self) -> EntityIndex | None:
+        found = self.saved(ENTITY_INDEX_FILE, lambda arrays: saved_entity_index(arrays, self.size))
         if found is None:
             return None
-        roster, order = found
+        entity_index, order = found
         if order is not None:
             self._order.put(order)
-        return roster
+        return entity_index
 
-    def _derived_roster(self, candidates: Iterable[Extent]) -> Roster | None:
+    def _derived_entity_index(self, candidates: Iterable[TypeColumns]) -> EntityIndex | None:
         for older in candidates:
-            known = older.roster.get()
+            known = older.entity_index.get()
             rows_max = max(_CHANGE_ROWS, older.size // _CHANGE_SHARE)
             with storage_errors():
                 columns = [ID] if self.kind == "node" else []
                 delta = table_delta(self.table(), older.table(), columns, rows_max=rows_max)
-            made = None if delta is None else changed_roster(known, delta, self.size)
+            made = None if delta is None else changed_entity_index(known, delta, self.size)
             if made is None:
                 continue
-            roster, step = made
+            entity_index, step = made
             trail = [(older, step)]
             for oldest, way in known.trail[: _TRAIL_MAX - 1]:
                 whole = composed(way, step)
                 if whole.changes <= rows_max:
                     trail.append((oldest, whole))
-            self.roster.supersedes(older.roster)
-            telemetry.count("dense.roster_derived")
-            return Roster(roster.rows, roster.index, tuple(trail))
+            self.entity_index.supersedes(older.entity_index)
+            telemetry.count("dense.entity_index_derived")
+            return EntityIndex(entity_index.rows, entity_index.id_index, tuple(trail))
         return None
 
     def _build_order(self) -> Order:
         stored = _numbers(self._read([], row_id=True).column(ROW_ID))
-        return storage_order(self.roster.get(), stored)
+        return storage_order(self.entity_index.get(), stored)
 
     def _build_edge_ids(self) -> EdgeIds:
-        for older, step in self.roster.get().trail:
+        for older, step in self.entity_index.get().trail:
             known = older.edge_ids.peek()
             if known is not None:
                 ids = self.column(ID)
@@ -374,7 +375,7 @@ class Extent:
         """A few values, by the identity of their rows."""
         telemetry.count("dense.values_taken", len(handles))
         there = handles >= 0
-        rows = self.roster.get().rows.of(handles[there])
+        rows = self.entity_index.get().rows.of(handles[there])
         with storage_errors():
             found = self.table().take(rows.tolist(), [name]).column(name).combine_chunks()
         places = np.cumsum(there, dtype=np.int64) - 1
@@ -389,7 +390,7 @@ class Extent:
         return self._kept(found)
 
     def _kept(self, values: pa.Array) -> Column:
-        index = self.roster.get().index
+        index = self.entity_index.get().id_index
         # The key of a type is often its id: one copy serves both.
         return Column(index.ids if index is not None and values.equals(index.ids) else values)
 
@@ -413,14 +414,14 @@ class Extent:
 
     def _derive_together(self, names: Sequence[str]) -> list[str]:
         """Carry columns over from older versions that have them; tell which ones none has."""
-        roster, left = self.roster.get(), list(names)
-        for older, step in roster.trail:
+        entity_index, left = self.entity_index.get(), list(names)
+        for older, step in entity_index.trail:
             slots = {name: older._column_at_hand(name) for name in left}
             known = {name: held for name, slot in slots.items() if (held := slot.peek())}
             if not known:
                 continue
             with storage_errors():
-                rows = roster.rows.of(step.fresh).tolist()
+                rows = entity_index.rows.of(step.fresh).tolist()
                 fresh = self.table().take(rows, list(known))
             telemetry.count("dense.column_derived", len(known))
             for name, held in known.items():
@@ -446,14 +447,14 @@ class Extent:
         return None if column is None or len(column) != self.size else column
 
     def _derived_column(self, name: str) -> pa.Array | None:
-        roster = self.roster.get()
-        for older, step in roster.trail:
+        entity_index = self.entity_index.get()
+        for older, step in entity_index.trail:
             slot = older._column_at_hand(name)
             known = slot.peek()
             if known is None:
                 continue
             with storage_errors():
-                rows = roster.rows.of(step.fresh).tolist()
+                rows = entity_index.rows.of(step.fresh).tolist()
                 values = joined(self.table().take(rows, [name]).column(name))
             self._column_slot(name).supersedes(slot)
             telemetry.count("dense.column_derived")
@@ -470,8 +471,8 @@ class Extent:
         return slot
 
     def _column_bytes(self, column: Column) -> int:
-        roster = self.roster.peek()
-        index = None if roster is None else roster.index
+        entity_index = self.entity_index.peek()
+        index = None if entity_index is None else entity_index.id_index
         shared = index is not None and index.ids is column.array
         return 0 if shared else int(column.array.nbytes)
 
@@ -497,7 +498,7 @@ class Extent:
         size: Callable[[T], int],
         codec: Codec[T] | None,
     ) -> T:
-        for older, step in self.roster.get().trail:
+        for older, step in self.entity_index.get().trail:
             # `build` reads this version, so no slot of the older one may ever hold it.
             slot: Slot[T] | None = older._derived.get(key)
             known = None if slot is None else slot.peek()
@@ -535,7 +536,7 @@ def _numbers(column: pa.ChunkedArray) -> Counts:
     return numbers
 
 
-def _nbytes(structure: Roster | Order | EdgeIds) -> int:
+def _nbytes(structure: EntityIndex | Order | EdgeIds) -> int:
     return structure.nbytes
 
 

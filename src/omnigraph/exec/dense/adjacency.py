@@ -27,8 +27,8 @@ from omnigraph.exec.dense.carry import (
 )
 from omnigraph.exec.dense.csr import Csr, distinct_rows, edge_rows
 from omnigraph.exec.dense.ends import END_COLUMNS, Ends, stored_ends
-from omnigraph.exec.dense.extent import Extent
 from omnigraph.exec.dense.step import Step
+from omnigraph.exec.dense.type_columns import TypeColumns
 from omnigraph.exec.large_text import joined
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import telemetry
@@ -42,29 +42,29 @@ _CARRIED_SHARE: Final = 64
 
 
 class Neighbourhood(Protocol):
-    """What a topology finds around it."""
+    """The other versions of an adjacency, as its cache knows them."""
 
-    def relatives(self, topology: Topology) -> Iterable[Topology]:
-        """Topologies of other versions of the same types that are in use or in memory."""
+    def relatives(self, adjacency: Adjacency) -> Iterable[Adjacency]:
+        """Adjacencies of other versions of the same types that are in use or in memory."""
         ...
 
-    def ancestors(self, topology: Topology) -> Iterable[Topology]:
-        """Topologies of older versions that are on disk, mapped."""
+    def ancestors(self, adjacency: Adjacency) -> Iterable[Adjacency]:
+        """Adjacencies of older versions that are on disk, mapped."""
         ...
 
 
-class Topology:
+class Adjacency:
     """The adjacency of one edge type in one snapshot. Thread-safe."""
 
     def __init__(
         self,
-        edge: Extent,
-        source: Extent,
-        target: Extent,
+        edge: TypeColumns,
+        source: TypeColumns,
+        target: TypeColumns,
         cache: Cache,
         around: Neighbourhood,
     ) -> None:
-        """Connect these extents."""
+        """Connect these types."""
         self.edge = edge
         self.source = source
         self.target = target
@@ -104,7 +104,7 @@ class Topology:
             return None
         fresh = steps.edge.fresh
         with storage_errors():
-            rows = self.edge.roster.get().rows.of(fresh).tolist()
+            rows = self.edge.entity_index.get().rows.of(fresh).tolist()
             texts = self.edge.table().take(rows, list(END_COLUMNS))
         made = carried_ends(
             known,
@@ -154,7 +154,7 @@ class Topology:
         return found
 
     def _derived_rows(
-        self, towards: Towards, slot_of: Callable[[Topology], Slot[Csr]]
+        self, towards: Towards, slot_of: Callable[[Adjacency], Slot[Csr]]
     ) -> Csr | None:
         found = self._relative(slot_of)
         if found is None:
@@ -179,26 +179,26 @@ class Topology:
         return made
 
     def _relative(
-        self, slot_of: Callable[[Topology], Slot[Ends] | Slot[Csr]]
-    ) -> tuple[Topology, Steps] | None:
+        self, slot_of: Callable[[Adjacency], Slot[Ends] | Slot[Csr]]
+    ) -> tuple[Adjacency, Steps] | None:
         """The nearest older version that has something at hand, and the way from there."""
-        ways = [dict(extent.steps()) for extent in (self.edge, self.source, self.target)]
+        ways = [dict(each.steps()) for each in (self.edge, self.source, self.target)]
         best = self._nearest(ways, slot_of, self._around.relatives(self))
         return best or self._nearest(ways, slot_of, self._around.ancestors(self))
 
     def _nearest(
         self,
-        ways: Sequence[Mapping[Extent, Step]],
-        slot_of: Callable[[Topology], Slot[Ends] | Slot[Csr]],
-        candidates: Iterable[Topology],
-    ) -> tuple[Topology, Steps] | None:
-        best: tuple[Topology, Steps] | None = None
+        ways: Sequence[Mapping[TypeColumns, Step]],
+        slot_of: Callable[[Adjacency], Slot[Ends] | Slot[Csr]],
+        candidates: Iterable[Adjacency],
+    ) -> tuple[Adjacency, Steps] | None:
+        best: tuple[Adjacency, Steps] | None = None
         for other in candidates:
             if other is self or slot_of(other).peek() is None or other.ends.peek() is None:
                 continue
             edge, source, target = (
-                way.get(extent)
-                for way, extent in zip(ways, (other.edge, other.source, other.target), strict=True)
+                way.get(each)
+                for way, each in zip(ways, (other.edge, other.source, other.target), strict=True)
             )
             if edge is None or source is None or target is None:
                 continue
@@ -236,8 +236,8 @@ class Topology:
             return True
         if any(slot.peek() is not None for slot in self.links.values()):
             return True
-        extents = (self.edge, self.source, self.target)
-        if not all(extent.is_at_hand() for extent in extents):
+        types = (self.edge, self.source, self.target)
+        if not all(each.is_at_hand() for each in types):
             return False
         if any(other.ends.peek() is not None for other in self._around.relatives(self)):
             return True
@@ -248,7 +248,7 @@ class Topology:
         """The name of a file among those of the edges; it tells the nodes that it counts on."""
         if self.edge.place("") is None:
             return None
-        marks = [extent.mark for extent in (self.source, self.target)]
+        marks = [each.mark for each in (self.source, self.target)]
         if None in marks:
             return None
         digest = blake2b("\n".join(map(str, marks)).encode(), digest_size=_MARK_BYTES)

@@ -1,4 +1,4 @@
-"""Who is in a type: row identities by handle and, for nodes, the ids."""
+"""The entities of a type: the row id of each handle and, for nodes, the ids."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from omnigraph.store.delta import TableDelta
 from omnigraph.store.table import ROW_ID
 
 ID: Final = "id"
+# The name under which an index is saved.
+ENTITY_INDEX_FILE: Final = "roster"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Roster:
-    """Who is in a type.
+class EntityIndex:
+    """The entities of a type by handle.
 
-    `trail` leads from older versions to this one, the nearest first: each an extent (whose module
-    stands above this one) and the step from there.
+    `trail` leads from older versions to this one, the nearest first: each is the `TypeColumns` of
+    an older version (whose module imports this one) with the step from there.
     """
 
     rows: RowIds
-    index: IdIndex | None  # of nodes
+    id_index: IdIndex | None  # of nodes
     trail: tuple[tuple[Any, Step], ...] = ()
 
     @property
     def nbytes(self) -> int:
         """The memory it takes."""
-        return self.rows.nbytes + (0 if self.index is None else self.index.nbytes)
+        return self.rows.nbytes + (0 if self.id_index is None else self.id_index.nbytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """Where in storage each handle lies; None when that is the order of the handles."""
+    """The place in storage of each handle; None when that is the order of the handles."""
 
     places: Handles | None
 
@@ -53,27 +55,27 @@ class Order:
 # -- as stored -------------------------------------------------------------------------------------
 
 
-def node_roster(ids: pa.Array, rows: RowNumbers) -> tuple[Roster, Order]:
-    """The roster of nodes as they are stored."""
+def node_index(ids: pa.Array, rows: RowNumbers) -> tuple[EntityIndex, Order]:
+    """The index of nodes as they are stored."""
     order = sorted_order(ids)
     if order is None:
-        return Roster(ListedRows(rows), IdIndex(ids)), Order(None)
+        return EntityIndex(ListedRows(rows), IdIndex(ids)), Order(None)
     ranked = joined(pa.chunked_array([ids]).take(pa.array(order)))
-    return Roster(ListedRows(rows[order]), IdIndex(ranked)), Order(order.astype(np.int32))
+    return EntityIndex(ListedRows(rows[order]), IdIndex(ranked)), Order(order.astype(np.int32))
 
 
-def edge_roster(rows: RowNumbers) -> tuple[Roster, Order]:
-    """The roster of edges as they are stored."""
+def edge_index(rows: RowNumbers) -> tuple[EntityIndex, Order]:
+    """The index of edges as they are stored."""
     order: Handles | None = None
     if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
         order = np.argsort(rows).astype(np.int32)
         rows = rows[order]
-    return Roster(AscendingRows.from_rows(rows), None), Order(order)
+    return EntityIndex(AscendingRows.from_rows(rows), None), Order(order)
 
 
-def storage_order(roster: Roster, stored: RowNumbers) -> Order:
-    """Where in storage each handle lies, given the identities of the rows as they are stored."""
-    wanted = roster.rows.all()
+def storage_order(known: EntityIndex, stored: RowNumbers) -> Order:
+    """The place in storage of each handle, given the row ids in storage order."""
+    wanted = known.rows.all()
     if np.array_equal(wanted, stored):
         return Order(None)
     order = np.argsort(stored)
@@ -83,13 +85,15 @@ def storage_order(roster: Roster, stored: RowNumbers) -> Order:
 # -- after a change --------------------------------------------------------------------------------
 
 
-def changed_roster(roster: Roster, delta: TableDelta, size: int) -> tuple[Roster, Step] | None:
-    """The roster after a change, and the step to it. None if the change does not fit to it."""
+def changed_entity_index(
+    known: EntityIndex, delta: TableDelta, size: int
+) -> tuple[EntityIndex, Step] | None:
+    """The index after a change, with the step to it; None if the change does not fit."""
     written = delta.written.column(ROW_ID).to_numpy().astype(np.int64)
-    gone = _present(roster.rows, delta.removed.astype(np.int64))
-    if roster.index is None:
-        return _changed_edges(roster.rows, written, gone, size)
-    return _changed_nodes(roster, joined(delta.written.column(ID)), written, gone, size)
+    gone = _present(known.rows, delta.removed.astype(np.int64))
+    if known.id_index is None:
+        return _changed_edges(known.rows, written, gone, size)
+    return _changed_nodes(known, joined(delta.written.column(ID)), written, gone, size)
 
 
 def _present(rows: RowIds, removed: RowNumbers) -> Counts:
@@ -104,7 +108,7 @@ def _present(rows: RowIds, removed: RowNumbers) -> Counts:
 
 def _changed_edges(
     rows: RowIds, written: RowNumbers, gone: Counts, size: int
-) -> tuple[Roster, Step] | None:
+) -> tuple[EntityIndex, Step] | None:
     assert isinstance(rows, AscendingRows)
     known = rows.find(written)
     fresh = np.sort(written[known < 0])
@@ -116,18 +120,18 @@ def _changed_edges(
     step = Step(len(rows), size, gone, born, rewritten - np.searchsorted(gone, rewritten))
     if survivors + len(fresh) != size:
         return None
-    return Roster(rows.changed(gone, fresh), None), step
+    return EntityIndex(rows.changed(gone, fresh), None), step
 
 
 def _changed_nodes(
-    roster: Roster, ids: pa.Array, written: RowNumbers, gone: Counts, size: int
-) -> tuple[Roster, Step] | None:
-    old = roster.index
+    index: EntityIndex, ids: pa.Array, written: RowNumbers, gone: Counts, size: int
+) -> tuple[EntityIndex, Step] | None:
+    old = index.id_index
     assert old is not None
     known = old.find_array(ids)
     # An id that came back on another row is a new entity with the handle of the old one.
     same = known >= 0
-    same[same] = roster.rows.of(known[same]) == written[same]
+    same[same] = index.rows.of(known[same]) == written[same]
     if np.isin(known[same], gone).any():
         return None
     born_ids = ids.filter(pa.array(~same))
@@ -138,13 +142,13 @@ def _changed_nodes(
     # Its handle: the survivors below it and the born below it.
     below = old.lower_bounds(born_ids)
     born = below - np.searchsorted(gone, below) + np.arange(len(born_ids))
-    if len(roster.rows) - len(gone) + len(born) != size:
+    if len(index.rows) - len(gone) + len(born) != size:
         return None
-    pure = Step(len(roster.rows), size, gone, born, np.empty(0, np.int64))
+    pure = Step(len(index.rows), size, gone, born, np.empty(0, np.int64))
     rewritten = np.sort(pure.moved(np.sort(known[same]).astype(np.int64)))
-    step = Step(len(roster.rows), size, gone, born, rewritten)
-    rows = carried(roster.rows.all(), pure, born_rows)
-    return Roster(
+    step = Step(len(index.rows), size, gone, born, rewritten)
+    rows = carried(index.rows.all(), pure, born_rows)
+    return EntityIndex(
         ListedRows(rows), old.changed(carried_column(old.ids, pure, born_ids), pure)
     ), step
 
@@ -155,26 +159,26 @@ _FEW: Final = 32
 # -- on disk ---------------------------------------------------------------------------------------
 
 
-def roster_arrays(roster: Roster, order: Order | None) -> Arrays:
-    """What to save of a roster."""
+def entity_index_arrays(known: EntityIndex, order: Order | None) -> Arrays:
+    """What to save of a known."""
     arrays: dict[str, pa.Array] = {}
-    if isinstance(roster.rows, AscendingRows):
-        arrays["firsts"] = pa.array(roster.rows.firsts)
-        arrays["starts"] = pa.array(roster.rows.starts)
-        arrays["size"] = pa.array([len(roster.rows)], pa.int64())
+    if isinstance(known.rows, AscendingRows):
+        arrays["firsts"] = pa.array(known.rows.firsts)
+        arrays["starts"] = pa.array(known.rows.starts)
+        arrays["size"] = pa.array([len(known.rows)], pa.int64())
     else:
-        arrays["rows"] = pa.array(roster.rows.all())
-    if roster.index is not None:
-        arrays["ids"] = roster.index.ids
-        arrays["keys"] = pa.array(roster.index.keys)
+        arrays["rows"] = pa.array(known.rows.all())
+    if known.id_index is not None:
+        arrays["ids"] = known.id_index.ids
+        arrays["keys"] = pa.array(known.id_index.keys)
     if order is not None:
         places = np.empty(0, np.int32) if order.places is None else order.places
         arrays["order"] = pa.array(places)
     return arrays
 
 
-def saved_roster(arrays: Arrays, size: int) -> tuple[Roster, Order | None] | None:
-    """A roster as it was saved; None when it does not fit."""
+def saved_entity_index(arrays: Arrays, size: int) -> tuple[EntityIndex, Order | None] | None:
+    """An index as it was saved; None when it does not fit."""
     rows: RowIds
     index: IdIndex | None = None
     if "rows" in arrays:
@@ -188,8 +192,8 @@ def saved_roster(arrays: Arrays, size: int) -> tuple[Roster, Order | None] | Non
     if len(rows) != size:
         return None
     if "order" not in arrays:
-        return Roster(rows, index), None
+        return EntityIndex(rows, index), None
     places = numbers(arrays["order"])
     if len(places) not in (0, size):
         return None
-    return Roster(rows, index), Order(places if len(places) else None)
+    return EntityIndex(rows, index), Order(places if len(places) else None)
