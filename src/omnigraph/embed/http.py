@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from omnigraph.embed.provider import Purpose, Vector, checked, normalized
+from omnigraph.embed.refused import refused_text
 from omnigraph.embed.wire import OpenAiFormat, Strange, WireFormat
 from omnigraph.errors import Code, GraphError, InvalidInput, Unauthenticated, Unavailable
 from omnigraph.runtime import cancellation
@@ -22,6 +23,8 @@ from omnigraph.runtime.clock import Clock, SystemClock
 
 _RETRIED: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403})
+# What servers answer when they do not like a text.
+_DISLIKED: Final = frozenset({400, 413, 422})
 _BODY_MAX: Final = 256 << 20
 _SHOWN: Final = 300
 _READ: Final = 1 << 16  # more than is shown: what is cut off there cannot be half of a key
@@ -99,20 +102,36 @@ class HttpEmbedder:
     def embed(self, texts: Sequence[str], dim: int, purpose: Purpose) -> list[Vector]:
         """A vector for each text, some hundred texts a request, some requests at a time."""
         step = min(self._patience.batch, self._wire.batch_max)
-        parts = [list(texts[start : start + step]) for start in range(0, len(texts), step)]
-        width = min(len(parts), self._patience.concurrency)
+        starts = range(0, len(texts), step)
+
+        def ask(start: int) -> list[Vector]:
+            return self._divided(list(texts[start : start + step]), start, dim, purpose)
+
+        width = min(len(starts), self._patience.concurrency)
         if width <= 1:
-            found = [self._batch(part, dim, purpose) for part in parts]
-            return [vector for batch in found for vector in batch]
+            return [vector for start in starts for vector in ask(start)]
         pool = ThreadPoolExecutor(width, "omnigraph-embed")
         try:
-            running = [
-                pool.submit(contextvars.copy_context().run, self._batch, part, dim, purpose)
-                for part in parts
-            ]
+            running = [pool.submit(contextvars.copy_context().run, ask, start) for start in starts]
             return [vector for future in running for vector in future.result()]
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _divided(self, texts: list[str], start: int, dim: int, purpose: Purpose) -> list[Vector]:
+        """The vectors of a batch; if it is refused, by halves, so that the text to blame is known.
+
+        `start` is the position of the first text among those that were given.
+        """
+        try:
+            return self._batch(texts, dim, purpose)
+        except InvalidInput as problem:
+            if problem.details.get("status") not in _DISLIKED:
+                raise
+            if len(texts) == 1:
+                raise refused_text(problem, texts[0], start) from None
+        half = len(texts) // 2
+        first = self._divided(texts[:half], start, dim, purpose)
+        return first + self._divided(texts[half:], start + half, dim, purpose)
 
     def _batch(self, texts: list[str], dim: int, purpose: Purpose) -> list[Vector]:
         body = json.dumps(self._wire.body(self.model, texts, dim, purpose)).encode()

@@ -19,6 +19,7 @@ from omnigraph.embed.provider import (
     checked_row,
     no_provider,
 )
+from omnigraph.embed.refused import moved, position_of
 from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
 from omnigraph.runtime import cancellation
 
@@ -104,7 +105,13 @@ class Embeddings:
         for start in range(0, len(unknown), _ASKED_AT_ONCE):
             cancellation.check()
             asked = unknown[start : start + _ASKED_AT_ONCE]
-            made = _ask(embedder, asked, dim, Purpose.DOCUMENT)
+            try:
+                made = _ask(embedder, asked, dim, Purpose.DOCUMENT)
+            except InvalidInput as problem:
+                position = position_of(problem)
+                if position is None:
+                    raise
+                raise moved(problem, places[asked[position]][0]) from None
             for text, vector in zip(asked, made, strict=True):
                 row = checked_row(vector, dim, embedder.model)
                 rows[places[text]] = row

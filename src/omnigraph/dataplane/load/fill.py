@@ -28,6 +28,7 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import FrameInput, Piece, TypeRef
 from omnigraph.embed.provider import PROVIDER_VARIABLE, no_provider
+from omnigraph.embed.refused import naming_entity
 from omnigraph.embed.source import Embeddings
 from omnigraph.lang.catalog.model import Catalog, Embed, EntityType, Property
 from omnigraph.lang.catalog.rules import ID_NAME
@@ -97,7 +98,10 @@ def embed_split(task: FillTask) -> ReadReceipt:
         names = list(dict.fromkeys([ID_NAME, *entity.key, task.embed.source]))
         found = table.take(np.frombuffer(task.row_ids, np.uint64).tolist(), names)
         texts = joined(found.column(task.embed.source)).to_pylist()
-        vectors = plan.embeddings.embed_rows(texts, task.target.type.dim, task.embed.model)
+        ids = joined(found.column(ID_NAME))
+        source, target = task.embed.source, task.target
+        with naming_entity(entity.name, target.name, source, lambda at: ids[at].as_py()):
+            vectors = plan.embeddings.embed_rows(texts, target.type.dim, task.embed.model)
         decoded = _decoded(entity, task.target.name, found, vectors.reshape(-1))
         tally = Tally(lines=len(texts), bytes=found.nbytes, rows=len(texts))
         files = (Piece(name=key_of(entity), first_row=None, lines=tally.lines),)

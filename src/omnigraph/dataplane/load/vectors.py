@@ -18,7 +18,9 @@ from omnigraph.dataplane.load.entities import Entities
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.embed.cache import Rows
 from omnigraph.embed.missing import MissingVectors, summed, vector_needed
+from omnigraph.embed.refused import naming_entity
 from omnigraph.lang.catalog.model import Embed, EntityType, Property
+from omnigraph.lang.catalog.rules import ID_NAME
 from omnigraph.rules.report import joined
 
 _NUMBER_BYTES: Final = 4
@@ -148,10 +150,7 @@ class VectorsOfTask:
         for item in pending:
             self._plan.stop.check()
             if self._plan.embeddings.has_provider:
-                texts = joined(rows.column(item.embed.source)).filter(item.mask).to_pylist()
-                dim = item.target.type.dim
-                vectors = self._plan.embeddings.embed_rows(texts, dim, item.embed.model)
-                rows = _filled(rows, item, vectors)
+                rows = _filled(rows, item, self._vectors(entity, rows, item))
                 continue
             if not item.target.type.nullable:
                 raise vector_needed(entity.name, item.target.name, item.embed.source)
@@ -163,6 +162,15 @@ class VectorsOfTask:
                 )
             )
         return rows
+
+    def _vectors(self, entity: EntityType, rows: pa.Table, item: Pending) -> Rows:
+        source, target = item.embed.source, item.target.name
+        names = (ID_NAME, source)
+        ids, texts = (joined(rows.column(name)).filter(item.mask) for name in names)
+        with naming_entity(entity.name, target, source, lambda at: ids[at].as_py()):
+            return self._plan.embeddings.embed_rows(
+                texts.to_pylist(), item.target.type.dim, item.embed.model
+            )
 
 
 def _filled(rows: pa.Table, item: Pending, vectors: Rows) -> pa.Table:

@@ -7,12 +7,15 @@ same as before, or one that is computed now. Without a provider it is null, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.embed.missing import MissingVectors, vector_needed
+from omnigraph.embed.refused import moved, naming_entity, position_of
+from omnigraph.errors import InvalidInput
 from omnigraph.exec.mutate.given import Stored
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.ops import EmbedSpec
@@ -53,7 +56,13 @@ class Embeddings:
         model, dim = spec.model, spec.target.type.dim
         unknown = [t for t in dict.fromkeys(texts) if (model, dim, t) not in self._known]
         if unknown:
-            made = self._source.embed_texts(unknown, dim, model)
+            try:
+                made = self._source.embed_texts(unknown, dim, model)
+            except InvalidInput as problem:
+                position = position_of(problem)
+                if position is None:
+                    raise
+                raise moved(problem, list(texts).index(unknown[position])) from None
             for text, vector in zip(unknown, made, strict=True):
                 self._known[model, dim, text] = tuple(vector)
         return [self._known[model, dim, text] for text in texts]
@@ -84,7 +93,9 @@ class VectorsOfType:
             return after.set_column(place, field, old)
         vector: Stored = None
         if self._can_compute(spec):
-            (vector,) = self._embeddings.vectors(spec, [text])
+            first = after.column("id").filter(pc.invert(kept))[0].as_py()
+            with self._naming(spec, lambda _: first):
+                (vector,) = self._embeddings.vectors(spec, [text])
         else:
             ids = after.column("id").filter(pc.invert(kept)).to_pylist()
             self._empty.setdefault(spec, set()).update(ids)
@@ -114,7 +125,8 @@ class VectorsOfType:
             ids = (str(row["id"]) for row, _ in open_ if row.get("id") is not None)
             self._empty.setdefault(spec, set()).update(ids)
             return
-        vectors = self._embeddings.vectors(spec, [text for _, text in open_])
+        with self._naming(spec, lambda at: _id_of(open_[at][0])):
+            vectors = self._embeddings.vectors(spec, [text for _, text in open_])
         for (row, _), vector in zip(open_, vectors, strict=True):
             row[target] = vector
 
@@ -133,6 +145,12 @@ class VectorsOfType:
             )
         return tuple(found)
 
+    def _naming(
+        self, spec: EmbedSpec, id_of: Callable[[int], str | None]
+    ) -> AbstractContextManager[None]:
+        """Name the entity whose text is refused in the block."""
+        return naming_entity(self._entity.name, spec.target.name, spec.source.name, id_of)
+
     def _can_compute(self, spec: EmbedSpec) -> bool:
         """Is there a provider? If not, may the vector be null?"""
         if self._embeddings.has_provider:
@@ -140,3 +158,8 @@ class VectorsOfType:
         if not spec.target.type.nullable:
             raise vector_needed(self._entity.name, spec.target.name, spec.source.name)
         return False
+
+
+def _id_of(row: Mapping[str, Stored]) -> str | None:
+    found = row.get("id")
+    return None if found is None else str(found)
