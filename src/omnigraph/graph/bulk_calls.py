@@ -256,6 +256,8 @@ class BulkCalls:
         engine: str = "auto",
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> OptimizeResult:
         """Compact tables and bring indexes up to date; one commit that changes no answer, or none.
 
@@ -264,13 +266,24 @@ class BulkCalls:
             assert graph.optimize().commit is not None
             assert graph.optimize().commit is None
             ```
+
+        Args:
+            branch: Whose tables.
+            actor: Who does it; the actor of the handle if not given.
+            engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the tables.
+            spark: A Spark master or session.
+            progress: Is called with a `Progress` while it goes on.
+            timeout: After how many seconds it ends with an error, if it has not begun to commit;
+                None for never. It is looked at between tasks.
+            cancel: The same, when another thread calls its `cancel()`.
         """
         from omnigraph.graph.bulk import Bulk, Terms  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         known = BranchName(branch)
         terms = Terms(engine=engine, spark=spark, progress=progress)
-        return Bulk(self._repo).optimize(known, who, terms)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            return Bulk(self._repo).optimize(known, who, terms)
 
     def embed(  # noqa: PLR0913
         self,

@@ -305,17 +305,32 @@ class Graph(BulkCalls):
             )
         return mutation_of(done)
 
-    def ensure_indices(self, *, branch: str = MAIN, actor: str | None = None) -> IndexResult:
-        """Build every index that the schema asks for and that is missing; one commit, or none.
+    def ensure_indices(
+        self,
+        *,
+        branch: str = MAIN,
+        actor: str | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> IndexResult:
+        """Build every index that is missing or damaged; one commit, or none.
 
         Example:
             ```python
             assert graph.ensure_indices().commit is not None
             assert graph.ensure_indices().commit is None
             ```
+
+        Args:
+            branch: Whose tables.
+            actor: Who does it; the actor of the handle if not given.
+            timeout: After how many seconds it ends with an error, if it has not begun to commit;
+                None for never. It is looked at between two indexes.
+            cancel: The same, when another thread calls its `cancel()`.
         """
         who = self._actor if actor is None else Actor(actor)
-        report = ensure_indices(self._repo, BranchName(branch), actor=who)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            report = ensure_indices(self._repo, BranchName(branch), actor=who)
         commit = None if report.published is None else commit_of(report.published.commit)
         pending = tuple((item.table_key, item.column, item.reason) for item in report.pending)
         return IndexResult(commit=commit, built=report.built, pending=pending)

@@ -6,6 +6,7 @@ from typing import Any, Final, assert_never
 
 from lance import Index, LanceOperation
 
+from omnigraph.runtime.cancellation import checked
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import transaction, transaction_uuid, tree_path
@@ -84,7 +85,7 @@ def stage_indexes(
     fragments = table.fragment_ids()
     if not fragments or not wishes:
         return None
-    receipts = [build_segment(files, table, wish, fragments) for wish in wishes]
+    receipts = [build_segment(files, table, wish, fragments) for wish in checked(wishes)]
     names = {wish.name for wish in wishes}
     replaced = [each for each in existing_segments(table) if each.name in names]
     version, branch = table.pin.version, table.pin.branch
