@@ -15,8 +15,11 @@ from omnigraph import errors
 __all__ = [
     "Branch",
     "CancelToken",
+    "Change",
+    "ChangeCounts",
     "Commit",
     "Counts",
+    "Diff",
     "EmbedResult",
     "Embedder",
     "ExportResult",
@@ -47,8 +50,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "Branch": "omnigraph.graph.values",
     "CancelToken": "omnigraph.runtime.cancellation",
+    "Change": "omnigraph.graph.diff",
+    "ChangeCounts": "omnigraph.exec.changes.table_changes",
     "Commit": "omnigraph.graph.values",
     "Counts": "omnigraph.dataplane.load.request",
+    "Diff": "omnigraph.graph.diff",
     "EmbedResult": "omnigraph.graph.values",
     "Embedder": "omnigraph.embed.provider",
     "ExportResult": "omnigraph.graph.values",

@@ -5,8 +5,11 @@ from omnigraph.dataplane.load.request import Counts as Counts
 from omnigraph.dataplane.progress import Progress as Progress
 from omnigraph.dataplane.spark.registration import register_spark as register_spark
 from omnigraph.embed.provider import Embedder as Embedder
+from omnigraph.exec.changes.table_changes import ChangeCounts as ChangeCounts
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
+from omnigraph.graph.diff import Change as Change
+from omnigraph.graph.diff import Diff as Diff
 from omnigraph.graph.facade import Graph as Graph
 from omnigraph.graph.opening import init as init
 from omnigraph.graph.opening import open as open
@@ -29,8 +32,11 @@ from omnigraph.runtime.settings import Settings as Settings
 __all__ = [
     "Branch",
     "CancelToken",
+    "Change",
+    "ChangeCounts",
     "Commit",
     "Counts",
+    "Diff",
     "EmbedResult",
     "Embedder",
     "ExportResult",

@@ -15,8 +15,11 @@ ROOT = Path(__file__).parents[2]
 SURFACE = {
     "Branch",
     "CancelToken",
+    "Change",
+    "ChangeCounts",
     "Commit",
     "Counts",
+    "Diff",
     "EmbedResult",
     "Embedder",
     "ExportResult",

@@ -40,6 +40,7 @@ from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectStore, open_objects
 from omnigraph.store.root import Root
+from omnigraph.store.table_diff import TableDiff
 from omnigraph.store.tables import Pin, SetAside, Table, Tables, open_tables
 from omnigraph.types import MAIN, BranchName, CommitId
 
@@ -189,6 +190,12 @@ class Repository:
         self.require_open()
         with _still_stored(pin):
             return self.tables.transaction_uuid(store_pin(pin))
+
+    def table_diff(self, older: TablePin, newer: TablePin) -> TableDiff:
+        """The rows that two published versions of one table do not share."""
+        self.require_open()
+        with _still_stored(older), _still_stored(newer):
+            return self.tables.diff(store_pin(older), store_pin(newer))
 
     def read(self, snapshot: GraphVersion, table_key: str) -> pa.Table:
         """A whole table of a snapshot; for small tables and tests."""

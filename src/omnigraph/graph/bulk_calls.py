@@ -24,6 +24,7 @@ class BulkCalls:
         self._repo = parts.repo
         self._actor = None if actor is None else Actor(actor)
         pins = Pins(parts.repo)
+        self._pins = pins
         self._pinned, self._language = pins.pinned, pins.language
 
     def load(  # noqa: PLR0913

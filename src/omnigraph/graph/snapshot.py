@@ -48,6 +48,11 @@ class Snapshot:
         return f"Snapshot(branch={self.branch!r}, commit={self.commit!r})"
 
     @property
+    def pinned(self) -> GraphVersion:
+        """The versions of its tables; for the other parts of the facade."""
+        return self._pinned
+
+    @property
     def branch(self) -> str:
         """The branch that it was taken of."""
         return str(self._pinned.branch)

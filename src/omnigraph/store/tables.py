@@ -46,6 +46,7 @@ from omnigraph.store.root import Root
 from omnigraph.store.stage import Stager
 from omnigraph.store.strict import ExactVersion, Placer, open_placer
 from omnigraph.store.table import Table
+from omnigraph.store.table_diff import TableDiff, diff_tables
 from omnigraph.store.torn_versions import TornVersions
 from omnigraph.store.upkeep import Upkeep
 
@@ -259,6 +260,10 @@ class Tables:
         # Replaces what was kept: a fork made anew under its old name has the same versions.
         self._keep(pin, Table(pin, latest, self._files.seals))
         return version
+
+    def diff(self, older: Pin, newer: Pin) -> TableDiff:
+        """Compare two versions of one table, on the trunk or on forks, by the files they share."""
+        return diff_tables(self.open(older), self.open(newer), self._backend.get)
 
     def transaction_uuid(self, pin: Pin) -> str | None:
         """Return the identity of the commit that made a version."""

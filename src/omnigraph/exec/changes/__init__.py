@@ -1,0 +1,1 @@
+"""Changes of entities between two states of a graph."""

@@ -1,0 +1,92 @@
+"""The changes of a whole graph between two of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.layout import table_key
+from omnigraph.core.repository import Repository
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.exec.changes.table_changes import ChangeCounts, ChangeLimits, TableChanges
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.lang.values import Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """Two states of a graph, and what to compare of them.
+
+    Attributes:
+        older: The state that the changes start from.
+        newer: The state that they lead to.
+        catalog: The schema of both.
+        types: The types to compare, by their table keys; None for all.
+    """
+
+    older: GraphVersion
+    newer: GraphVersion
+    catalog: Catalog
+    types: Collection[str] | None = None
+
+
+class GraphDiff:
+    """The changes between two states. Nothing is read before it is asked for."""
+
+    def __init__(
+        self, repo: Repository, request: DiffRequest, limits: ChangeLimits | None = None
+    ) -> None:
+        """Compare two states of this repository."""
+        self._repo = repo
+        self._request = request
+        self._limits = limits or ChangeLimits()
+
+    def types(self) -> list[EntityType]:
+        """The types whose tables are not the same version: nodes by name, then edges by name."""
+        catalog, older, newer = self._request.catalog, self._request.older, self._request.newer
+        wanted = self._request.types
+        found = []
+        for entity in (*catalog.nodes, *catalog.edges):
+            key = table_key(entity.kind, entity.name)
+            is_wanted = wanted is None or key in wanted
+            if is_wanted and older.tables.get(key) != newer.tables.get(key):
+                found.append(entity)
+        return found
+
+    def counts(self) -> dict[str, ChangeCounts]:
+        """The numbers of changes by table key; types without changes are left out."""
+        found = {}
+        for entity in self.types():
+            with storage_errors():
+                counts = self._changes(entity).counts()
+            if counts.total:
+                found[table_key(entity.kind, entity.name)] = counts
+        return found
+
+    def batches(self) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
+        """Yield the changes with their images, type by type, each by id."""
+        for entity in self.types():
+            with storage_errors():
+                batches = self._changes(entity).batches()
+            while True:
+                with storage_errors():
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield entity, batch
+
+    def schema(self, entity: EntityType) -> pa.Schema:
+        """The columns of the batches of one type."""
+        with storage_errors():
+            return self._changes(entity).schema
+
+    def _changes(self, entity: EntityType) -> TableChanges:
+        key = table_key(entity.kind, entity.name)
+        diff = self._repo.table_diff(self._request.older.pin(key), self._request.newer.pin(key))
+        ends = {"src": "from", "dst": "to"} if entity.kind == "edge" else {}
+        columns = ends | {item.name: item.name for item in entity.properties}
+        blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
+        return TableChanges(diff, columns, blobs, self._limits)

@@ -1,0 +1,194 @@
+"""The difference of two states of a graph, as the facade shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from omnigraph.core.layout import table_key
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.changes.diff import GraphDiff
+from omnigraph.exec.changes.table_changes import ChangeCounts, Operation
+from omnigraph.lang.catalog.model import EntityType
+
+OperationName = Literal["insert", "update", "delete"]
+
+_SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
+_COLORS: Final = {"insert": "\x1b[32m", "update": "\x1b[33m", "delete": "\x1b[31m"}
+_PLAIN: Final = "\x1b[0m"
+_SHOWN_CHARACTERS_MAX: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The change of one entity.
+
+    Attributes:
+        kind: `node` or `edge`.
+        type: The type of the entity.
+        id: Its id.
+        operation: `insert`, `update` or `delete`.
+        changed: The properties that an update changed, sorted; `from` and `to` are the ends of an
+            edge.
+        before: The values before; None for an insert. A blob is shown by its size.
+        after: The values after; None for a delete.
+    """
+
+    kind: str
+    type: str
+    id: str
+    operation: OperationName
+    changed: tuple[str, ...]
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+    def __str__(self) -> str:
+        sign = _SIGNS[self.operation]
+        return f"{sign} {self.type} {self.id!r}{''.join(self._values())}"
+
+    def _values(self) -> Iterator[str]:
+        if self.before is not None and self.after is not None:
+            for name in self.changed:
+                yield f"  {name}: {_shown(self.before[name])} -> {_shown(self.after[name])}"
+        elif self.after is not None:
+            for name, value in self.after.items():
+                if value is not None:
+                    yield f"  {name}: {_shown(value)}"
+
+
+class Diff:
+    """The changes that lead from one state of a graph to another.
+
+    Nothing is read before it is asked for, and nothing is kept: iterating twice reads twice. The
+    order is nodes before edges, types by name, entities by id; of a type with millions of changes,
+    parts of the ids follow one another.
+
+    Example:
+        ```python
+        diff = graph.diff(graph.snapshot().commit, "main")
+        assert diff.is_empty
+        ```
+
+    Attributes:
+        older: The id of the commit that the changes start from.
+        newer: The id of the commit that they lead to.
+    """
+
+    def __init__(
+        self, diff: GraphDiff, older: str, newer: str, operations: frozenset[str] | None
+    ) -> None:
+        """Show a diff; use `Graph.diff` instead."""
+        self._diff = diff
+        self._operations = operations
+        self.older = older
+        self.newer = newer
+
+    def __repr__(self) -> str:
+        return f"Diff(older={self.older!r}, newer={self.newer!r})"
+
+    @cached_property
+    def counts(self) -> Mapping[str, ChangeCounts]:
+        """The numbers of changes by type (`node:Person`); types without changes are left out."""
+        counts = self._diff.counts()
+        if self._operations is None:
+            return counts
+        chosen = {key: self._chosen(item) for key, item in counts.items()}
+        return {key: item for key, item in chosen.items() if item.total}
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing has changed."""
+        return not self.counts
+
+    def __iter__(self) -> Iterator[Change]:
+        for entity, batch in self._batches():
+            for row in batch.to_pylist():
+                yield Change(
+                    kind=entity.kind,
+                    type=entity.name,
+                    id=row["id"],
+                    operation=row["operation"],
+                    changed=tuple(row["changed"]),
+                    before=row["before"],
+                    after=row["after"],
+                )
+
+    def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the changes as Arrow batches, with the type of each (`node:Person`).
+
+        The columns are `operation`, `id`, `changed` (a list of names), and `before` and `after`
+        (structs of the properties of the type).
+        """
+        for entity, batch in self._batches():
+            yield table_key(entity.kind, entity.name), batch
+
+    def to_arrow(self) -> dict[str, pa.Table]:
+        """All changes as Arrow tables, by type; the columns are those of `batches`."""
+        found: dict[str, list[pa.RecordBatch]] = {}
+        for key, batch in self.batches():
+            found.setdefault(key, []).append(batch)
+        return {key: pa.Table.from_batches(batches) for key, batches in found.items()}
+
+    def to_text(self, *, color: bool = False) -> str:
+        """All changes as text: a line with the numbers of each type, then a line per entity."""
+        lines: list[str] = []
+        last = None
+        for change in self:
+            key = f"{change.kind}:{change.type}"
+            if key != last:
+                lines.append(_header(key, self.counts[key]))
+                last = key
+            line = str(change)
+            lines.append(f"{_COLORS[change.operation]}{line}{_PLAIN}" if color else line)
+        return "".join(f"{line}\n" for line in lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _batches(self) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
+        for entity, batch in self._diff.batches():
+            if self._operations is None:
+                yield entity, batch
+                continue
+            kept = [item in self._operations for item in batch.column(0).to_pylist()]
+            chosen = batch.filter(pa.array(kept, pa.bool_()))
+            if chosen.num_rows:
+                yield entity, chosen
+
+    def _chosen(self, counts: ChangeCounts) -> ChangeCounts:
+        chosen = self._operations or frozenset()
+        return ChangeCounts(
+            inserted=counts.inserted if Operation.INSERT in chosen else 0,
+            updated=counts.updated if Operation.UPDATE in chosen else 0,
+            deleted=counts.deleted if Operation.DELETE in chosen else 0,
+        )
+
+
+def operation(name: object) -> Operation:
+    """The operation of this name.
+
+    Raises:
+        InvalidInput: There is no such operation.
+    """
+    try:
+        return Operation(name)  # type: ignore[arg-type]
+    except ValueError:
+        known = ", ".join(item.value for item in Operation)
+        text = f"there is no operation {name!r:.80}; known: {known}"
+        raise InvalidInput(Code.INPUT_INVALID, text) from None
+
+
+def _header(key: str, counts: ChangeCounts) -> str:
+    numbers = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
+    return f"{key}  " + " ".join(f"{sign}{number:,}" for sign, number in numbers if number)
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
+    if len(text) > _SHOWN_CHARACTERS_MAX:
+        return text[: _SHOWN_CHARACTERS_MAX - 1] + "…"
+    return text
