@@ -63,7 +63,7 @@ def read_cell(
 
 
 def _storable(text: str) -> bool:
-    """Whether an entity can have this id at all: half a character cannot be stored."""
+    """True if an entity can have this id: half a character cannot be stored."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -52,7 +52,7 @@ ColumnSource: TypeAlias = Callable[[str, str], "pa.Array | pa.ChunkedArray"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a statement was given: its parameters, its moment, and how to search text."""
+    """The inputs of a statement: its parameters, its moment, and the search of text."""
 
     params: Mapping[str, ConstValue]
     now_ms: int
@@ -199,7 +199,7 @@ class _Evaluation:
         return found
 
     def _among(self, member: _Side, given: tuple[ConstValue, ...]) -> pa.Array:
-        """Whether the member equals one of some constants."""
+        """True where the member equals one of some constants."""
         if not given:
             return self._filled(False)
         if isinstance(member, _Given):

@@ -83,7 +83,7 @@ def with_room_for(
 
 
 def taken_bytes(column: pa.Array, places: npt.NDArray[np.integer[Any]], enough: int) -> int:
-    """How many bytes the values at some places have, or a larger number up to `enough`."""
+    """The bytes of the values at some places, or a larger number up to `enough`."""
     if not is_text(column.type):
         width = column.type.bit_width // 8 if _is_flat(column.type) else _mean_width(column)
         return len(places) * width
@@ -96,7 +96,7 @@ def taken_bytes(column: pa.Array, places: npt.NDArray[np.integer[Any]], enough: 
 
 
 def is_long(column: pa.Array) -> bool:
-    """Whether a column holds texts that are so long that a copy of them is worth avoiding."""
+    """True if a column holds texts so long that a copy of them is worth avoiding."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     ends = _positions(column)
@@ -104,7 +104,7 @@ def is_long(column: pa.Array) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of a type are texts or lists of texts."""
+    """True if values of a type are texts or lists of texts."""
     return _plain(kind) in _WIDE or _plain(kind) in _NARROW
 
 
@@ -143,7 +143,7 @@ def _mean_width(column: pa.Array) -> int:
 
 
 def _positions(column: pa.Array) -> Positions:
-    """Where the bytes of each row begin, and where the last ones end."""
+    """The offset of the bytes of each row, and the end of the last ones."""
     if pa.types.is_list(column.type):
         bounds: Positions = _positions(column.values)[column.offsets.to_numpy()]
         return bounds

@@ -1,4 +1,4 @@
-"""How much memory one query may take at once.
+"""The bound on the memory that one query takes at once.
 
 Sizes are judged before the memory is taken, from what is known then: rows and the bytes of each.
 """

@@ -29,7 +29,7 @@ MISSING: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSlices:
-    """What each of some sources leads to, source after source.
+    """The neighbours of several sources, source after source.
 
     `counts` has an entry per source and sums up to the length of `targets`. `edges` are the edges
     that lead there, in the same places, when they were asked for.
@@ -44,7 +44,7 @@ class GraphView(Protocol):
     """One snapshot, read-only. Safe to share between threads. Sources are never missing (-1)."""
 
     def size(self, entity: EntityRef) -> int:
-        """How many entities a type has."""
+        """The number of entities of a type."""
         ...
 
     def find(self, entity: EntityRef, ids: Sequence[str]) -> Handles:
@@ -74,9 +74,9 @@ class GraphView(Protocol):
         ...
 
     def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
-        """How many distinct nodes are one edge away from each source, or from every node."""
+        """The number of distinct nodes one edge away from each source, or from every node."""
         ...
 
     def linked(self, edge: EntityRef, towards: Towards, sources: Handles, targets: Handles) -> Mask:
-        """Whether an edge leads from each source to the target in the same place."""
+        """True where an edge leads from a source to the target in the same place."""
         ...

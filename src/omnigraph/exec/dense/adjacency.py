@@ -1,8 +1,8 @@
-"""The edges of one type between two pinned node types: adjacency, built when first asked for.
+"""The adjacency of one edge type between two pinned node types, built when first asked for.
 
 Adjacency without edges (`links`) and with them (`edges`) are built apart, since most queries need
-only the former. Both come from the ends of the edges, which cost the most: two lookups of ids per
-edge.
+only the former. Both come from the endpoints of the edges, which cost the most: two lookups of ids
+per edge.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.exec.dense.archive import Arrays, numbers
-from omnigraph.exec.dense.cache import Cache, Slot
-from omnigraph.exec.dense.carry import (
-    Steps,
-    carried_edges,
-    carried_ends,
-    carried_links,
-    turnover,
-)
+from omnigraph.exec.dense.cache import Slot, StructureCache
 from omnigraph.exec.dense.csr import Csr, distinct_rows, edge_rows
-from omnigraph.exec.dense.ends import END_COLUMNS, Ends, stored_ends
-from omnigraph.exec.dense.step import Step
+from omnigraph.exec.dense.disk_cache import Arrays, numbers
+from omnigraph.exec.dense.endpoints import END_COLUMNS, Endpoints, stored_endpoints
+from omnigraph.exec.dense.incremental import (
+    VersionDeltas,
+    derived_edges,
+    derived_endpoints,
+    derived_links,
+    edge_delta,
+)
 from omnigraph.exec.dense.type_columns import TypeColumns
+from omnigraph.exec.dense.version_delta import VersionDelta
 from omnigraph.exec.large_text import joined
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import telemetry
@@ -36,20 +36,20 @@ from omnigraph.runtime import telemetry
 T = TypeVar("T")
 
 _MARK_BYTES: Final = 8
-# Beyond this many changes, or this share of all edges, sorting anew is as fast.
-_CARRIED_MAX: Final = 1_000
-_CARRIED_SHARE: Final = 64
+# Beyond this many changed edges, or one in so many of all edges, sorting anew is as fast.
+_DERIVED_CHANGES_MAX: Final = 1_000
+_DERIVED_EDGES_SHARE: Final = 64
 
 
-class Neighbourhood(Protocol):
+class AdjacencyContext(Protocol):
     """The other versions of an adjacency, as its cache knows them."""
 
-    def relatives(self, adjacency: Adjacency) -> Iterable[Adjacency]:
-        """Adjacencies of other versions of the same types that are in use or in memory."""
+    def other_versions(self, adjacency: Adjacency) -> Iterable[Adjacency]:
+        """Adjacency of other versions of the same types that is in use or in memory."""
         ...
 
-    def ancestors(self, adjacency: Adjacency) -> Iterable[Adjacency]:
-        """Adjacencies of older versions that are on disk, mapped."""
+    def saved_versions(self, adjacency: Adjacency) -> Iterable[Adjacency]:
+        """Adjacency of older versions that is on disk, mapped."""
         ...
 
 
@@ -61,16 +61,16 @@ class Adjacency:
         edge: TypeColumns,
         source: TypeColumns,
         target: TypeColumns,
-        cache: Cache,
-        around: Neighbourhood,
+        cache: StructureCache,
+        context: AdjacencyContext,
     ) -> None:
-        """Connect these types."""
+        """Takes the columns of the edge type and of the node types at its ends."""
         self.edge = edge
         self.source = source
         self.target = target
-        self._around = around
-        self._recalled = False
-        self.ends: Slot[Ends] = cache.slot(self._build_ends, _ends_bytes)
+        self._context = context
+        self._loaded = False
+        self.ends: Slot[Endpoints] = cache.slot(self._build_endpoints, _endpoints_bytes)
         self.links: dict[Towards, Slot[Csr]] = {
             towards: cache.slot(partial(self._build_links, towards), _csr_bytes)
             for towards in Towards
@@ -82,33 +82,33 @@ class Adjacency:
 
     # -- the ends ----------------------------------------------------------------------------------
 
-    def _build_ends(self) -> Ends:
-        return self._derived_ends() or self._saved_ends() or self._stored_ends()
+    def _build_endpoints(self) -> Endpoints:
+        return self._derived_endpoints() or self._saved_endpoints() or self._stored_endpoints()
 
-    def _stored_ends(self) -> Ends:
+    def _stored_endpoints(self) -> Endpoints:
         telemetry.count("dense.ends_read")
         order = self.edge.order()
         with storage_errors():
             table = self.edge.table()
-            ends = stored_ends(table, order, self.source.index, self.target.index)
-        self._save("ends", lambda: _ends_arrays(ends))
+            ends = stored_endpoints(table, order, self.source.index, self.target.index)
+        self._save("ends", lambda: _endpoints_arrays(ends))
         return ends
 
-    def _derived_ends(self) -> Ends | None:
-        found = self._relative(lambda other: other.ends)
+    def _derived_endpoints(self) -> Endpoints | None:
+        found = self._nearest_version(lambda other: other.ends)
         if found is None:
             return None
-        other, steps = found
+        other, deltas = found
         known = other.ends.peek()
         if known is None:
             return None
-        fresh = steps.edge.fresh
+        fresh = deltas.edge.written
         with storage_errors():
             rows = self.edge.entity_index.get().rows.of(fresh).tolist()
             texts = self.edge.table().take(rows, list(END_COLUMNS))
-        made = carried_ends(
+        made = derived_endpoints(
             known,
-            steps,
+            deltas,
             self.source.index.find_array(joined(texts.column(0))),
             self.target.index.find_array(joined(texts.column(1))),
         )
@@ -117,12 +117,12 @@ class Adjacency:
             self.ends.supersedes(other.ends)
         return made
 
-    def _saved_ends(self) -> Ends | None:
-        def decode(arrays: Arrays) -> Ends | None:
+    def _saved_endpoints(self) -> Endpoints | None:
+        def decode(arrays: Arrays) -> Endpoints | None:
             sources, targets = numbers(arrays["sources"]), numbers(arrays["targets"])
             if len(sources) != self.edge.size or len(targets) != self.edge.size:
                 return None
-            return Ends(sources, targets, dangling=bool(arrays["dangling"][0].as_py()))
+            return Endpoints(sources, targets, dangling=bool(arrays["dangling"][0].as_py()))
 
         return self._saved("ends", decode)
 
@@ -156,43 +156,43 @@ class Adjacency:
     def _derived_rows(
         self, towards: Towards, slot_of: Callable[[Adjacency], Slot[Csr]]
     ) -> Csr | None:
-        found = self._relative(slot_of)
+        found = self._nearest_version(slot_of)
         if found is None:
             return None
-        other, steps = found
+        other, deltas = found
         rows, old = slot_of(other).peek(), other.ends.peek()
         if rows is None or old is None:
             return None
-        if steps.edge.changes > max(_CARRIED_MAX, self.edge.size // _CARRIED_SHARE):
+        if deltas.edge.changes > max(_DERIVED_CHANGES_MAX, self.edge.size // _DERIVED_EDGES_SHARE):
             return None
         new = self.ends.get()
         if old.dangling or new.dangling:
             return None
-        change = turnover(old, new, steps)
+        change = edge_delta(old, new, deltas)
         if rows.edges is None:
-            made = carried_links(rows, change, steps, towards, old, new)
+            made = derived_links(rows, change, deltas, towards, old, new)
         else:
-            made = carried_edges(rows, change, steps, towards)
+            made = derived_edges(rows, change, deltas, towards)
         if made is not None:
             telemetry.count("dense.rows_derived")
             slot_of(self).supersedes(slot_of(other))
         return made
 
-    def _relative(
-        self, slot_of: Callable[[Adjacency], Slot[Ends] | Slot[Csr]]
-    ) -> tuple[Adjacency, Steps] | None:
-        """The nearest older version that has something at hand, and the way from there."""
-        ways = [dict(each.steps()) for each in (self.edge, self.source, self.target)]
-        best = self._nearest(ways, slot_of, self._around.relatives(self))
-        return best or self._nearest(ways, slot_of, self._around.ancestors(self))
+    def _nearest_version(
+        self, slot_of: Callable[[Adjacency], Slot[Endpoints] | Slot[Csr]]
+    ) -> tuple[Adjacency, VersionDeltas] | None:
+        """The nearest version that has a structure in memory or on disk, and the deltas from it."""
+        ways = [dict(each.known_versions()) for each in (self.edge, self.source, self.target)]
+        best = self._nearest(ways, slot_of, self._context.other_versions(self))
+        return best or self._nearest(ways, slot_of, self._context.saved_versions(self))
 
     def _nearest(
         self,
-        ways: Sequence[Mapping[TypeColumns, Step]],
-        slot_of: Callable[[Adjacency], Slot[Ends] | Slot[Csr]],
+        ways: Sequence[Mapping[TypeColumns, VersionDelta]],
+        slot_of: Callable[[Adjacency], Slot[Endpoints] | Slot[Csr]],
         candidates: Iterable[Adjacency],
-    ) -> tuple[Adjacency, Steps] | None:
-        best: tuple[Adjacency, Steps] | None = None
+    ) -> tuple[Adjacency, VersionDeltas] | None:
+        best: tuple[Adjacency, VersionDeltas] | None = None
         for other in candidates:
             if other is self or slot_of(other).peek() is None or other.ends.peek() is None:
                 continue
@@ -202,25 +202,25 @@ class Adjacency:
             )
             if edge is None or source is None or target is None:
                 continue
-            steps = Steps(edge, source, target)
-            if best is None or steps.changes < best[1].changes:
-                best = (other, steps)
+            deltas = VersionDeltas(edge, source, target)
+            if best is None or deltas.changes < best[1].changes:
+                best = (other, deltas)
         return best
 
     def _shape(self, towards: Towards) -> tuple[int, int]:
-        """How many rows adjacency has, and below what its targets are."""
+        """The number of rows of adjacency, and the bound below which its targets are."""
         if towards is Towards.IN:
             return self.target.size, self.source.size
         return self.source.size, self.target.size
 
     # -- on disk -----------------------------------------------------------------------------------
 
-    def recall(self) -> None:
+    def load_saved(self) -> None:
         """Map whatever is on disk, once."""
-        if self._recalled or self.edge.place("") is None:
+        if self._loaded or self.edge.place("") is None:
             return
-        self._recalled = True
-        ends = self._saved_ends()
+        self._loaded = True
+        ends = self._saved_endpoints()
         if ends is None:
             return
         self.ends.put(ends)
@@ -230,16 +230,16 @@ class Adjacency:
                 if rows is not None:
                     slots[towards].put(rows)
 
-    def is_at_hand(self) -> bool:
-        """Whether the ends, from which all else follows, are in memory, on disk or near."""
+    def is_available(self) -> bool:
+        """True if the endpoints, from which all else follows, are there or derivable."""
         if self.ends.peek() is not None:
             return True
         if any(slot.peek() is not None for slot in self.links.values()):
             return True
         types = (self.edge, self.source, self.target)
-        if not all(each.is_at_hand() for each in types):
+        if not all(each.is_available() for each in types):
             return False
-        if any(other.ends.peek() is not None for other in self._around.relatives(self)):
+        if any(other.ends.peek() is not None for other in self._context.other_versions(self)):
             return True
         name = self._name("ends")
         return name is not None and self.edge.is_saved(name)
@@ -278,7 +278,7 @@ class Adjacency:
         return self._saved(what, decode)
 
 
-def _ends_arrays(ends: Ends) -> Arrays:
+def _endpoints_arrays(ends: Endpoints) -> Arrays:
     return {
         "sources": pa.array(ends.sources),
         "targets": pa.array(ends.targets),
@@ -293,7 +293,7 @@ def _csr_arrays(rows: Csr) -> Arrays:
     return arrays
 
 
-def _ends_bytes(ends: Ends) -> int:
+def _endpoints_bytes(ends: Endpoints) -> int:
     return ends.nbytes
 
 

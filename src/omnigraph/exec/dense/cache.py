@@ -1,4 +1,4 @@
-"""Derived structures in memory: bounded by bytes, built once, dropped when least recently used.
+"""A cache of derived structures in memory: bounded by bytes, built once, least recently used out.
 
 A slot is a place for one structure that knows how to make it. Whoever holds the slot asks it and
 gets the structure, made anew if it was dropped. Structures in use stay alive while they are used,
@@ -17,7 +17,7 @@ from omnigraph.runtime.cancellation import acquired
 T = TypeVar("T")
 
 
-class Cache:
+class StructureCache:
     """The slots that are filled, and how much memory they take. Thread-safe."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -30,7 +30,7 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
-        """What the kept structures take."""
+        """The bytes of the kept structures."""
         return self._bytes
 
     def slot(self, build: Callable[[], T], size: Callable[[T], int]) -> Slot[T]:
@@ -72,7 +72,9 @@ class Slot(Generic[T]):
 
     __slots__ = ("_build", "_cache", "_lock", "_made", "_older", "_size", "_value", "used")
 
-    def __init__(self, cache: Cache, build: Callable[[], T], size: Callable[[T], int]) -> None:
+    def __init__(
+        self, cache: StructureCache, build: Callable[[], T], size: Callable[[T], int]
+    ) -> None:
         """Belong to a cache. `build` makes the structure, `size` tells its bytes."""
         self._cache = cache
         self._build = build

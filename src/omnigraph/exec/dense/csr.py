@@ -35,7 +35,7 @@ class Csr:
         return self.offsets.nbytes + self.targets.nbytes + self.degrees.nbytes + edges
 
     def slices(self, sources: Handles) -> NeighbourSlices:
-        """What each source leads to."""
+        """The neighbours of each source."""
         offsets, targets, edges = self.offsets, self.targets, self.edges
         if sources.size == 1:
             source = sources.item()
@@ -50,7 +50,7 @@ class Csr:
         return NeighbourSlices(counts, targets[places], None if edges is None else edges[places])
 
     def linked(self, sources: Handles, targets: Handles) -> Mask:
-        """Whether the row of each source names the target in the same place."""
+        """True where the row of a source names the target in the same place."""
         if sources.size == 1:
             source, target = sources.item(), targets.item()
             row = self.targets[self.offsets.item(source) : self.offsets.item(source + 1)]

@@ -1,4 +1,4 @@
-"""The ids of edges in order. Edges have their handles by age, so this is made only when asked."""
+"""The sorted ids of edges, built when first asked for: handles of edges are in order of age."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.dense.archive import Arrays, numbers
+from omnigraph.exec.dense.disk_cache import Arrays, numbers
 from omnigraph.exec.dense.id_index import IdIndex, sorted_order
-from omnigraph.exec.dense.step import Step, carried, carried_column
+from omnigraph.exec.dense.version_delta import VersionDelta, derived_array, derived_column
 from omnigraph.exec.view import Handles
 
 
@@ -36,24 +36,24 @@ def edge_ids(ids: pa.Array) -> EdgeIds:
     return _ranked(IdIndex(ids.take(pa.array(order))), order.astype(np.int32))
 
 
-def carried_edge_ids(known: EdgeIds, step: Step, ids: pa.Array) -> EdgeIds:
-    """The order of the ids, given by handle, after a step."""
-    kept = step.forward()[known.order] if len(step.gone) else known.order
-    fresh = ids.take(pa.array(step.born))
+def derived_edge_ids(known: EdgeIds, delta: VersionDelta, ids: pa.Array) -> EdgeIds:
+    """The order of the ids, given by handle, after a delta."""
+    kept = delta.forward_map()[known.order] if len(delta.deleted) else known.order
+    fresh = ids.take(pa.array(delta.inserted))
     order = sorted_order(fresh)
-    born = step.born if order is None else step.born[order]
+    inserted = delta.inserted if order is None else delta.inserted[order]
     fresh = fresh if order is None else fresh.take(pa.array(order))
     below = known.index.lower_bounds(fresh)
-    gone = np.sort(known.rank[step.gone]).astype(np.int64)
-    # The same step, told by places in the order instead of handles.
-    places = below - np.searchsorted(gone, below) + np.arange(len(born))
-    ranked = Step(step.before, step.after, gone, places, np.empty(0, np.int64))
-    index = known.index.changed(carried_column(known.index.ids, ranked, fresh), ranked)
-    return _ranked(index, carried(kept, ranked, born))
+    deleted = np.sort(known.rank[delta.deleted]).astype(np.int64)
+    # The same delta, told by places in the order instead of handles.
+    places = below - np.searchsorted(deleted, below) + np.arange(len(inserted))
+    ranked = VersionDelta(delta.before, delta.after, deleted, places, np.empty(0, np.int64))
+    index = known.index.changed(derived_column(known.index.ids, ranked, fresh), ranked)
+    return _ranked(index, derived_array(kept, ranked, inserted))
 
 
 def edge_id_arrays(known: EdgeIds) -> Arrays:
-    """What to save."""
+    """Returns the arrays in which it is saved."""
     return {
         "ids": known.index.ids,
         "keys": pa.array(known.index.keys),

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.dense.archive import Arrays, numbers
+from omnigraph.exec.dense.disk_cache import Arrays, numbers
 from omnigraph.exec.dense.id_index import IdIndex, sorted_order
 from omnigraph.exec.dense.row_ids import AscendingRows, ListedRows, RowIds, RowNumbers
-from omnigraph.exec.dense.step import Step, carried, carried_column
+from omnigraph.exec.dense.version_delta import VersionDelta, derived_array, derived_column
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.view import Counts, Handles
 from omnigraph.store.delta import TableDelta
@@ -20,19 +20,21 @@ from omnigraph.store.table import ROW_ID
 ID: Final = "id"
 # The name under which an index is saved.
 ENTITY_INDEX_FILE: Final = "roster"
+# Up to so many row ids are searched for one by one; finding more begins with a sort.
+_LINEAR_SEARCH_ROWS_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntityIndex:
     """The entities of a type by handle.
 
-    `trail` leads from older versions to this one, the nearest first: each is the `TypeColumns` of
-    an older version (whose module imports this one) with the step from there.
+    `older_versions` are those that this one can be derived from, the nearest first: the
+    `TypeColumns` of each (whose module imports this one) and the delta from there.
     """
 
     rows: RowIds
     id_index: IdIndex | None  # of nodes
-    trail: tuple[tuple[Any, Step], ...] = ()
+    older_versions: tuple[tuple[Any, VersionDelta], ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -86,20 +88,19 @@ def storage_order(known: EntityIndex, stored: RowNumbers) -> Order:
 
 
 def changed_entity_index(
-    known: EntityIndex, delta: TableDelta, size: int
-) -> tuple[EntityIndex, Step] | None:
-    """The index after a change, with the step to it; None if the change does not fit."""
-    written = delta.written.column(ROW_ID).to_numpy().astype(np.int64)
-    gone = _present(known.rows, delta.removed.astype(np.int64))
+    known: EntityIndex, changes: TableDelta, size: int
+) -> tuple[EntityIndex, VersionDelta] | None:
+    """The index after a change, with the delta to it; None if the change does not fit."""
+    written = changes.written.column(ROW_ID).to_numpy().astype(np.int64)
+    deleted = _present(known.rows, changes.removed.astype(np.int64))
     if known.id_index is None:
-        return _changed_edges(known.rows, written, gone, size)
-    return _changed_nodes(known, joined(delta.written.column(ID)), written, gone, size)
+        return _changed_edges(known.rows, written, deleted, size)
+    return _changed_nodes(known, joined(changes.written.column(ID)), written, deleted, size)
 
 
 def _present(rows: RowIds, removed: RowNumbers) -> Counts:
     """The handles of the removed rows that were there, ascending."""
-    if isinstance(rows, ListedRows) and len(removed) <= _FEW:
-        # The way back from identities costs a sort; looking through them is cheaper for a few.
+    if isinstance(rows, ListedRows) and len(removed) <= _LINEAR_SEARCH_ROWS_MAX:
         found = [np.flatnonzero(rows.rows == row) for row in removed.tolist()]
         return np.sort(np.concatenate([*found, np.empty(0, np.int64)]))
     handles = rows.find(removed)
@@ -107,60 +108,59 @@ def _present(rows: RowIds, removed: RowNumbers) -> Counts:
 
 
 def _changed_edges(
-    rows: RowIds, written: RowNumbers, gone: Counts, size: int
-) -> tuple[EntityIndex, Step] | None:
+    rows: RowIds, written: RowNumbers, deleted: Counts, size: int
+) -> tuple[EntityIndex, VersionDelta] | None:
     assert isinstance(rows, AscendingRows)
     known = rows.find(written)
     fresh = np.sort(written[known < 0])
     if len(fresh) and len(rows) and fresh[0] < rows.last:
         return None  # identities are given in ascending order; whoever breaks that starts over
-    survivors = len(rows) - len(gone)
-    born = np.arange(survivors, survivors + len(fresh))
-    rewritten = np.sort(known[known >= 0]).astype(np.int64)
-    step = Step(len(rows), size, gone, born, rewritten - np.searchsorted(gone, rewritten))
+    survivors = len(rows) - len(deleted)
+    inserted = np.arange(survivors, survivors + len(fresh))
+    updated = np.sort(known[known >= 0]).astype(np.int64)
+    delta = VersionDelta(
+        len(rows), size, deleted, inserted, updated - np.searchsorted(deleted, updated)
+    )
     if survivors + len(fresh) != size:
         return None
-    return EntityIndex(rows.changed(gone, fresh), None), step
+    return EntityIndex(rows.changed(deleted, fresh), None), delta
 
 
 def _changed_nodes(
-    index: EntityIndex, ids: pa.Array, written: RowNumbers, gone: Counts, size: int
-) -> tuple[EntityIndex, Step] | None:
+    index: EntityIndex, ids: pa.Array, written: RowNumbers, deleted: Counts, size: int
+) -> tuple[EntityIndex, VersionDelta] | None:
     old = index.id_index
     assert old is not None
     known = old.find_array(ids)
     # An id that came back on another row is a new entity with the handle of the old one.
     same = known >= 0
     same[same] = index.rows.of(known[same]) == written[same]
-    if np.isin(known[same], gone).any():
+    if np.isin(known[same], deleted).any():
         return None
-    born_ids = ids.filter(pa.array(~same))
-    order = sorted_order(born_ids)
-    places = np.arange(len(born_ids)) if order is None else order
-    born_ids = born_ids.take(pa.array(places))
-    born_rows = written[~same][places]
-    # Its handle: the survivors below it and the born below it.
-    below = old.lower_bounds(born_ids)
-    born = below - np.searchsorted(gone, below) + np.arange(len(born_ids))
-    if len(index.rows) - len(gone) + len(born) != size:
+    inserted_ids = ids.filter(pa.array(~same))
+    order = sorted_order(inserted_ids)
+    places = np.arange(len(inserted_ids)) if order is None else order
+    inserted_ids = inserted_ids.take(pa.array(places))
+    inserted_rows = written[~same][places]
+    # Its handle: the survivors below it and the inserted below it.
+    below = old.lower_bounds(inserted_ids)
+    inserted = below - np.searchsorted(deleted, below) + np.arange(len(inserted_ids))
+    if len(index.rows) - len(deleted) + len(inserted) != size:
         return None
-    pure = Step(len(index.rows), size, gone, born, np.empty(0, np.int64))
-    rewritten = np.sort(pure.moved(np.sort(known[same]).astype(np.int64)))
-    step = Step(len(index.rows), size, gone, born, rewritten)
-    rows = carried(index.rows.all(), pure, born_rows)
+    pure = VersionDelta(len(index.rows), size, deleted, inserted, np.empty(0, np.int64))
+    updated = np.sort(pure.new_handles(np.sort(known[same]).astype(np.int64)))
+    delta = VersionDelta(len(index.rows), size, deleted, inserted, updated)
+    rows = derived_array(index.rows.all(), pure, inserted_rows)
     return EntityIndex(
-        ListedRows(rows), old.changed(carried_column(old.ids, pure, born_ids), pure)
-    ), step
-
-
-_FEW: Final = 32
+        ListedRows(rows), old.changed(derived_column(old.ids, pure, inserted_ids), pure)
+    ), delta
 
 
 # -- on disk ---------------------------------------------------------------------------------------
 
 
 def entity_index_arrays(known: EntityIndex, order: Order | None) -> Arrays:
-    """What to save of a known."""
+    """Returns the arrays in which an index is saved."""
     arrays: dict[str, pa.Array] = {}
     if isinstance(known.rows, AscendingRows):
         arrays["firsts"] = pa.array(known.rows.firsts)

@@ -16,15 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.step import Step, carried
 from omnigraph.exec.dense.texts import text_buffers
+from omnigraph.exec.dense.version_delta import VersionDelta, derived_array
 from omnigraph.exec.view import MISSING, Handles
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
 
 _KEY_BYTES: Final = 8
-# From here on asking for all ids at once beats asking for each.
-_MANY: Final = 64
+# From so many ids on, hashing all of them at once beats a binary search for each.
+_HASHED_IDS_MIN: Final = 64
 
 
 class IdIndex:
@@ -43,7 +43,7 @@ class IdIndex:
         self._bytes = data.data
 
     def __len__(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
         return len(self.ids)
 
     @property
@@ -74,14 +74,14 @@ class IdIndex:
 
     def find(self, wanted: Sequence[str]) -> Handles:
         """The place of each id, or -1."""
-        if len(wanted) < _MANY:
+        if len(wanted) < _HASHED_IDS_MIN:
             return np.array([self.find_one(each) for each in wanted], np.int32)
         texts = [each if each.isascii() else _storable(each) for each in wanted]
         return self.find_array(pa.array(texts, pa.string()))
 
     def find_array(self, wanted: pa.Array | pa.ChunkedArray) -> Handles:
         """The place of each id of an Arrow array, or -1; null is nowhere."""
-        if len(wanted) < _MANY:
+        if len(wanted) < _HASHED_IDS_MIN:
             texts = wanted.to_pylist()
             return np.array(
                 [MISSING if each is None else self.find_one(each) for each in texts], np.int32
@@ -104,12 +104,14 @@ class IdIndex:
         ]
         return np.array(places, np.int64)
 
-    def changed(self, ids: pa.Array, step: Step) -> IdIndex:
-        """The index of the ids that are there after a step."""
+    def changed(self, ids: pa.Array, delta: VersionDelta) -> IdIndex:
+        """The index of the ids that are there after a delta."""
         if not len(self) or not len(ids) or len(_common_prefix(ids)) != len(self._prefix):
             return IdIndex(ids)
-        born = ids.take(pa.array(step.born))
-        return IdIndex(ids, carried(self.keys, step, prefix_keys(born, len(self._prefix))))
+        inserted = ids.take(pa.array(delta.inserted))
+        return IdIndex(
+            ids, derived_array(self.keys, delta, prefix_keys(inserted, len(self._prefix)))
+        )
 
     def _raw(self, place: int) -> bytes:
         offsets = self._offsets

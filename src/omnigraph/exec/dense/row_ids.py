@@ -1,4 +1,4 @@
-"""Which stored row is behind a handle, and the other way round."""
+"""Row ids by handle, and handles by row id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RowIds(Protocol):
     """The identities of the rows of a type, by handle. Immutable."""
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class ListedRows:
         self._sorted: tuple[RowNumbers, Counts] | None = None
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.rows)
 
     @property
@@ -96,7 +96,7 @@ class AscendingRows:
         return cls(rows[starts], starts, len(rows))
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self._size
 
     @property
@@ -109,17 +109,17 @@ class AscendingRows:
         """The greatest identity; there must be one."""
         return int(self.firsts[-1]) + self._size - 1 - int(self.starts[-1])
 
-    def changed(self, gone: Counts, born: RowNumbers) -> AscendingRows:
+    def changed(self, deleted: Counts, inserted: RowNumbers) -> AscendingRows:
         """Without the rows at some handles, and with greater identities behind them."""
         # Cut the stretches around each row that goes, leave those rows out, count anew.
-        cuts = np.unique(np.concatenate([self.starts, gone, gone + 1]))
+        cuts = np.unique(np.concatenate([self.starts, deleted, deleted + 1]))
         cuts = cuts[cuts < self._size]
         lengths = np.diff(cuts, append=self._size)
         firsts = self.of(cuts) if len(cuts) else cuts
-        kept = np.isin(cuts, gone, invert=True)
-        tail = AscendingRows.from_rows(born)
+        kept = np.isin(cuts, deleted, invert=True)
+        tail = AscendingRows.from_rows(inserted)
         firsts = np.concatenate([firsts[kept], tail.firsts])
-        lengths = np.concatenate([lengths[kept], np.diff(tail.starts, append=len(born))])
+        lengths = np.concatenate([lengths[kept], np.diff(tail.starts, append=len(inserted))])
         apart = np.ones(len(firsts), np.bool_)
         apart[1:] = firsts[1:] != firsts[:-1] + lengths[:-1]
         starts = np.cumsum(lengths) - lengths

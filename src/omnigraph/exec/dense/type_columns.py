@@ -1,11 +1,11 @@
-"""One type of one snapshot: who is in it and the columns that were asked for.
+"""The entities of one type in one snapshot: their index and the columns that were asked for.
 
 The handle of a node is the rank of its id, so ids in order are handles in order. The handle of an
-edge is the rank of its row's identity: edges that come later get higher handles, and nothing else
-about an edge needs sorting.
+edge is the rank of its row id: edges that come later get higher handles, and nothing else about an
+edge needs sorting.
 
-Whatever is asked for is derived from an older version that is in memory, if there is one; else
-mapped from disk, where an earlier process left it; else read from the table.
+A structure is derived from that of an older version in memory, if there is one; else mapped from
+the disk cache, where an earlier process left it; else read from the table.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import pyarrow as pa
 from omnigraph.core.graph_version import TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
-from omnigraph.exec.dense.archive import Archive, Arrays
-from omnigraph.exec.dense.cache import Cache, Slot
+from omnigraph.exec.dense.cache import Slot, StructureCache
 from omnigraph.exec.dense.columns import Column, reordered
+from omnigraph.exec.dense.disk_cache import Arrays, DiskCache
 from omnigraph.exec.dense.edge_ids import (
     EdgeIds,
-    carried_edge_ids,
+    derived_edge_ids,
     edge_id_arrays,
     edge_ids,
     saved_edge_ids,
@@ -46,7 +46,7 @@ from omnigraph.exec.dense.entity_index import (
 )
 from omnigraph.exec.dense.id_index import IdIndex
 from omnigraph.exec.dense.reading import read_columns
-from omnigraph.exec.dense.step import Step, carried_column, composed, still
+from omnigraph.exec.dense.version_delta import VersionDelta, composed, derived_column, unchanged
 from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.view import Counts, Handles
 from omnigraph.lang.catalog.model import EntityKind
@@ -57,45 +57,45 @@ from omnigraph.store.table import ROW_ID, Table
 T = TypeVar("T")
 
 ENTITIES_MAX: Final = 2**31 - 1
-# How many versions back something may be derived from.
-_TRAIL_MAX: Final = 8
-# A change of more than this share of a type, and of more than this many rows, is not followed.
-_CHANGE_SHARE: Final = 16
-_CHANGE_ROWS: Final = 2_000
+# The number of versions back from which a structure is derived.
+_OLDER_VERSIONS_MAX: Final = 8
+# A delta of more than one in so many rows of a type, and of more than so many rows, is not used.
+_DELTA_ROWS_SHARE: Final = 16
+_DELTA_ROWS_MAX: Final = 2_000
 _DIGEST_BYTES: Final = 12
-# So many vectors are taken one by one before the column is loaded: it may be most of a type.
-_FEW_VECTORS: Final = 1_024
+# Up to so many vectors are read by row id; for more the column is loaded, the largest of a type.
+_TAKEN_VECTORS_MAX: Final = 1_024
 # Columns that are wanted together are read in groups of about so many stored bytes.
-_TOGETHER_BYTES: Final = 64 << 20
+_READ_GROUP_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Previous(Generic[T]):
-    """A structure of an older version, and the step from there to the one that is wanted."""
+class PreviousStructure(Generic[T]):
+    """A structure of an older version, and the delta from there to the one that is wanted."""
 
     value: T
-    step: Step
+    delta: VersionDelta
 
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """How a structure is saved: as named arrays, and back. None from `load`: it does not fit."""
+    """Saves a structure as named arrays and loads it again. None from `load`: it does not fit."""
 
     save: Callable[[T], Arrays]
     load: Callable[[Arrays], T | None]
 
 
-class Surroundings(Protocol):
-    """What these columns finds around it."""
+class TypeContext(Protocol):
+    """The caches and tables that the columns of a type are loaded with."""
 
     @property
-    def cache(self) -> Cache:
-        """Where structures are kept."""
+    def cache(self) -> StructureCache:
+        """The cache of structures in memory."""
         ...
 
     @property
-    def archive(self) -> Archive | None:
-        """Where structures are saved."""
+    def disk_cache(self) -> DiskCache | None:
+        """The cache of structures on disk."""
         ...
 
     @property
@@ -105,7 +105,7 @@ class Surroundings(Protocol):
 
     @property
     def query_bytes_max(self) -> int:
-        """How much a column, or the values taken of one, may have."""
+        """The most bytes that a column, or the values taken of one, may have."""
         ...
 
     def table(self, pin: TablePin) -> Table:
@@ -113,14 +113,14 @@ class Surroundings(Protocol):
         ...
 
     def mark(self, pin: TablePin) -> str | None:
-        """What names a pinned table among all there ever were; None if that cannot be told."""
+        """A name that no other version of any table has; None if that cannot be told."""
         ...
 
-    def older(self, type_columns: TypeColumns) -> Iterable[TypeColumns]:
+    def older_in_memory(self, type_columns: TypeColumns) -> Iterable[TypeColumns]:
         """Columns of older versions of the same history in memory, the newest first."""
         ...
 
-    def archived(self, type_columns: TypeColumns) -> Iterable[TypeColumns]:
+    def older_on_disk(self, type_columns: TypeColumns) -> Iterable[TypeColumns]:
         """Columns of older versions of the same history on disk, the newest first."""
         ...
 
@@ -128,23 +128,23 @@ class Surroundings(Protocol):
 class TypeColumns:
     """The entities of a pinned type. Everything is loaded when first asked for. Thread-safe."""
 
-    def __init__(self, pin: TablePin, kind: EntityKind, around: Surroundings) -> None:
-        """Stand for what is pinned."""
+    def __init__(self, pin: TablePin, kind: EntityKind, context: TypeContext) -> None:
+        """Takes a pinned table; nothing is loaded yet."""
         if pin.row_count > ENTITIES_MAX:
             text = f"{pin.table_key} has more than {ENTITIES_MAX} rows"
             raise LimitExceeded(Code.LIMIT_EXCEEDED, text, table_key=pin.table_key)
         self.pin = pin
         self.kind = kind
         self.size = pin.row_count
-        self._around = around
-        self._cache = around.cache
+        self._context = context
+        self._cache = context.cache
         self.entity_index = self._cache.slot(self._build_entity_index, _nbytes)
         self._order = self._cache.slot(self._build_order, _nbytes)
         self.edge_ids = self._cache.slot(self._build_edge_ids, _nbytes)
         self._columns: dict[str, Slot[Column]] = {}
         self._derived: dict[tuple[str, str], Slot[Any]] = {}
 
-    # -- who is there ------------------------------------------------------------------------------
+    # -- ids and handles ---------------------------------------------------------------------------
 
     @property
     def index(self) -> IdIndex:
@@ -175,7 +175,7 @@ class TypeColumns:
             return handles
         return np.where(handles < 0, handles, self.edge_ids.get().rank[handles])
 
-    # -- what is known of them ---------------------------------------------------------------------
+    # -- values ---------------------------------------------------------------------
 
     def column(self, name: str) -> pa.Array:
         """All values of a column, in the order of the handles."""
@@ -204,7 +204,7 @@ class TypeColumns:
         column = self.column(name)
         if handles is None:
             return column
-        return taken(column, handles, self._around.query_bytes_max)
+        return taken(column, handles, self._context.query_bytes_max)
 
     def cells(self, name: str, handles: Sequence[int]) -> list[Any]:
         """A few values of a column as Python has them, null for -1."""
@@ -219,75 +219,75 @@ class TypeColumns:
         self,
         column: str,
         kind: str,
-        build: Callable[[Previous[T] | None], T],
+        build: Callable[[PreviousStructure[T] | None], T],
         size: Callable[[T], int],
         codec: Codec[T] | None,
     ) -> T:
-        """A structure that somebody else makes from a column: kept, and saved with a codec."""
+        """Returns a structure that the caller makes from a column; kept, and saved with a codec."""
         return self._derived_slot((column, kind), build, size, codec).get()
 
-    def is_at_hand(self) -> bool:
-        """Whether the entity index is in memory, on disk, or follows from one in memory."""
+    def is_available(self) -> bool:
+        """True if the entity index is in memory, on disk, or follows from one in memory."""
         return (
             self.entity_index.peek() is not None
-            or any(True for _ in self._around.older(self))
+            or any(True for _ in self._context.older_in_memory(self))
             or self.is_saved(ENTITY_INDEX_FILE)
         )
 
-    def steps(self) -> tuple[tuple[TypeColumns, Step], ...]:
-        """This version and older ones that are known, with the step from each to this one."""
-        return ((self, still(self.size)), *self.entity_index.get().trail)
+    def known_versions(self) -> tuple[tuple[TypeColumns, VersionDelta], ...]:
+        """This version and older ones that are known, with the delta from each to this one."""
+        return ((self, unchanged(self.size)), *self.entity_index.get().older_versions)
 
     # -- loading -----------------------------------------------------------------------------------
 
     def table(self) -> Table:
         """The pinned table."""
-        return self._around.table(self.pin)
+        return self._context.table(self.pin)
 
     @cached_property
     def mark(self) -> str | None:
-        """What names these columns among all there ever were, in this graph and others."""
-        return self._around.mark(self.pin)
+        """A name that no other version of any table has, in this graph and others."""
+        return self._context.mark(self.pin)
 
     def place(self, name: str) -> str | None:
-        """Where a structure of these columns is saved, if it is."""
-        if self.size < self._around.saved_rows_min or self._around.archive is None:
+        """The name under which a structure is saved on disk; None if it is not."""
+        if self.size < self._context.saved_rows_min or self._context.disk_cache is None:
             return None
         return None if self.mark is None else f"{self.mark}/{name}"
 
     def is_saved(self, name: str) -> bool:
-        """Whether an earlier process saved something."""
+        """True if an earlier process saved something."""
         place = self.place(name)
-        archive = self._around.archive
-        return place is not None and archive is not None and archive.has(place)
+        disk_cache = self._context.disk_cache
+        return place is not None and disk_cache is not None and disk_cache.has(place)
 
     def order(self) -> Handles | None:
-        """Where in storage each handle lies; None when that is the order of the handles."""
-        self.entity_index.get()  # tells the order by the way
+        """The place in storage of each handle; None when that is the order of the handles."""
+        self.entity_index.get()  # loading it fills the order, too
         return self._order.get().places
 
     def saved(self, name: str, decode: Callable[[Arrays], T | None]) -> T | None:
-        """What an earlier process saved, decoded."""
+        """Returns what an earlier process saved, decoded."""
         place = self.place(name)
-        archive = self._around.archive
-        return None if place is None or archive is None else archive.load(place, decode)
+        disk_cache = self._context.disk_cache
+        return None if place is None or disk_cache is None else disk_cache.load(place, decode)
 
     def save(self, name: str, arrays: Callable[[], Arrays]) -> None:
         """Save for the next process."""
         place = self.place(name)
-        if place is not None and self._around.archive is not None:
-            self._around.archive.save(place, arrays)
+        if place is not None and self._context.disk_cache is not None:
+            self._context.disk_cache.save(place, arrays)
 
     def _read(self, columns: Sequence[str], *, row_id: bool = False) -> pa.Table:
         """Whole columns, as they are stored."""
-        most = self._around.query_bytes_max
+        most = self._context.query_bytes_max
         return read_columns(self.table(), columns, row_id=row_id, bytes_max=most)
 
     def _build_entity_index(self) -> EntityIndex:
         return (
-            self._derived_entity_index(self._around.older(self))
+            self._derived_entity_index(self._context.older_in_memory(self))
             or self._saved_entity_index()
-            or self._derived_entity_index(self._around.archived(self))
+            or self._derived_entity_index(self._context.older_on_disk(self))
             or self._stored_entity_index()
         )
 
@@ -319,22 +319,22 @@ class TypeColumns:
     def _derived_entity_index(self, candidates: Iterable[TypeColumns]) -> EntityIndex | None:
         for older in candidates:
             known = older.entity_index.get()
-            rows_max = max(_CHANGE_ROWS, older.size // _CHANGE_SHARE)
+            rows_max = max(_DELTA_ROWS_MAX, older.size // _DELTA_ROWS_SHARE)
             with storage_errors():
                 columns = [ID] if self.kind == "node" else []
-                delta = table_delta(self.table(), older.table(), columns, rows_max=rows_max)
-            made = None if delta is None else changed_entity_index(known, delta, self.size)
+                changes = table_delta(self.table(), older.table(), columns, rows_max=rows_max)
+            made = None if changes is None else changed_entity_index(known, changes, self.size)
             if made is None:
                 continue
-            entity_index, step = made
-            trail = [(older, step)]
-            for oldest, way in known.trail[: _TRAIL_MAX - 1]:
-                whole = composed(way, step)
-                if whole.changes <= rows_max:
-                    trail.append((oldest, whole))
+            entity_index, delta = made
+            older_versions = [(older, delta)]
+            for oldest, way in known.older_versions[: _OLDER_VERSIONS_MAX - 1]:
+                both = composed(way, delta)
+                if both.changes <= rows_max:
+                    older_versions.append((oldest, both))
             self.entity_index.supersedes(older.entity_index)
             telemetry.count("dense.entity_index_derived")
-            return EntityIndex(entity_index.rows, entity_index.id_index, tuple(trail))
+            return EntityIndex(entity_index.rows, entity_index.id_index, tuple(older_versions))
         return None
 
     def _build_order(self) -> Order:
@@ -342,12 +342,12 @@ class TypeColumns:
         return storage_order(self.entity_index.get(), stored)
 
     def _build_edge_ids(self) -> EdgeIds:
-        for older, step in self.entity_index.get().trail:
+        for older, delta in self.entity_index.get().older_versions:
             known = older.edge_ids.peek()
             if known is not None:
                 ids = self.column(ID)
                 self.edge_ids.supersedes(older.edge_ids)
-                return carried_edge_ids(known, step, ids)
+                return derived_edge_ids(known, delta, ids)
         found = self.saved("edge-ids", lambda arrays: saved_edge_ids(arrays, self.size))
         if found is None:
             made = found = edge_ids(self.column(ID))
@@ -364,9 +364,13 @@ class TypeColumns:
         return slot
 
     def _is_better_taken(self, name: str, count: int) -> bool:
-        """Whether a few values are worth more than the column: vectors nobody searches yet."""
+        """True if a few values are read one by one: vectors that no search has loaded."""
         slot = self._columns.get(name)
-        if count > _FEW_VECTORS or name == ID or (slot is not None and slot.peek() is not None):
+        if (
+            count > _TAKEN_VECTORS_MAX
+            or name == ID
+            or (slot is not None and slot.peek() is not None)
+        ):
             return False
         kind = self.table().schema.field(name).type
         return bool(pa.types.is_fixed_size_list(kind)) and not self.is_saved(_column_file(name))
@@ -397,7 +401,7 @@ class TypeColumns:
     def _read_together(self, names: Sequence[str]) -> None:
         order, table = self.order(), self.table()
         each = table.data_bytes // len(table.schema.names)
-        size = max(1, _TOGETHER_BYTES // max(1, each))
+        size = max(1, _READ_GROUP_BYTES // max(1, each))
         for start in range(0, len(names), size):
             group = names[start : start + size]
             telemetry.count("dense.column_read", len(group))
@@ -413,21 +417,21 @@ class TypeColumns:
                 self._column_slot(name).put(self._kept(column))
 
     def _derive_together(self, names: Sequence[str]) -> list[str]:
-        """Carry columns over from older versions that have them; tell which ones none has."""
+        """Derives columns from older versions that have them; returns the names that are left."""
         entity_index, left = self.entity_index.get(), list(names)
-        for older, step in entity_index.trail:
-            slots = {name: older._column_at_hand(name) for name in left}
+        for older, delta in entity_index.older_versions:
+            slots = {name: older._available_column(name) for name in left}
             known = {name: held for name, slot in slots.items() if (held := slot.peek())}
             if not known:
                 continue
             with storage_errors():
-                rows = entity_index.rows.of(step.fresh).tolist()
+                rows = entity_index.rows.of(delta.written).tolist()
                 fresh = self.table().take(rows, list(known))
             telemetry.count("dense.column_derived", len(known))
             for name, held in known.items():
                 values = joined(fresh.column(name))
                 self._column_slot(name).supersedes(slots[name])
-                self._column_slot(name).put(self._kept(carried_column(held.array, step, values)))
+                self._column_slot(name).put(self._kept(derived_column(held.array, delta, values)))
             left = [name for name in left if name not in known]
         return left
 
@@ -448,21 +452,21 @@ class TypeColumns:
 
     def _derived_column(self, name: str) -> pa.Array | None:
         entity_index = self.entity_index.get()
-        for older, step in entity_index.trail:
-            slot = older._column_at_hand(name)
+        for older, delta in entity_index.older_versions:
+            slot = older._available_column(name)
             known = slot.peek()
             if known is None:
                 continue
             with storage_errors():
-                rows = entity_index.rows.of(step.fresh).tolist()
+                rows = entity_index.rows.of(delta.written).tolist()
                 values = joined(self.table().take(rows, [name]).column(name))
             self._column_slot(name).supersedes(slot)
             telemetry.count("dense.column_derived")
-            return carried_column(known.array, step, values)
+            return derived_column(known.array, delta, values)
         return None
 
-    def _column_at_hand(self, name: str) -> Slot[Column]:
-        """Where a column is kept; it is there if it is in memory or on disk."""
+    def _available_column(self, name: str) -> Slot[Column]:
+        """The slot of a column, filled if the column is in memory or on disk."""
         slot = self._column_slot(name)
         if slot.peek() is None:
             saved = self._saved_column(name)
@@ -476,12 +480,12 @@ class TypeColumns:
         shared = index is not None and index.ids is column.array
         return 0 if shared else int(column.array.nbytes)
 
-    # -- what others make --------------------------------------------------------------------------
+    # -- structures of others ----------------------------------------------------------------------
 
     def _derived_slot(
         self,
         key: tuple[str, str],
-        build: Callable[[Previous[T] | None], T],
+        build: Callable[[PreviousStructure[T] | None], T],
         size: Callable[[T], int],
         codec: Codec[T] | None,
     ) -> Slot[T]:
@@ -494,11 +498,11 @@ class TypeColumns:
     def _build_derived(
         self,
         key: tuple[str, str],
-        build: Callable[[Previous[T] | None], T],
+        build: Callable[[PreviousStructure[T] | None], T],
         size: Callable[[T], int],
         codec: Codec[T] | None,
     ) -> T:
-        for older, step in self.entity_index.get().trail:
+        for older, delta in self.entity_index.get().older_versions:
             # `build` reads this version, so no slot of the older one may ever hold it.
             slot: Slot[T] | None = older._derived.get(key)
             known = None if slot is None else slot.peek()
@@ -507,7 +511,7 @@ class TypeColumns:
             if known is not None:
                 if slot is not None:
                     self._derived[key].supersedes(slot)
-                return build(Previous(known, step))
+                return build(PreviousStructure(known, delta))
         if codec is None:
             return build(None)
         found = self.saved(_derived_file(key), codec.load)
@@ -541,7 +545,7 @@ def _nbytes(structure: EntityIndex | Order | EdgeIds) -> int:
 
 
 def _is_read_by_row(kind: pa.DataType) -> bool:
-    """Whether values may be too large to be loaded for all rows when a few are wanted."""
+    """True if values may be too large to load for all rows when a few are wanted."""
     return bool(pa.types.is_fixed_size_list(kind) or pa.types.is_large_binary(kind))
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.columns import as_matrix
-from omnigraph.exec.dense.type_columns import Codec, Previous, TypeColumns
+from omnigraph.exec.dense.type_columns import Codec, PreviousStructure, TypeColumns
 from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
@@ -49,7 +49,7 @@ class DenseView:
     # -- entities ----------------------------------------------------------------------------------
 
     def size(self, entity: EntityRef) -> int:
-        """How many entities a type has."""
+        """The number of entities of a type."""
         return self.type_columns(entity).size
 
     def find(self, entity: EntityRef, ids: Sequence[str]) -> Handles:
@@ -88,7 +88,7 @@ class DenseView:
         entity: EntityRef,
         column: str,
         kind: str,
-        build: Callable[[Previous[T] | None], T],
+        build: Callable[[PreviousStructure[T] | None], T],
         size: Callable[[T], int],
         codec: Codec[T] | None = None,
     ) -> T:
@@ -98,7 +98,7 @@ class DenseView:
             entity: The type.
             column: The column.
             kind: What sort of structure it is.
-            build: Makes it; given the same structure of an older version and the step from there,
+            build: Makes it; given the same structure of an older version and the delta from there,
                 if there is one. It must not ask for the same structure again.
             size: Tells its bytes.
             codec: How it is saved for other processes; None to keep it in memory only.
@@ -106,15 +106,15 @@ class DenseView:
         return self.type_columns(entity).derived(column, kind, build, size, codec)
 
     def rows_to_read(self, entities: Iterable[EntityRef]) -> int:
-        """How many rows must be read before a query on these types can start, roughly.
+        """The rough number of rows to read before a query on these types can start.
 
         Columns do not count, nor what is on disk or follows from an older version in memory.
         """
         rows = 0
         for entity in entities:
-            if entity.kind == "edge" and not self._adjacencies[entity.name].is_at_hand():
+            if entity.kind == "edge" and not self._adjacencies[entity.name].is_available():
                 rows += self._edges[entity.name].size
-            elif entity.kind == "node" and not self._nodes[entity.name].is_at_hand():
+            elif entity.kind == "node" and not self._nodes[entity.name].is_available():
                 rows += self._nodes[entity.name].size
         return rows
 
@@ -129,10 +129,10 @@ class DenseView:
         return self._adjacencies[edge.name].edges[towards].get().slices(sources)
 
     def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
-        """How many distinct nodes are one edge away from each source, or from every node."""
+        """The number of distinct nodes one edge away from each source, or from every node."""
         degrees = self._adjacencies[edge.name].links[towards].get().degrees
         return degrees if sources is None else degrees[sources]
 
     def linked(self, edge: EntityRef, towards: Towards, sources: Handles, targets: Handles) -> Mask:
-        """Whether an edge leads from each source to the target in the same place."""
+        """True where an edge leads from a source to the target in the same place."""
         return self._adjacencies[edge.name].links[towards].get().linked(sources, targets)

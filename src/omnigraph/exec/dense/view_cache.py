@@ -17,8 +17,8 @@ from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import GraphError
 from omnigraph.exec.dense.adjacency import Adjacency
-from omnigraph.exec.dense.archive import Archive
-from omnigraph.exec.dense.cache import Cache
+from omnigraph.exec.dense.cache import StructureCache
+from omnigraph.exec.dense.disk_cache import DiskCache
 from omnigraph.exec.dense.entity_index import ENTITY_INDEX_FILE
 from omnigraph.exec.dense.type_columns import TypeColumns
 from omnigraph.exec.dense.view import DenseView
@@ -58,8 +58,8 @@ class ViewCache:
             saved_rows_min: What a large type is.
         """
         self._repo = repo
-        self.cache = Cache(bytes_max)
-        self.archive = None if folder is None else Archive(folder)
+        self.cache = StructureCache(bytes_max)
+        self.disk_cache = None if folder is None else DiskCache(folder)
         self.saved_rows_min = saved_rows_min
         self.query_bytes_max = query_bytes_max
         self._lock = threading.RLock()
@@ -96,8 +96,8 @@ class ViewCache:
 
     def flush(self) -> None:
         """Wait until everything that is to be saved is on disk."""
-        if self.archive is not None:
-            self.archive.flush()
+        if self.disk_cache is not None:
+            self.disk_cache.flush()
 
     def close(self) -> None:
         """Let go of memory, once what is to be saved is on disk. ViewCache in use stay readable."""
@@ -114,11 +114,11 @@ class ViewCache:
         return self._repo.table(pin)
 
     def mark(self, pin: TablePin) -> str | None:
-        """What names a pinned table among all there ever were; None if that cannot be told."""
+        """A name that no other version of any table has; None if that cannot be told."""
         uuid = self._repo.written_by(pin)
         return None if uuid is None else f"{self._folder(pin)}/{pin.version}-{uuid}"
 
-    def older(self, type_columns: TypeColumns) -> Iterator[TypeColumns]:
+    def older_in_memory(self, type_columns: TypeColumns) -> Iterator[TypeColumns]:
         """Columns of older versions of the same history in memory, the newest first."""
         pin = type_columns.pin
         yield from self._in_memory(pin.path, pin.table_branch, range(1, pin.version))
@@ -131,12 +131,12 @@ class ViewCache:
             at = fork.parent_version
             yield from self._in_memory(pin.path, fork.parent_branch, range(at, at + 1))
 
-    def archived(self, type_columns: TypeColumns) -> Iterator[TypeColumns]:
+    def older_on_disk(self, type_columns: TypeColumns) -> Iterator[TypeColumns]:
         """Columns of older versions of the same history on disk, the newest first."""
         pin = type_columns.pin
-        if self.archive is None or pin.row_count < self.saved_rows_min:
+        if self.disk_cache is None or pin.row_count < self.saved_rows_min:
             return
-        saved = [name.partition("-") for name in self.archive.folders(self._folder(pin))]
+        saved = [name.partition("-") for name in self.disk_cache.folders(self._folder(pin))]
         known = [(int(version), uuid) for version, _, uuid in saved if version.isdigit()]
         older = sorted(((v, uuid) for v, uuid in known if v < pin.version), reverse=True)
         for version, _ in older[:_TRIES_MAX]:
@@ -165,25 +165,25 @@ class ViewCache:
         ]
         yield from sorted(near, key=lambda each: each.pin.version, reverse=True)
 
-    def relatives(self, adjacency: Adjacency) -> Iterator[Adjacency]:
-        """Adjacencies of other versions of the same types that are in use or in memory."""
+    def other_versions(self, adjacency: Adjacency) -> Iterator[Adjacency]:
+        """Adjacency of other versions of the same types that is in use or in memory."""
         paths = _paths(adjacency)
         with self._lock:
             known = list(self._adjacencies.values())
         yield from (each for each in known if _paths(each) == paths)
 
-    def ancestors(self, adjacency: Adjacency) -> Iterator[Adjacency]:
-        """Adjacencies of older versions that are on disk, mapped."""
+    def saved_versions(self, adjacency: Adjacency) -> Iterator[Adjacency]:
+        """Adjacency of older versions that is on disk, mapped."""
         if adjacency.edge.place("") is None:
             return
         ways = [
-            [older for older, _ in type_columns.steps()[:_TRIES_MAX]]
+            [older for older, _ in type_columns.known_versions()[:_TRIES_MAX]]
             for type_columns in (adjacency.edge, adjacency.source, adjacency.target)
         ]
         for edge, source, target in product(*ways):
             found = self._adjacency(edge, source, target)
             if found is not adjacency:
-                found.recall()
+                found.load_saved()
                 yield found
 
     # -- one object per pin ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How much may be read entity by entity before loading whole types is the better way."""
+"""The bound on reading entity by entity, beyond which loading whole types is faster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Bounds:
 
 
 class Budget:
-    """What is left of the bounds of one query."""
+    """The rest of the bounds of one query."""
 
     __slots__ = ("bytes", "keys", "rows")
 
@@ -53,5 +53,5 @@ class Budget:
             raise TooWide(f"{-self.rows} rows too many")
 
     def allows(self, rows: int) -> bool:
-        """Whether so many rows can still be read."""
+        """True if so many rows can still be read."""
         return rows <= self.rows

@@ -66,7 +66,7 @@ class Members:
 
     @property
     def size(self) -> int:
-        """How many entities the type has, known or not."""
+        """The number of entities of the type, known or not."""
         return self._lookups.row_count
 
     def name(self, ids: Iterable[str]) -> list[int]:

@@ -77,7 +77,7 @@ class DirectView:
     # -- entities --------------------------------------------------------------------------
 
     def size(self, entity: EntityRef) -> int:
-        """How many entities a type has."""
+        """The number of entities of a type."""
         return self.snapshot.pin(entity.table_key).row_count
 
     def find(self, entity: EntityRef, ids: Sequence[str]) -> Handles:
@@ -128,14 +128,14 @@ class DirectView:
         return NeighbourSlices(nodes.counts, nodes.targets, edges)
 
     def degrees(self, edge: EntityRef, towards: Towards, sources: Handles | None) -> Counts:
-        """How many distinct nodes are one edge away from each source, or from every node."""
+        """The number of distinct nodes one edge away from each source, or from every node."""
         if sources is None:
             source, _ = self._ends(edge, towards)
             sources = np.arange(source.size, dtype=np.int32)
         return self.neighbours(edge, towards, sources).counts
 
     def linked(self, edge: EntityRef, towards: Towards, sources: Handles, targets: Handles) -> Mask:
-        """Whether an edge leads from each source to the target in the same place."""
+        """True where an edge leads from a source to the target in the same place."""
         source, target = self._ends(edge, towards)
         starts, stops = _ids_of(source, sources), _ids_of(target, targets)
         there: set[tuple[str, str]] = set()

@@ -41,7 +41,7 @@ _SLICES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationLimits:
-    """How much one query may change."""
+    """The bounds on what one query changes."""
 
     rows: int = 5_000_000  # entities that it touches, of one type
     bytes: int = 1 << 30  # the size of their new images
@@ -216,7 +216,7 @@ class Committed:
         return without_repeats(parts)
 
     def locate(self, ids: Iterable[str]) -> pa.Table:
-        """Which of some entities there are: `id` and place."""
+        """The entities that exist among some ids: `id` and place."""
         return self.having({"id": tuple(ids)}, ["id"])
 
     def candidates(self, wanted: Mapping[str, Sequence[ConstValue]]) -> Iterator[pa.RecordBatch]:

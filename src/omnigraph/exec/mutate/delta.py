@@ -1,4 +1,4 @@
-"""What a query changes in one type, and how that becomes part of one write."""
+"""The changes of a query to one type, as operations of one write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Delta:
 
     @property
     def count(self) -> int:
-        """How many entities the change touches."""
+        """The number of entities that the change touches."""
         parts = (self.images, self.removed)
         return sum(part.num_rows for part in parts if part is not None)
 
@@ -40,7 +40,7 @@ class Outcome:
     missing: tuple[MissingVectors, ...] = ()
 
     def count(self, kind: str) -> int:
-        """How many different nodes, or edges, are touched."""
+        """The number of different nodes, or edges, that are touched."""
         return sum(d.count for d in self.deltas if d.committed.entity.kind == kind)
 
 

@@ -24,7 +24,7 @@ Pair: TypeAlias = "tuple[Stored, Stored]"  # a text and its vector
 
 
 class EmbedderSource(Protocol):
-    """Where the vectors of texts come from. Asked only by queries that need them."""
+    """A source of vectors for texts. Asked only by queries that need them."""
 
     @property
     def has_provider(self) -> bool:
@@ -131,7 +131,7 @@ class VectorsOfType:
             row[target] = vector
 
     def missing(self, table_key: str, images: pa.Table) -> tuple[MissingVectors, ...]:
-        """What is left without a vector in the end."""
+        """The entities that are left without a vector in the end, counted."""
         found: list[MissingVectors] = []
         for spec, ids in self._empty.items():
             named = pc.is_in(images.column("id"), value_set=pa.array(sorted(ids), pa.string()))

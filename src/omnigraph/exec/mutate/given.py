@@ -1,4 +1,4 @@
-"""What a statement gives to a column, as the column stores it."""
+"""Assigned values in the form in which their columns store them."""
 
 from __future__ import annotations
 

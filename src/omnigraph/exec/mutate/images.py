@@ -38,7 +38,7 @@ class Images:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of images."""
         return self._parts[0].num_rows if self._at is None else len(self._at)
 
     def whole(self) -> pa.Table:

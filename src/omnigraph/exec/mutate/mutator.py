@@ -42,7 +42,7 @@ _NODES, _EDGES, _REQUEST = "affected_nodes", "affected_edges", "request"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """What a query did. No commit: nothing matched, so nothing was published."""
+    """The result of a mutation. No commit: nothing matched, so nothing was published."""
 
     affected_nodes: int
     affected_edges: int
@@ -64,7 +64,7 @@ class Request:
 
     @property
     def digest(self) -> str:
-        """What tells it from other requests that are given the same idempotency key."""
+        """A digest that differs for other requests under the same idempotency key."""
         values = sorted(self.params.items())
         return blake2b(repr((self.plan.ops, values)).encode(), digest_size=16).hexdigest()
 
@@ -88,7 +88,7 @@ class Request:
 
     @property
     def embeds(self) -> bool:
-        """Whether it may have to ask a model for vectors."""
+        """True if it may have to ask a model for vectors."""
         return any(op.embeds for op in self.plan.ops if not isinstance(op, DeleteOp))
 
 
@@ -254,7 +254,7 @@ class Mutator:
         return outcome
 
     def _replayed(self, request: Request, base: GraphVersion) -> Mutation | None:
-        """What an earlier call with the same key did; running on its result could fail."""
+        """The result of an earlier call with the same key; running on its result could fail."""
         if request.idempotency_key is None:
             return None
         with storage_errors():

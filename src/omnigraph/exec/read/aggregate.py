@@ -20,7 +20,7 @@ from omnigraph.lang.ir.expr import Aggregate, AggregateFunction
 
 
 class Groups:
-    """Which group each row of a frame is in."""
+    """The group of each row of a frame."""
 
     __slots__ = ("count", "of", "rows", "weights")
 
@@ -43,7 +43,7 @@ class Groups:
         return np.zeros(self.rows, np.int64) if self.of is None else self.of
 
     def counts(self) -> Counts:
-        """How many rows each group stands for."""
+        """The number of rows in each group, by weight."""
         if self.of is not None:
             return sums_by(self.of, self.weights, self.count)
         total = self.rows if self.weights is None else summed(self.weights)
@@ -94,7 +94,7 @@ def _distinct_handles(arg: Cells) -> int:
 
 
 def _valid(arg: ResultColumn) -> Mask | None:
-    """Which rows have a value; None when all do."""
+    """The mask of rows that have a value; None when all do."""
     if isinstance(arg, Cells) and arg.column == "id":
         return arg.handles >= 0
     if isinstance(arg, Same):

@@ -203,7 +203,7 @@ class Builder:
         return _condition(op.target, op.target_entity, op.filters)
 
     def _chains(self, op: Expand) -> bool:
-        """Whether the edge can be followed again from where it led to."""
+        """True if the edge type leads back to its own node type, so that hops chain."""
         edge = self.catalog.edge_by_name[op.edge.name]
         return edge.source == edge.target
 

@@ -177,7 +177,7 @@ def _negates_text(predicate: Predicate) -> bool:
 
 
 def true(truth: pa.Array) -> Mask:
-    """Where something is true: neither false nor unknown."""
+    """The mask of rows where something is true: neither false nor unknown."""
     if truth.null_count:
         truth = truth.fill_null(False)
     mask: Mask = truth.to_numpy(zero_copy_only=False)

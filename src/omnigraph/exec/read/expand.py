@@ -167,7 +167,7 @@ class Reach(Along):
         return self.tail.expanded(frame, spread.counts, {op.target: spread.targets}, mask)
 
     def _slices(self, sources: Handles, run: Run) -> tuple[NeighbourSlices, Counts]:
-        """What each distinct source reaches, and which of them each row has."""
+        """The nodes that each distinct source reaches, and the source of each row."""
         if len(sources) == 1:
             distinct, rows = sources, np.zeros(1, np.int64)
         else:
@@ -239,7 +239,7 @@ def present(frame: Frame, var: str) -> Frame:
 
 
 def both(first: Mask | None, second: Mask) -> Mask:
-    """Where both hold; a mask that is not there holds everywhere."""
+    """The mask of rows where both hold; None stands for all rows."""
     return second if first is None else first & second
 
 

@@ -15,7 +15,7 @@ _KEY_MAX: Final = 2**62
 
 
 class Mode(Enum):
-    """What the end of a pipeline needs to know about equal rows."""
+    """The treatment of equal rows that the end of a pipeline allows."""
 
     ROWS = auto()  # every row by itself
     COUNTS = auto()  # how many there are
@@ -23,7 +23,7 @@ class Mode(Enum):
 
 
 class Tail:
-    """What every operator does with the rows that it made.
+    """The last part of every operator: keeping live variables and folding equal rows.
 
     Attributes:
         live: The variables that are read later on.

@@ -1,4 +1,4 @@
-"""How many nodes two others have in common: triangles without their third corners."""
+"""Counts of common neighbours of two nodes: triangles without their third corners."""
 
 from __future__ import annotations
 

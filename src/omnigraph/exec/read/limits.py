@@ -1,4 +1,4 @@
-"""What one query may use."""
+"""The bounds on rows and bytes of one query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FEW: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one query may use.
+    """The bounds on rows and bytes of one query.
 
     Attributes:
         frame_rows_max: How many rows there may be at once between two operators.

@@ -141,7 +141,7 @@ def _mode(plan: ReadPlan) -> Mode:
 
 
 def _sees_rows(plan: ReadPlan) -> bool:
-    """Whether equal rows at the end are worth removing: counting distinct ones does it anyway."""
+    """True if equal rows at the end are worth removing: counting distinct ones does it anyway."""
     for item in plan.outputs:
         match item.expr:
             case Aggregate(distinct=True, arg=Prop(column="id")):
@@ -166,7 +166,7 @@ def _read_at_the_end(plan: ReadPlan) -> frozenset[str]:
 
 
 def _searches(plan: ReadPlan) -> bool:
-    """Whether text or vectors are searched."""
+    """True if text or vectors are searched."""
     ends: list[Expr] = [item.expr for item in plan.outputs]
     if plan.ranking is not None or any(isinstance(item, Ranking) for item in ends):
         return True
@@ -174,7 +174,7 @@ def _searches(plan: ReadPlan) -> bool:
 
 
 def _finds(pipeline: tuple[Op, ...], steps: tuple[Step, ...]) -> bool:
-    """Whether the pattern starts from named entities and scans no type."""
+    """True if the pattern starts from named entities and scans no type."""
     if _scans(pipeline) != 1 or not steps:
         return False
     first = steps[0]

@@ -1,4 +1,4 @@
-"""What a query did: the operators, how many rows they gave, how long they took."""
+"""The profile of a query: its operators, their rows and times."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def ranked_var(ranking: Ranking) -> str:
 
 
 def smaller_is_better(ranking: Ranking) -> bool:
-    """Whether the value is a distance, not a score."""
+    """True if the value is a distance, not a score."""
     return isinstance(ranking, Nearest)
 
 

@@ -36,7 +36,7 @@ class Walk:
     def reach(
         self, view: GraphView, sources: Handles, size: int, limits: Limits
     ) -> NeighbourSlices:
-        """What each source reaches; `size` is the number of nodes. Sources are distinct."""
+        """The nodes that each of some distinct sources reaches; `size` is the number of nodes."""
         if len(sources) == 1:
             targets = self._from_one(view, int(sources[0]), size)
             return NeighbourSlices(np.array([len(targets)]), targets)

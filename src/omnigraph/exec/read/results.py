@@ -247,7 +247,7 @@ def _plain_props(plan: ReadPlan) -> tuple[tuple[str, EntityRef, str, ValueType],
 
 
 def always_there(item: Aggregate) -> bool:
-    """Whether an aggregate just counts rows: its argument is never null."""
+    """True if an aggregate just counts rows: its argument is never null."""
     if item.function is not AggregateFunction.COUNT or item.distinct:
         return False
     if isinstance(item.arg, Const):

@@ -1,4 +1,4 @@
-"""What the operators of one running query share."""
+"""The state that the operators of one running query share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Best(Protocol):
 
     @property
     def handles(self) -> Handles:
-        """Who they are."""
+        """The handles of the matching entities, ascending."""
         ...
 
     @property
@@ -34,7 +34,7 @@ class Best(Protocol):
 
 
 class Search(Protocol):
-    """How text and vectors are searched."""
+    """The search of text and vectors."""
 
     def matches(
         self, match: TextMatch, entity: EntityRef, view: GraphView, context: Context
@@ -106,7 +106,7 @@ class Run:
         return column
 
     def searching(self) -> Search:
-        """How text and vectors are searched."""
+        """The search of text and vectors."""
         if self.search is None:
             raise Internal(Code.INTERNAL, "this query cannot be run without search")
         return self.search

@@ -87,7 +87,7 @@ class Lookup:
 def lookup(
     var: str, ref: EntityRef, entity: EntityType, filters: tuple[Predicate, ...]
 ) -> tuple[Lookup | None, tuple[Predicate, ...]]:
-    """How the filters of a scan name its entities, and what is left to check of them."""
+    """The lookup of entities that the filters of a scan name, and the filters left to check."""
     fixed: dict[str, tuple[Expr, Predicate]] = {}
     for item in filters:
         ids = _named_ids(var, entity, item)
@@ -236,7 +236,7 @@ class Match:
 
 
 def joinable(left: pa.DataType, right: pa.DataType) -> bool:
-    """Whether equal values of two types have one form in which they can be hashed."""
+    """True if equal values of two types have one form in which they can be hashed."""
     return left == right or _wide(left, right) is not None
 
 

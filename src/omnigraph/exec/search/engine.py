@@ -1,4 +1,4 @@
-"""What queries ask of search: who matches, how well, and who is among the best.
+"""Search for queries: matching entities, their scores, and the best of them.
 
 Text statistics cover the whole type in the snapshot, whatever a query filters. Rankings are
 values of entities; their candidates are the entities that survived the filters of a query.
@@ -163,7 +163,7 @@ class Search:
         handles: Handles | None,
         context: Context,
     ) -> _Candidates:
-        """Who has a value in a ranking, and what they are ranked by."""
+        """The entities that have a value in a ranking, and their sort keys."""
         if isinstance(ranking, Bm25):
             chosen, numbers = _scored(self._relevance(ranking, entity, view, context), handles)
             keys = -numbers

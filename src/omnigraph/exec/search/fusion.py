@@ -34,7 +34,7 @@ _FEW: Final = 4_096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """What candidates are ranked by, smaller first; perhaps known roughly only.
+    """The sort keys of candidates, smaller first; perhaps known roughly only.
 
     `exact` gives the true keys at some places, `ties` the numbers that decide between equals.
     """
@@ -45,7 +45,7 @@ class Keys:
     ties: npt.NDArray[Any]
 
     def __len__(self) -> int:
-        """How many candidates have a value."""
+        """The number of candidates that have a value."""
         return len(self.rough)
 
     def first(self, count: int) -> Places:
@@ -96,7 +96,7 @@ class Keys:
 
     @property
     def _count(self) -> int:
-        """How many bins there are: about one for each candidate."""
+        """The number of bins: about one for each candidate."""
         return min(_BINS_MAX, 1 << len(self).bit_length())
 
     @property
@@ -120,5 +120,5 @@ def fuse(k: int, *rankings: tuple[Mask, Ranks]) -> Scores:
 
 
 def depth(k: int, count: int) -> int:
-    """How far down a ranking the best `count` of a fusion can be."""
+    """The deepest place in a ranking at which one of the best `count` of a fusion can be."""
     return k + 2 * count

@@ -66,17 +66,17 @@ class Vectors:
 
     @cached_property
     def all_valid(self) -> bool:
-        """Whether no vector is missing."""
+        """True if no vector is missing."""
         return bool(self.valid.all())
 
     @cached_property
     def directed(self) -> Mask:
-        """Which vectors are there and have a direction."""
+        """The mask of vectors that are there and have a direction."""
         return np.asarray(self.lengths > 0)
 
     @cached_property
     def all_directed(self) -> bool:
-        """Whether every vector has a direction."""
+        """True if every vector has a direction."""
         return bool(self.directed.all())
 
     @cached_property
@@ -94,14 +94,14 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """What is searched for in which vectors."""
+    """One nearest-neighbour query over the vectors of a type."""
 
     vectors: Vectors
     metric: Metric
     target: Scores
 
     def has_value(self, handles: Handles | None) -> Mask | None:
-        """Which entities have a distance at all; None when all have."""
+        """The mask of entities that have a distance at all; None when all have."""
         vectors = self.vectors
         if self.metric is not Metric.COSINE:
             there, everyone = vectors.valid, vectors.all_valid

@@ -42,7 +42,7 @@ class Segment:
     lengths: Array  # per text, how many words; -1 for a missing text
 
     def __len__(self) -> int:
-        """How many texts it covers."""
+        """The number of texts that it covers."""
         return len(self.lengths)
 
     @property
@@ -230,7 +230,7 @@ class _Scattered:
 
 
 def stable_order(numbers: Numbers, bound: int) -> Array:
-    """What `argsort` would give, by radix: two passes over 16 bits where one is not enough."""
+    """The result of `argsort`, by radix: two passes over 16 bits where one is not enough."""
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
     if bound <= 1 << 16:
         return order

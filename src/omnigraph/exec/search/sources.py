@@ -1,4 +1,4 @@
-"""Where indexes and vectors come from: the view keeps them, or they are made for it here."""
+"""Text indexes and vectors of columns: kept by the view, or made for it here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.type_columns import Codec, Previous
+from omnigraph.exec.dense.type_columns import Codec, PreviousStructure
 from omnigraph.exec.search.nearest import Matrix, Vectors
 from omnigraph.exec.search.text_index import TextIndex
 from omnigraph.exec.search.tokens import rules
@@ -24,10 +24,10 @@ _VECTORS: Final = "vectors"
 
 
 class Columns(Protocol):
-    """What search needs of a view."""
+    """The part of a view that search reads."""
 
     def size(self, entity: EntityRef) -> int:
-        """How many entities a type has."""
+        """The number of entities of a type."""
         ...
 
     def take(self, entity: EntityRef, column: str, handles: Handles | None) -> pa.Array:
@@ -40,7 +40,7 @@ class Columns(Protocol):
 
 
 @runtime_checkable
-class Keeper(Protocol):
+class CachingView(Protocol):
     """A view that keeps what is derived from its columns, for every view with the same pin."""
 
     def vectors(self, entity: EntityRef, column: str) -> tuple[Matrix, Mask]:
@@ -52,11 +52,11 @@ class Keeper(Protocol):
         entity: EntityRef,
         column: str,
         kind: str,
-        build: Callable[[Previous[T] | None], T],
+        build: Callable[[PreviousStructure[T] | None], T],
         size: Callable[[T], int],
         codec: Codec[T] | None,
     ) -> T:
-        """What `build` makes of a column, or of what it made of an older version."""
+        """The structure that `build` makes of a column, or of its structure of an older version."""
         ...
 
 
@@ -73,29 +73,29 @@ class Sources:
     def text(self, view: Columns, entity: EntityRef, column: str) -> TextIndex:
         """The text index of a property of a whole type."""
 
-        def build(previous: Previous[TextIndex] | None) -> TextIndex:
+        def build(previous: PreviousStructure[TextIndex] | None) -> TextIndex:
             if previous is None:
                 return TextIndex.build(view.take(entity, column, None))
-            step = previous.step
-            renumbered = step.forward()
-            renumbered[step.origins(step.rewritten)] = -1
+            delta = previous.delta
+            renumbered = delta.forward_map()
+            renumbered[delta.old_handles(delta.updated)] = -1
 
             def texts(handles: Handles) -> pa.Array:
                 return view.take(entity, column, handles)
 
-            return previous.value.derive(renumbered, step.after, texts)
+            return previous.value.derive(renumbered, delta.after, texts)
 
-        if isinstance(view, Keeper):
+        if isinstance(view, CachingView):
             return view.derived(entity, column, f"text-{rules()}", build, _size, _CODEC)
         return self._remembered(view, entity, column, lambda: build(None))
 
     def vectors(self, view: Columns, entity: EntityRef, column: str, dim: int) -> Vectors:
         """The vectors of a property of a whole type."""
-        if isinstance(view, Keeper):
-            keeper = view
+        if isinstance(view, CachingView):
+            caching = view
 
-            def build(_: Previous[Vectors] | None) -> Vectors:
-                return Vectors(*keeper.vectors(entity, column))
+            def build(_: PreviousStructure[Vectors] | None) -> Vectors:
+                return Vectors(*caching.vectors(entity, column))
 
             return view.derived(entity, column, _VECTORS, build, _size, None)
         return self._remembered(

@@ -43,7 +43,7 @@ class Placed:
 
     @property
     def live(self) -> int:
-        """How many of its texts still count."""
+        """The number of its texts that are still current."""
         return len(self.handles) - self.gone
 
     def postings(self, term: int) -> tuple[Handles, npt.NDArray[Any]]:
@@ -131,7 +131,7 @@ class TextIndex:
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """How many words the text of each entity has; -1 where it is missing."""
+        """The number of words in the text of each entity; -1 where it is missing."""
         found = np.full(self.size, -1, np.int32)
         for part in self.parts:
             live = part.handles >= 0
@@ -139,7 +139,7 @@ class TextIndex:
         return found
 
     def any_term(self, terms: Sequence[str]) -> Mask:
-        """Who contains at least one of the terms."""
+        """The mask of entities whose text contains at least one of the terms."""
         mask = np.zeros(self.size, np.bool_)
         for part in self.parts:
             for term in distinct(terms):
@@ -148,14 +148,14 @@ class TextIndex:
         return mask
 
     def phrase(self, terms: Sequence[str]) -> Mask:
-        """Who contains the terms one after another."""
+        """The mask of entities whose text contains the terms one after another."""
         mask = np.zeros(self.size, np.bool_)
         for part in self.parts if terms else ():
             part.marked(in_a_row(part.segment, terms), mask)
         return mask
 
     def fuzzy(self, words: Sequence[str], edits: int) -> Mask:
-        """Who contains a word within some edits of one of the words, or of the same term."""
+        """The entities with a word within some edits of one of the words, or of the same term."""
         mask = self.any_term([stem(word) for word in words])
         for part in self.parts if edits else ():
             segment = part.segment
@@ -172,7 +172,7 @@ class TextIndex:
 
     @cached_property
     def count(self) -> int:
-        """How many entities have a text."""
+        """The number of entities that have a text."""
         return int(np.count_nonzero(self.lengths >= 0))
 
     @cached_property

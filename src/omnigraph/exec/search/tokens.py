@@ -23,7 +23,7 @@ _VARIATION: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 
 class _Folding(dict[int, str]):
-    """What each character folds to, learnt as characters come; separators fold to a space."""
+    """The folding of each character, learnt as characters come; separators fold to a space."""
 
     def __missing__(self, code: int) -> str:
         folded = "".join(

@@ -1,4 +1,4 @@
-"""Which words of a vocabulary are a few edits away from a given one (Levenshtein)."""
+"""The words of a vocabulary that are a few edits away from a given one (Levenshtein)."""
 
 from __future__ import annotations
 

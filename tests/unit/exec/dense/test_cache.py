@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from omnigraph.exec.dense.cache import Cache
+from omnigraph.exec.dense.cache import StructureCache
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    cache = Cache(bytes_max=10)
+    cache = StructureCache(bytes_max=10)
     made: list[str] = []
 
     def maker(name: str) -> str:
@@ -30,7 +30,7 @@ def test_the_least_recently_used_goes_first() -> None:
 
 
 def test_what_is_too_large_is_used_all_the_same() -> None:
-    cache = Cache(bytes_max=10)
+    cache = StructureCache(bytes_max=10)
     small = cache.slot(lambda: "small", lambda _: 1)
     large = cache.slot(lambda: "large", lambda _: 100)
     small.get()
@@ -42,7 +42,7 @@ def test_what_is_too_large_is_used_all_the_same() -> None:
 
 
 def test_many_threads_and_one_builder() -> None:
-    cache = Cache(bytes_max=10)
+    cache = StructureCache(bytes_max=10)
     started, go = threading.Event(), threading.Event()
     built: list[int] = []
 
@@ -63,7 +63,7 @@ def test_many_threads_and_one_builder() -> None:
 
 
 def test_a_failed_build_is_tried_again() -> None:
-    cache = Cache(bytes_max=10)
+    cache = StructureCache(bytes_max=10)
     answers = iter(["", "yes"])
 
     def build() -> str:
@@ -80,7 +80,7 @@ def test_a_failed_build_is_tried_again() -> None:
 
 
 def test_only_the_version_before_is_kept() -> None:
-    cache = Cache(bytes_max=100)
+    cache = StructureCache(bytes_max=100)
     slots = [cache.slot(lambda: "made", lambda _: 1) for _ in range(4)]
     slots[0].get()
     for older, newer in pairwise(slots):
@@ -90,7 +90,7 @@ def test_only_the_version_before_is_kept() -> None:
 
 
 def test_an_old_version_that_is_in_use_is_kept() -> None:
-    cache = Cache(bytes_max=100)
+    cache = StructureCache(bytes_max=100)
     slots = [cache.slot(lambda: "made", lambda _: 1) for _ in range(3)]
     slots[0].get()
     slots[1].supersedes(slots[0])

@@ -100,7 +100,7 @@ names = st.sampled_from(NAMES)
 
 @dataclass(slots=True)
 class Change:
-    """What one commit does, as far as the graph allows."""
+    """The changes of one commit, as far as the graph allows."""
 
     born: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
@@ -373,8 +373,8 @@ def test_derived_structures_get_their_predecessor(repo: Repository) -> None:
     assert seen[0] is None
     assert len(seen) == 2
     assert seen[1].value == ["made"]
-    assert seen[1].step.fresh.tolist() == [0]
-    assert seen[1].step.forward().tolist() == [1]
+    assert seen[1].delta.written.tolist() == [0]
+    assert seen[1].delta.forward_map().tolist() == [1]
 
 
 def publish(repo: Repository, key: str, staged: Any) -> None:

@@ -63,7 +63,7 @@ def test_after_a_change_the_others_are_carried_over_together(graph: og.Graph, qu
 def test_columns_are_read_in_groups_that_fit(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type_columns, "_TOGETHER_BYTES", 30 * 8 * 50)
+    monkeypatch.setattr(type_columns, "_READ_GROUP_BYTES", 30 * 8 * 50)
     scans = calls(graph, WHOLE)["table.scan"]
     assert 4 < scans <= 40
 

@@ -1,4 +1,4 @@
-"""Who starts over and who gives up; conditions on the head; repeating an operation."""
+"""Mutations that lose a race: retry or conflict; conditions on the head; repeated operations."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How many storage calls a change of one entity makes, as reviewed numbers.
+"""The number of storage calls that a change of one entity makes, as reviewed numbers.
 
 `OMNIGRAPH_REGENERATE=1 pytest tests/unit/exec/mutate/test_store_calls.py` writes them anew; read
 the diff. They do not grow with a type whose identity is indexed.
@@ -58,7 +58,7 @@ def grown(folder: Path, people: int) -> Lab:
 
 @contextmanager
 def rows_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many rows each read of a table returned."""
+    """The number of rows that each read of a table returned."""
     seen: list[int] = []
     read, stream, take = Table._collect, Table._stream, Table.take
 

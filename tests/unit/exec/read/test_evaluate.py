@@ -62,7 +62,7 @@ REAL = [
 
 
 def fitting(kind: pa.DataType) -> list[Any]:
-    """What a column of this type can hold of the interesting numbers, and null."""
+    """The interesting numbers that a column of this type can hold, and null."""
     if pa.types.is_floating(kind):
         width = [item for item in REAL if kind == pa.float64() or abs(item) < 1e38]
         return [None, *(pa.scalar(item, kind).as_py() for item in width)]

@@ -1,4 +1,4 @@
-"""Which way a query takes, and that it gives the same as any other."""
+"""Rewrites of plans: the steps chosen for a query, and that all give the same rows."""
 
 from typing import Any
 

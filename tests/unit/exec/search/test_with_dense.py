@@ -30,7 +30,7 @@ def repo(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many texts were indexed, build by build."""
+    """The number of texts indexed by each build."""
     counted: list[int] = []
     build = text_index.TextIndex.build.__func__  # type: ignore[attr-defined]
     small = segment.build
@@ -55,7 +55,7 @@ def docs(**bodies: str | None) -> Delta:
 def searched(
     views: ViewCache, repo: Repository, text: str, at: GraphVersion | None = None
 ) -> list[str]:
-    """Who matches, the most relevant first."""
+    """The matching entities, the most relevant first."""
     pinned = at or repo.snapshot()
     view = views.view(pinned, repo.schema(pinned).catalog)
     search, context = Search(), Context({}, 0)

@@ -1,4 +1,4 @@
-"""Structures on disk, for the next process: files that are mapped, not read.
+"""A disk cache of structures for the next process: files that are mapped, not read.
 
 A file holds the arrays of one structure and is named by what it was made from, so it is never out
 of date. It is written under another name and gets its own when it is complete and on disk. It ends
@@ -32,7 +32,7 @@ _PART: Final = ".part-"
 _BYTES_MAX: Final = 32 << 30
 
 
-class Archive:
+class DiskCache:
     """A folder of structures. Thread-safe; several processes may share it."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Archive:
         self._pending: set[Future[None]] = set()
 
     def load(self, place: str, decode: Callable[[Arrays], T | None]) -> T | None:
-        """What was saved there, decoded; None when there is nothing or it makes no sense."""
+        """Returns what was saved there, decoded; None when there is nothing or it is damaged."""
         path = self._path(place)
         found = None
         try:
@@ -55,17 +55,17 @@ class Archive:
         except (FileNotFoundError, PermissionError):
             pass
         except (OSError, pa.ArrowException, ValueError, LookupError, TypeError):
-            telemetry.count("dense.archive_damaged")
+            telemetry.count("dense.disk_cache_damaged")
             with suppress(OSError):
                 path.unlink()  # what is made instead is saved in its place
         else:
             with suppress(OSError):  # somebody else's folder can be read all the same
                 os.utime(path)  # what was used last is removed last
-        telemetry.count("dense.archive_miss" if found is None else "dense.archive_hit")
+        telemetry.count("dense.disk_cache_miss" if found is None else "dense.disk_cache_hit")
         return found
 
     def has(self, place: str) -> bool:
-        """Whether there is something to load."""
+        """True if there is something to load."""
         return self._path(place).is_file()
 
     def folders(self, place: str) -> list[str]:
@@ -78,7 +78,7 @@ class Archive:
         """Write arrays to disk, a little later and in the background."""
         with self._lock:
             if self._writer is None:
-                self._writer = ThreadPoolExecutor(1, thread_name_prefix="omnigraph-archive")
+                self._writer = ThreadPoolExecutor(1, thread_name_prefix="omnigraph-disk-cache")
             future = self._writer.submit(self._save, place, arrays)
             self._pending.add(future)
         future.add_done_callback(self._pending.discard)
@@ -98,7 +98,7 @@ class Archive:
             self._prune(keep=path)
         except (OSError, pa.ArrowException):
             # A full or read-only disk costs speed, nothing else.
-            telemetry.count("dense.archive_unwritten")
+            telemetry.count("dense.disk_cache_unwritten")
             with suppress(OSError):
                 part.unlink()
 

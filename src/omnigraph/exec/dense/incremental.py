@@ -1,4 +1,4 @@
-"""Carrying adjacency over to a later version: what the change touches, and nothing else sorted."""
+"""Incremental derivation of adjacency: only the rows that a version delta touches are changed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from omnigraph.exec.dense.csr import Csr, from_degrees, frozen_rows, lower_bounds
-from omnigraph.exec.dense.ends import Ends
-from omnigraph.exec.dense.step import Step, carried
+from omnigraph.exec.dense.endpoints import Endpoints
+from omnigraph.exec.dense.version_delta import VersionDelta, derived_array
 from omnigraph.exec.view import MISSING, Counts, Handles
 from omnigraph.lang.ir.ops import Towards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
-    """How the edges of a type and the nodes at their ends move between two versions."""
+class VersionDeltas:
+    """The deltas of an edge type and of the node types at its ends between two versions."""
 
-    edge: Step
-    source: Step
-    target: Step
+    edge: VersionDelta
+    source: VersionDelta
+    target: VersionDelta
 
     @property
     def changes(self) -> int:
-        """How much happened."""
+        """The number of changes."""
         return self.edge.changes + self.source.changes + self.target.changes
 
 
@@ -41,15 +41,17 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turnover:
-    """The edges that adjacency loses, by old handles, and those that it wins, by new ones."""
+class EdgeDelta:
+    """The edges that adjacency loses, by old handles, and those that it gains, by new ones."""
 
-    lost: Entries
-    won: Entries
+    removed: Entries
+    added: Entries
 
 
-def carried_ends(ends: Ends, steps: Steps, sources: Handles, targets: Handles) -> Ends | None:
-    """The ends after a change; `sources` and `targets` are those of `steps.edge.fresh`.
+def derived_endpoints(
+    ends: Endpoints, deltas: VersionDeltas, sources: Handles, targets: Handles
+) -> Endpoints | None:
+    """The ends after a change; `sources` and `targets` are those of `deltas.edge.written`.
 
     None when an end is missing, before or after: what is missing may come back.
     """
@@ -57,50 +59,54 @@ def carried_ends(ends: Ends, steps: Steps, sources: Handles, targets: Handles) -
         return None
     made = []
     ways = (
-        (ends.sources, steps.source, sources),
-        (ends.targets, steps.target, targets),
+        (ends.sources, deltas.source, sources),
+        (ends.targets, deltas.target, targets),
     )
     for old, way, fresh in ways:
-        values = carried(old, steps.edge, MISSING)
-        if way.moves:
+        values = derived_array(old, deltas.edge, MISSING)
+        if way.renumbers:
             values = way.renumbered(values)
         elif values is old:
             values = old.copy()
-        values[steps.edge.fresh] = fresh
-        if len(way.gone) and (values == MISSING).any():
+        values[deltas.edge.written] = fresh
+        if len(way.deleted) and (values == MISSING).any():
             return None
         made.append(values)
-    return Ends(made[0], made[1], dangling=False)
+    return Endpoints(made[0], made[1], dangling=False)
 
 
-def turnover(old: Ends, new: Ends, steps: Steps) -> Turnover:
-    """Which edges come and go. An edge that was rewritten with the same ends does neither."""
-    before = steps.edge.origins(steps.edge.rewritten)
-    after = steps.edge.rewritten
-    moved = (_moved(steps.source, old.sources[before]) != new.sources[after]) | (
-        _moved(steps.target, old.targets[before]) != new.targets[after]
+def edge_delta(old: Endpoints, new: Endpoints, deltas: VersionDeltas) -> EdgeDelta:
+    """The edges that come and go. One that was updated with the same ends does neither."""
+    before = deltas.edge.old_handles(deltas.edge.updated)
+    after = deltas.edge.updated
+    moved = (_moved(deltas.source, old.sources[before]) != new.sources[after]) | (
+        _moved(deltas.target, old.targets[before]) != new.targets[after]
     )
-    lost = np.concatenate([steps.edge.gone, before[moved]])
-    won = np.concatenate([steps.edge.born, after[moved]])
-    return Turnover(
-        Entries(old.sources[lost].astype(np.int64), old.targets[lost].astype(np.int64), lost),
-        Entries(new.sources[won].astype(np.int64), new.targets[won].astype(np.int64), won),
+    removed = np.concatenate([deltas.edge.deleted, before[moved]])
+    added = np.concatenate([deltas.edge.inserted, after[moved]])
+    return EdgeDelta(
+        Entries(
+            old.sources[removed].astype(np.int64), old.targets[removed].astype(np.int64), removed
+        ),
+        Entries(new.sources[added].astype(np.int64), new.targets[added].astype(np.int64), added),
     )
 
 
-def carried_edges(rows: Csr, change: Turnover, steps: Steps, towards: Towards) -> Csr | None:
+def derived_edges(
+    rows: Csr, change: EdgeDelta, deltas: VersionDeltas, towards: Towards
+) -> Csr | None:
     """Adjacency with edges, after a change."""
     assert rows.edges is not None
-    lost = _oriented(change.lost, towards)
-    low = lower_bounds(rows.targets, *_row_ends(rows, lost.sources), lost.targets)
-    high = lower_bounds(rows.targets, *_row_ends(rows, lost.sources), lost.targets + 1)
-    kept = _shrunk(rows, lower_bounds(rows.edges, low, high, lost.edges), lost.sources)
-    moved = _renumbered(kept, steps, towards)
+    removed = _oriented(change.removed, towards)
+    low = lower_bounds(rows.targets, *_row_ends(rows, removed.sources), removed.targets)
+    high = lower_bounds(rows.targets, *_row_ends(rows, removed.sources), removed.targets + 1)
+    kept = _shrunk(rows, lower_bounds(rows.edges, low, high, removed.edges), removed.sources)
+    moved = _renumbered(kept, deltas, towards)
     if moved is None:
         return None
-    won = _oriented(change.won, towards)
-    order = np.lexsort((won.edges, won.targets, won.sources))
-    sources, targets, edges = won.sources[order], won.targets[order], won.edges[order]
+    added = _oriented(change.added, towards)
+    order = np.lexsort((added.edges, added.targets, added.sources))
+    sources, targets, edges = added.sources[order], added.targets[order], added.edges[order]
     low = lower_bounds(moved.targets, *_row_ends(moved, sources), targets)
     high = lower_bounds(moved.targets, *_row_ends(moved, sources), targets + 1)
     assert moved.edges is not None
@@ -108,26 +114,33 @@ def carried_edges(rows: Csr, change: Turnover, steps: Steps, towards: Towards) -
     return _grown(moved, places, sources, targets, edges)
 
 
-def carried_links(
-    rows: Csr, change: Turnover, steps: Steps, towards: Towards, old: Ends, new: Ends
+def derived_links(
+    rows: Csr,
+    change: EdgeDelta,
+    deltas: VersionDeltas,
+    towards: Towards,
+    old: Endpoints,
+    new: Endpoints,
 ) -> Csr | None:
     """Adjacency without edges, after a change."""
-    lost = change.lost
+    removed = change.removed
     entries = len(old.sources)
     if towards is Towards.BOTH:
         entries = 2 * entries - int((old.sources == old.targets).sum())
-    if len(rows.targets) != entries and len(lost.edges):
+    if len(rows.targets) != entries and len(removed.edges):
         # Somewhere several edges connect the same nodes: a link goes with the last of them.
-        lost = lost.pick(~_still_linked(lost, steps, new, towards))
-    gone = _distinct(_oriented(lost, towards))
-    places = lower_bounds(rows.targets, *_row_ends(rows, gone.sources), gone.targets)
-    moved = _renumbered(_shrunk(rows, places, gone.sources), steps, towards)
+        removed = removed.pick(~_still_linked(removed, deltas, new, towards))
+    deleted = _distinct(_oriented(removed, towards))
+    places = lower_bounds(rows.targets, *_row_ends(rows, deleted.sources), deleted.targets)
+    moved = _renumbered(_shrunk(rows, places, deleted.sources), deltas, towards)
     if moved is None:
         return None
-    won = _distinct(_oriented(change.won, towards))
-    won = won.pick(~moved.linked(won.sources.astype(np.int32), won.targets.astype(np.int32)))
-    places = lower_bounds(moved.targets, *_row_ends(moved, won.sources), won.targets)
-    return _grown(moved, places, won.sources, won.targets, None)
+    added = _distinct(_oriented(change.added, towards))
+    added = added.pick(
+        ~moved.linked(added.sources.astype(np.int32), added.targets.astype(np.int32))
+    )
+    places = lower_bounds(moved.targets, *_row_ends(moved, added.sources), added.targets)
+    return _grown(moved, places, added.sources, added.targets, None)
 
 
 # -- the three parts of a change -------------------------------------------------------------------
@@ -143,22 +156,22 @@ def _shrunk(rows: Csr, places: Counts, sources: Counts) -> Csr:
     return from_degrees(degrees, np.delete(rows.targets, places), edges)
 
 
-def _renumbered(rows: Csr, steps: Steps, towards: Towards) -> Csr | None:
-    """With the handles of the later version. None when an entry leads to what is gone."""
-    row_step, target_step = steps.source, steps.target
+def _renumbered(rows: Csr, deltas: VersionDeltas, towards: Towards) -> Csr | None:
+    """With the handles of the later version. None when an entry leads to what is deleted."""
+    row_delta, target_delta = deltas.source, deltas.target
     if towards is Towards.IN:
-        row_step, target_step = target_step, row_step
-    if rows.degrees[row_step.gone].any():
+        row_delta, target_delta = target_delta, row_delta
+    if rows.degrees[row_delta.deleted].any():
         return None
     targets, edges = rows.targets, rows.edges
-    if target_step.moves:
-        targets = target_step.renumbered(targets)
-        if len(target_step.gone) and (targets == MISSING).any():
+    if target_delta.renumbers:
+        targets = target_delta.renumbered(targets)
+        if len(target_delta.deleted) and (targets == MISSING).any():
             return None
-    if edges is not None and len(steps.edge.gone):
-        edges = steps.edge.renumbered(edges)
-    if row_step.moves:
-        return from_degrees(carried(rows.degrees, row_step, 0), targets, edges)
+    if edges is not None and len(deltas.edge.deleted):
+        edges = deltas.edge.renumbered(edges)
+    if row_delta.renumbers:
+        return from_degrees(derived_array(rows.degrees, row_delta, 0), targets, edges)
     return frozen_rows(rows.offsets, targets, rows.degrees, edges)
 
 
@@ -203,19 +216,19 @@ def _distinct(entries: Entries) -> Entries:
     return Entries(entries.sources[first], entries.targets[first], entries.edges[first])
 
 
-def _moved(step: Step, handles: Handles) -> Counts:
-    """The new handles of some old ones, -1 for those that are gone."""
+def _moved(delta: VersionDelta, handles: Handles) -> Counts:
+    """The new handles of some old ones, -1 for those that are deleted."""
     wide = handles.astype(np.int64)
-    return np.where(np.isin(wide, step.gone), MISSING, step.moved(wide))
+    return np.where(np.isin(wide, delta.deleted), MISSING, delta.new_handles(wide))
 
 
 def _still_linked(
-    entries: Entries, steps: Steps, new: Ends, towards: Towards
+    entries: Entries, deltas: VersionDeltas, new: Endpoints, towards: Towards
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether an edge of the later version connects the same nodes."""
-    sources = _moved(steps.source, entries.sources.astype(np.int32))
-    targets = _moved(steps.target, entries.targets.astype(np.int32))
-    flags = np.zeros(steps.source.after + 1, np.bool_)  # the last one serves -1
+    """True where an edge of the later version connects the same nodes."""
+    sources = _moved(deltas.source, entries.sources.astype(np.int32))
+    targets = _moved(deltas.target, entries.targets.astype(np.int32))
+    flags = np.zeros(deltas.source.after + 1, np.bool_)  # the last one serves -1
     flags[sources] = True
     near = np.flatnonzero(flags[new.sources])
     pairs = _pairs(new.sources[near], new.targets[near])

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.repository import Repository
-from omnigraph.exec.dense.archive import Archive, Arrays
 from omnigraph.exec.dense.checksums import BLOCK_BYTES
+from omnigraph.exec.dense.disk_cache import Arrays, DiskCache
 from omnigraph.exec.dense.type_columns import Codec
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.runtime import telemetry
@@ -58,7 +58,7 @@ def repo(root: Root) -> Repository:
 
 
 def look(repo: Repository, folder: Path) -> dict[str, int]:
-    """What a process does that sees everything once; tell what it cost."""
+    """Reads everything once, as a process would, and returns what it cost."""
     views = ViewCache(repo, folder=folder, saved_rows_min=1)
     with telemetry.counting() as counts:
         view = view_of(views, repo)
@@ -136,28 +136,28 @@ def test_damaged_files_are_made_anew(
     assert "table.scan" not in look(reopen(root), folder)
 
 
-def count(archive: Archive, place: str) -> tuple[Any, dict[str, int]]:
+def count(disk_cache: DiskCache, place: str) -> tuple[Any, dict[str, int]]:
     with telemetry.counting() as counts:
-        found = archive.load(place, dict)
+        found = disk_cache.load(place, dict)
     return found, counts.snapshot()
 
 
 def saved_numbers(folder: Path, place: str = "place/file") -> Path:
-    archive = Archive(folder)
-    archive.save(place, lambda: {"x": pa.array(range(40), pa.int64())})
-    archive.flush()
+    disk_cache = DiskCache(folder)
+    disk_cache.save(place, lambda: {"x": pa.array(range(40), pa.int64())})
+    disk_cache.flush()
     return folder / f"{place}.arrow"
 
 
 def test_every_flipped_byte_is_noticed(folder: Path) -> None:
     path = saved_numbers(folder)
     good = path.read_bytes()
-    assert count(Archive(folder), "place/file")[0] is not None
+    assert count(DiskCache(folder), "place/file")[0] is not None
     for place in range(len(good)):
         flip(path, place)
-        found, counts = count(Archive(folder), "place/file")
+        found, counts = count(DiskCache(folder), "place/file")
         assert found is None, place
-        assert counts == {"dense.archive_damaged": 1, "dense.archive_miss": 1}
+        assert counts == {"dense.disk_cache_damaged": 1, "dense.disk_cache_miss": 1}
         assert not path.exists()
         path.write_bytes(good)
 
@@ -167,35 +167,35 @@ def test_every_shorter_file_is_noticed(folder: Path) -> None:
     good = path.read_bytes()
     for length in range(len(good)):
         path.write_bytes(good[:length])
-        assert count(Archive(folder), "place/file")[0] is None, length
+        assert count(DiskCache(folder), "place/file")[0] is None, length
 
 
 def test_a_file_under_the_name_of_another_is_noticed(folder: Path) -> None:
     saved_numbers(folder).rename(saved_numbers(folder, "place/other"))
-    found, counts = count(Archive(folder), "place/other")
+    found, counts = count(DiskCache(folder), "place/other")
     assert found is None
-    assert counts["dense.archive_damaged"] == 1
+    assert counts["dense.disk_cache_damaged"] == 1
 
 
 def test_large_files_are_checked_to_their_end(folder: Path) -> None:
-    archive = Archive(folder)
+    disk_cache = DiskCache(folder)
     values = pa.array(range(BLOCK_BYTES), pa.int64())
-    archive.save("large", lambda: {"x": values})
-    archive.flush()
-    assert archive.load("large", lambda arrays: arrays["x"].equals(values))
+    disk_cache.save("large", lambda: {"x": values})
+    disk_cache.flush()
+    assert disk_cache.load("large", lambda arrays: arrays["x"].equals(values))
     for place in (100, 5 * BLOCK_BYTES, -BLOCK_BYTES, -400):
         flip(folder / "large.arrow", place)
-        assert archive.load("large", dict) is None
-        archive.save("large", lambda: {"x": values})
-        archive.flush()
-    assert archive.load("large", lambda arrays: arrays["x"].equals(values))
+        assert disk_cache.load("large", dict) is None
+        disk_cache.save("large", lambda: {"x": values})
+        disk_cache.flush()
+    assert disk_cache.load("large", lambda arrays: arrays["x"].equals(values))
 
 
 def test_a_file_of_nothing(folder: Path) -> None:
-    archive = Archive(folder)
-    archive.save("nothing", dict)
-    archive.flush()
-    assert archive.load("nothing", dict) == {}
+    disk_cache = DiskCache(folder)
+    disk_cache.save("nothing", dict)
+    disk_cache.flush()
+    assert disk_cache.load("nothing", dict) == {}
 
 
 def test_flipped_bytes_never_change_an_answer(repo: Repository, root: Root, folder: Path) -> None:
@@ -204,20 +204,20 @@ def test_flipped_bytes_never_change_an_answer(repo: Repository, root: Root, fold
     for path in files:
         flip(path, path.stat().st_size // 2)
     cost = look(reopen(root), folder)  # compares with the tables
-    assert cost["dense.archive_damaged"] > 0
+    assert cost["dense.disk_cache_damaged"] > 0
     assert "table.scan" not in look(reopen(root), folder)
 
 
 def test_files_that_belong_to_others(repo: Repository, root: Root, folder: Path) -> None:
     """A file with the arrays of something else, of the wrong length, is not used."""
     look(repo, folder)
-    archive = Archive(folder)
+    disk_cache = DiskCache(folder)
     for path in folder.rglob("*.arrow"):
         place = str(path.relative_to(folder).with_suffix(""))
-        shorter = archive.load(place, _all_but_one)
+        shorter = disk_cache.load(place, _all_but_one)
         assert shorter is not None
-        archive.save(place, partial(dict, shorter))
-        archive.flush()
+        disk_cache.save(place, partial(dict, shorter))
+        disk_cache.flush()
     look(reopen(root), folder)
 
 
@@ -263,10 +263,10 @@ def test_derived_structures_are_saved_with_a_codec(
 
 
 def test_the_folder_is_bounded(folder: Path) -> None:
-    archive = Archive(folder, bytes_max=30_000)
+    disk_cache = DiskCache(folder, bytes_max=30_000)
     for number in range(5):
-        archive.save(f"place/{number}", lambda: {"x": pa.array(range(1_000), pa.int64())})
-        archive.flush()
-    left = [archive.has(f"place/{number}") for number in range(5)]
+        disk_cache.save(f"place/{number}", lambda: {"x": pa.array(range(1_000), pa.int64())})
+        disk_cache.flush()
+    left = [disk_cache.has(f"place/{number}") for number in range(5)]
     assert left[-1]
     assert sum(left) == 3

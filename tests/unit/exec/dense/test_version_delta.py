@@ -1,4 +1,4 @@
-"""Steps between versions: handles and arrays move as lists of names do."""
+"""Deltas between versions: handles and arrays move as lists of names do."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.exec.dense import step as module
+from omnigraph.exec.dense import version_delta as module
 from omnigraph.exec.dense.row_ids import AscendingRows, ListedRows
-from omnigraph.exec.dense.step import Step, carried, carried_column, composed
+from omnigraph.exec.dense.version_delta import VersionDelta, composed, derived_array, derived_column
 
 
 @dataclass(frozen=True)
@@ -36,50 +36,52 @@ def histories(draw: st.DrawFn) -> list[Version]:
     return versions
 
 
-def step_between(old: Version, new: Version) -> Step:
+def delta_between(old: Version, new: Version) -> VersionDelta:
     before = dict(zip(old.names, old.written, strict=True))
     after = dict(zip(new.names, new.written, strict=True))
-    rewritten = [
+    updated = [
         place
         for place, name in enumerate(new.names)
         if name in before and after[name] != before[name]
     ]
-    gone = [place for place, name in enumerate(old.names) if name not in after]
-    born = [place for place, name in enumerate(new.names) if name not in before]
-    return Step(len(before), len(after), *(np.array(x, np.int64) for x in (gone, born, rewritten)))
+    deleted = [place for place, name in enumerate(old.names) if name not in after]
+    inserted = [place for place, name in enumerate(new.names) if name not in before]
+    return VersionDelta(
+        len(before), len(after), *(np.array(x, np.int64) for x in (deleted, inserted, updated))
+    )
 
 
 @given(histories(), st.sampled_from([-1, 1_000]), st.sampled_from([-1, 1_000]))
-def test_steps(history: list[Version], stretches: int, shifts: int) -> None:
+def test_version_deltas(history: list[Version], stretches: int, shifts: int) -> None:
     first, second, third = history
-    long = composed(step_between(first, second), step_between(second, third))
-    assert_equal(long, step_between(first, third))
+    long = composed(delta_between(first, second), delta_between(second, third))
+    assert_equal(long, delta_between(first, third))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_STRETCHES_MAX", stretches)
         patch.setattr(module, "_SHIFTS_MAX", shifts)
         check_moves(first, third, long)
-        check_moves(first, second, step_between(first, second))
+        check_moves(first, second, delta_between(first, second))
 
 
-def assert_equal(left: Step, right: Step) -> None:
-    for name in ("before", "after", "gone", "born", "rewritten"):
+def assert_equal(left: VersionDelta, right: VersionDelta) -> None:
+    for name in ("before", "after", "deleted", "inserted", "updated"):
         assert np.array_equal(getattr(left, name), getattr(right, name)), name
 
 
-def check_moves(old: Version, new: Version, step: Step) -> None:
+def check_moves(old: Version, new: Version, delta: VersionDelta) -> None:
     expected = [new.names.index(name) if name in new.names else -1 for name in old.names]
-    assert step.forward().tolist() == expected
+    assert delta.forward_map().tolist() == expected
     everyone = np.arange(len(old.names), dtype=np.int32)
-    assert step.renumbered(np.append(everyone, np.int32(-1))).tolist() == [*expected, -1]
+    assert delta.renumbered(np.append(everyone, np.int32(-1))).tolist() == [*expected, -1]
     left = np.array([place for place, there in enumerate(expected) if there >= 0], np.int64)
-    assert step.moved(left).tolist() == [expected[place] for place in left]
-    assert step.origins(step.moved(left)).tolist() == left.tolist()
-    born = [new.names[place] for place in step.born]
-    assert carried(np.array(old.names, np.int64), step, born).tolist() == list(new.names)
+    assert delta.new_handles(left).tolist() == [expected[place] for place in left]
+    assert delta.old_handles(delta.new_handles(left)).tolist() == left.tolist()
+    inserted = [new.names[place] for place in delta.inserted]
+    assert derived_array(np.array(old.names, np.int64), delta, inserted).tolist() == list(new.names)
     values = [str((n, w)) for n, w in zip(old.names, old.written, strict=True)]
     wanted = [str((n, w)) for n, w in zip(new.names, new.written, strict=True)]
-    fresh = pa.array([wanted[place] for place in step.fresh.tolist()], pa.string())
-    assert carried_column(pa.array(values, pa.string()), step, fresh).to_pylist() == wanted
+    fresh = pa.array([wanted[place] for place in delta.written.tolist()], pa.string())
+    assert derived_column(pa.array(values, pa.string()), delta, fresh).to_pylist() == wanted
 
 
 rows = st.lists(st.integers(0, 40), unique=True)
@@ -102,10 +104,10 @@ def test_ascending_rows(known: list[int], asked: list[int], data: st.DataObject)
     assert ascending.of(everyone).tolist() == ranked
     expected = [ranked.index(row) if row in ranked else -1 for row in asked]
     assert ascending.find(np.array(asked, np.int64)).tolist() == expected
-    gone = sorted(data.draw(st.sets(st.sampled_from(everyone.tolist())))) if ranked else []
-    born = sorted(data.draw(st.sets(st.integers(41, 60))))
-    after = ascending.changed(np.array(gone, np.int64), np.array(born, np.int64))
-    left = [row for place, row in enumerate(ranked) if place not in gone] + born
+    deleted = sorted(data.draw(st.sets(st.sampled_from(everyone.tolist())))) if ranked else []
+    inserted = sorted(data.draw(st.sets(st.integers(41, 60))))
+    after = ascending.changed(np.array(deleted, np.int64), np.array(inserted, np.int64))
+    left = [row for place, row in enumerate(ranked) if place not in deleted] + inserted
     assert after.all().tolist() == left
     again = AscendingRows.from_rows(np.array(left, np.int64))
     assert after.firsts.tolist() == again.firsts.tolist()

@@ -1,4 +1,4 @@
-"""The two ends of each edge."""
+"""The endpoints of each edge, as handles of nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCH_ROWS: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
+class Endpoints:
     """The source and target of each edge. An end that is not there is -1 and must not occur."""
 
     sources: Handles
@@ -61,7 +61,9 @@ class Ends:
         )
 
 
-def stored_ends(table: Table, order: Handles | None, source: IdIndex, target: IdIndex) -> Ends:
+def stored_endpoints(
+    table: Table, order: Handles | None, source: IdIndex, target: IdIndex
+) -> Endpoints:
     """Read the ends of all edges; `order` leads from handles to places in storage."""
     found: tuple[list[Handles], list[Handles]] = ([], [])
     with ThreadPoolExecutor(2) as pool:
@@ -71,7 +73,7 @@ def stored_ends(table: Table, order: Handles | None, source: IdIndex, target: Id
                 place.append(part)
     sources, targets = (_joined(parts, order) for parts in found)
     dangling = bool((sources == MISSING).any() or (targets == MISSING).any())
-    return Ends(sources, targets, dangling)
+    return Endpoints(sources, targets, dangling)
 
 
 def _slabs(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
