@@ -347,7 +347,7 @@ def test_a_dense_graph_is_walked_in_pieces(tmp_path: Path, monkeypatch: pytest.M
     graph.mutate("query q() { " + people + edges + " }")
     far = "query q() { match { $a: P  $a to {1,3} $b } return { count($a) as pairs } }"
     whole = graph.query(far)[0]["pairs"]
-    monkeypatch.setattr(reach, "_FAN_MAX", 5)
+    monkeypatch.setattr(reach, "_TARGETS_MAX", 5)
     assert graph.query(far)[0]["pairs"] == whole == 12 * 11
 
 
