@@ -17,7 +17,7 @@ from omnigraph.dataplane.export.model import ExportRequest
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.reading import bytes_of
-from omnigraph.dataplane.load.request import LoadMode, LoadRequest, StreamBatch
+from omnigraph.dataplane.load.request import Fill, LoadMode, LoadRequest, StreamBatch
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Cancelled, Listener, Monitor
 from omnigraph.dataplane.run.choose import choose
@@ -70,6 +70,7 @@ class LoadTerms:
     violations_max: int
     violations_file: str | os.PathLike[str] | None
     batch: StreamBatch | None = None
+    fill: Fill | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,7 @@ class Bulk:
                 violations_max=asked.violations_max,
                 violations_file=_path(asked.violations_file),
                 batch=asked.batch,
+                fill=asked.fill,
             )
             with self._running("load", terms, size, has_frames=bool(frames)) as (runner, monitor):
                 done = Loader(self._repo, self._embeddings).load(request, runner, monitor)

@@ -94,7 +94,11 @@ def shape_of(plan: LoadPlan) -> Shape:
 def identified(
     load_id: str, split: int, decoded: Decoded, out: Violations, origin: Origin
 ) -> Entities:
-    """Give every row the id that its key says, or the one it brings, or a new one."""
+    """Give every row the id that its key says, or the one it brings, or a new one.
+
+    A row that brings an id and not the key can only mean an entity that exists: a new one would
+    lack what is required.
+    """
     entity, rows = decoded.entity, decoded.rows
     absent: Mapping[str, pa.Array] = {
         name: joined(mask) for name, mask in decoded.absent.items() if mask.true_count
@@ -106,6 +110,8 @@ def identified(
     if entity.key:
         names = ids = entity_ids(entity, {name: rows.column(name) for name in entity.key})
         judge_given_ids(entity, given, ids, out, origin)
+        if ids.null_count and given.null_count < len(given):
+            names = ids = pc.coalesce(ids, given)
     else:
         names = ids = given
         if given.null_count:

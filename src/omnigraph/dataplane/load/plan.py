@@ -146,7 +146,7 @@ class LoadPlan:
         mode: What becomes of known entities.
         replace: In a merge, known entities lose what the input does not name.
         fresh: In a merge, the keyed types that have no entity yet: their rows are all new.
-        fill: The rows are vectors of known entities; see `LoadRequest`.
+        fill: The rows only change known entities; see `LoadRequest`.
         partitions: Into how many parts keys are divided.
         violations_max: How many violations are told.
         tells_all: All of them go to a file, too.

@@ -30,10 +30,11 @@ class LoadMode(StrEnum):
 
 
 class Fill(StrEnum):
-    """Whose vectors are computed where only they are."""
+    """Which known entities rows change, where they never add any."""
 
-    MISSING = "missing"  # of entities that have the text and no vector
-    ALL = "all"  # of entities that have the text
+    MISSING = "missing"  # those that have the text still which the row names, and no vector
+    ALL = "all"  # those that have the text still which the row names
+    KNOWN = "known"  # all that are there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +74,8 @@ class LoadRequest:
         driver_keys: How many keys the driver may judge itself when there are workers.
         batch: The input is a batch of a stream, which is taken once, whatever its number is; it
             takes the place of an idempotency key.
-        fill: The rows of a merge are vectors of entities whose text they name: only where the
-            text is still that, and of these only some, they count.
+        fill: The rows of a merge only change entities that are there: for vectors those whose text
+            is still the one that they were computed from. Rows of others do not count.
     """
 
     inputs: tuple[Input, ...]

@@ -272,6 +272,8 @@ class _Known:
 
 def _still_open(known: _Known, table: Table, fill: Fill) -> _Known:
     """The entities that have the text still that the input names, and want its vector."""
+    if fill is Fill.KNOWN:
+        return known
     entities = known.entities
     old = _OldRows(table, known.row_ids)
     keep = pa.repeat(True, len(known.row_ids))

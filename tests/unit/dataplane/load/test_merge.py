@@ -11,6 +11,7 @@ import pytest
 from omnigraph.dataplane.load import deletions
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.reading import read_inputs
+from omnigraph.dataplane.load.request import Fill
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Item, Result
@@ -401,3 +402,29 @@ def test_shares_are_of_about_a_size() -> None:
     assert deletions.shares_of(table, 6) == (0, 5, 6)
     assert deletions.shares_of(table, 1) == (0, 2, 5, 6, 7, 8)
     assert deletions.shares_of(table, 100) == (0,)
+
+
+def test_a_known_entity_is_named_by_its_id_alone(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada", age=1, email="a@x"), person("Bo", age=2)])
+    line = {"type": "Person", "data": {"id": "Ada", "score": 0.5}}
+    done = lab.load([line], "merge", **way)
+    assert done.counts[PERSON] == type(done.counts[PERSON])(updated=1)
+    row = lab.rows(PERSON)["Ada"]
+    assert (row["name"], row["age"], row["email"], row["score"]) == ("Ada", 1, "a@x", 0.5)
+    audit(lab.repo)
+
+
+def test_an_unknown_entity_needs_its_key(lab: Lab, way: dict[str, Any]) -> None:
+    line = {"type": "Person", "data": {"id": "Ada", "score": 0.5}}
+    for mode in ("merge", "append"):
+        assert lab.refused([line], mode, **way) == [("required", "Ada", ("name",), 1)]
+
+
+def test_only_known_entities_change_when_that_is_asked_for(lab: Lab, way: dict[str, Any]) -> None:
+    lab.load([person("Ada", age=1)])
+    lines = [person("Ada", score=0.5), person("Bo", score=0.7)]
+    lines.append({"type": "Person", "data": {"id": "Cy", "score": 0.9}})
+    done = lab.load(lines, "merge", fill=Fill.KNOWN, **way)
+    assert done.counts[PERSON] == type(done.counts[PERSON])(updated=1)
+    assert {name: row["score"] for name, row in lab.rows(PERSON).items()} == {"Ada": 0.5}
+    audit(lab.repo)
