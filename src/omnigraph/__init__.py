@@ -13,6 +13,7 @@ package is internal, however its name is spelled.
 from omnigraph import errors
 
 __all__ = [
+    "AlgorithmResult",
     "Branch",
     "CancelToken",
     "Change",
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 
 # Loaded on first use: a one-shot command that only compiles must not wait for the storage engine.
 _HOMES = {
+    "AlgorithmResult": "omnigraph.graph.algorithm_results",
     "Branch": "omnigraph.graph.values",
     "CancelToken": "omnigraph.runtime.cancellation",
     "Change": "omnigraph.graph.diff",

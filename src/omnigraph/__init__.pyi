@@ -8,6 +8,7 @@ from omnigraph.embed.provider import Embedder as Embedder
 from omnigraph.exec.changes.table_changes import ChangeCounts as ChangeCounts
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
+from omnigraph.graph.algorithm_results import AlgorithmResult as AlgorithmResult
 from omnigraph.graph.diff import Change as Change
 from omnigraph.graph.diff import Diff as Diff
 from omnigraph.graph.facade import Graph as Graph
@@ -30,6 +31,7 @@ from omnigraph.runtime.cancellation import CancelToken as CancelToken
 from omnigraph.runtime.settings import Settings as Settings
 
 __all__ = [
+    "AlgorithmResult",
     "Branch",
     "CancelToken",
     "Change",

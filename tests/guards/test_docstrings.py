@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.commits import Commits
 
@@ -28,6 +29,12 @@ BLOCK = re.compile(r"```python\n(.*?)\n\s*```", re.DOTALL)
 SHOWN = {
     "open",
     "init",
+    "Algorithms",
+    "Algorithms.connected_components",
+    "Algorithms.label_propagation",
+    "Algorithms.pagerank",
+    "Algorithms.shortest_paths",
+    "Algorithms.triangle_counts",
     "Graph",
     "Graph.query",
     "Graph.explain",
@@ -53,7 +60,7 @@ SHOWN = {
 
 def documented() -> dict[str, str]:
     found = {name: inspect.getdoc(getattr(og, name)) or "" for name in ("init", "open")}
-    for kind in (og.Graph, og.Rows, og.Snapshot, Branches, Commits):
+    for kind in (og.Graph, og.Rows, og.Snapshot, Algorithms, Branches, Commits):
         found[kind.__name__] = inspect.getdoc(kind) or ""
         for name, member in inspect.getmembers(kind):
             if inspect.isfunction(member) and not name.startswith("_"):

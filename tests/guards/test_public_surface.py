@@ -13,6 +13,7 @@ import omnigraph
 
 ROOT = Path(__file__).parents[2]
 SURFACE = {
+    "AlgorithmResult",
     "Branch",
     "CancelToken",
     "Change",

@@ -16,6 +16,7 @@ from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.access import Access
+from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.bulk_calls import BulkCalls
@@ -49,6 +50,7 @@ class Graph(BulkCalls):
         ```
 
     Attributes:
+        algorithms: PageRank, components, communities, shortest paths, triangles.
         branches: Make, list and delete branches.
         commits: The history.
     """
@@ -57,6 +59,7 @@ class Graph(BulkCalls):
         """Put the faces on a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor)
         self._last: tuple[GraphVersion, Snapshot] | None = None
+        self.algorithms = Algorithms(parts, self._pinned, self._language, self._actor)
         self.branches = Branches(parts.repo)
         self.commits = Commits(parts.repo)
 

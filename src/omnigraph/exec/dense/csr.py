@@ -1,4 +1,4 @@
-"""Adjacency as arrays: for each source a sorted row of what it leads to.
+"""CsrGraph as arrays: for each source a sorted row of what it leads to.
 
 Rows are sorted by target, then by edge, so equal graphs give equal arrays however they came about.
 """
@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph.algorithms.csr import row_places
 from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 
 _WORD_BITS: Final = 63
@@ -63,15 +64,6 @@ class Csr:
         found = np.zeros(len(sources), np.bool_)
         found[inside] = self.targets[places[inside]] == targets[inside]
         return found
-
-
-def row_places(starts: Counts, counts: Counts) -> Counts:
-    """The places of several rows, one after the other."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if ends.size else 0
-    places: Counts = np.repeat(starts - ends + counts, counts)
-    places += np.arange(total)
-    return places
 
 
 def lower_bounds(values: Handles, low: Counts, high: Counts, wanted: Handles | Counts) -> Counts:

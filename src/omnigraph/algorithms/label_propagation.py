@@ -1,0 +1,89 @@
+"""Communities by label propagation, synchronous and deterministic.
+
+Each vertex starts with its own number as its label. In an iteration every vertex takes the label
+that most of its neighbours had before. When several are equally frequent it keeps its own if that
+is one of them, and takes the smallest otherwise. A neighbour counts once per edge. A vertex without
+neighbours keeps its label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from omnigraph.algorithms.csr import Counts, CsrGraph, Ids, blocks, first_of_runs
+from omnigraph.runtime.cancellation import check
+
+_ENTRIES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """The label of each vertex, and how it was found."""
+
+    values: Ids
+    iterations: int
+    converged: bool
+
+
+def label_propagation(voters: CsrGraph, iterations: int) -> Labels:
+    """The labels of vertices.
+
+    Args:
+        voters: For each vertex those whose labels count there.
+        iterations: The most iterations.
+    """
+    labels = np.arange(voters.size, dtype=np.int32)
+    ranges = list(blocks(voters.offsets, _ENTRIES))
+    degrees = voters.degrees()
+    for iteration in range(1, iterations + 1):
+        fresh = labels.copy()
+        for low, high in ranges:
+            check()
+            entries = voters.targets[voters.offsets[low] : voters.offsets[high]]
+            rows = np.repeat(np.arange(high - low, dtype=np.int64), degrees[low:high])
+            heard, winners = winning_labels(rows, labels[entries], labels[low:high])
+            fresh[low + heard] = winners
+        if np.array_equal(fresh, labels):
+            return Labels(labels, iteration, converged=True)
+        labels = fresh
+    return Labels(labels, iterations, converged=False)
+
+
+def winning_labels(
+    rows: Counts, votes: Ids, current: Ids, weights: Counts | None = None
+) -> tuple[Counts, Ids]:
+    """Who hears any votes, and the label that wins there.
+
+    Args:
+        rows: Who each vote is for.
+        votes: The labels.
+        current: The label that each of those has.
+        weights: How often each vote counts; once by default.
+    """
+    keys = (rows << 32) | votes
+    if weights is None:
+        keys.sort()
+    else:
+        order = np.argsort(keys)
+        keys, weights = keys[order], weights[order]
+    starts = np.flatnonzero(first_of_runs(keys))
+    if not starts.size:
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+    totals = np.diff(starts, append=len(keys))
+    if weights is not None:
+        totals = np.add.reduceat(weights, starts)
+    keys = keys[starts]
+    rows, candidates = keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32)
+    begins = np.flatnonzero(first_of_runs(rows))
+    most = np.maximum.reduceat(totals, begins)
+    counts = np.diff(begins, append=len(rows))
+    best = totals == np.repeat(most, counts)
+    # The smallest of the best, and below all of them the current one.
+    ranked = np.where(best, candidates, np.iinfo(np.int32).max)
+    ranked[best & (candidates == current[rows])] = -1
+    heard = rows[begins]
+    winners = np.minimum.reduceat(ranked, begins)
+    return heard, np.where(winners < 0, current[heard], winners)

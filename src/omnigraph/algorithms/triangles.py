@@ -1,0 +1,104 @@
+"""Counting triangles: for each vertex, how many it is a corner of.
+
+Edges are directed from the end with fewer neighbours to the one with more, which bounds the number
+of pairs that leave one vertex. Each such pair is a triangle if its ends are connected.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.algorithms.csr import Counts, CsrGraph, Ids, first_of_runs, row_places
+from omnigraph.runtime.cancellation import check
+
+_PAIRS_AT_ONCE: Final = 1 << 20
+_MIXER: Final = np.uint64(0x9E3779B97F4A7C15)
+_ROOM: Final = 3  # bits; the filter has eight places per edge
+
+
+def triangle_counts(neighbours: CsrGraph) -> Counts:
+    """How many triangles each vertex is in.
+
+    Args:
+        neighbours: A simple undirected graph: each neighbour once, at both ends, no loops.
+    """
+    size, degrees = neighbours.size, neighbours.degrees()
+    rank = np.empty(size, np.int64)
+    order = np.argsort(degrees, kind="stable")
+    rank[order] = np.arange(size)
+    starts = rank[np.repeat(np.arange(size), degrees)]
+    ends = rank[neighbours.targets]
+    upward = starts < ends
+    shift = max(1, size).bit_length()
+    keys = (starts[upward] << shift) | ends[upward]
+    keys.sort()
+    found = _by_rank(keys, shift, size)
+    counts: Counts = found[rank]
+    return counts
+
+
+def _by_rank(keys: Counts, shift: int, size: int) -> Counts:
+    """Counts of vertices that are numbered by rank; `keys` are the edges, sorted."""
+    mask = (1 << shift) - 1
+    first, second = keys >> shift, keys & mask
+    row_ends = np.cumsum(np.bincount(first, minlength=size))
+    # An edge is completed by each edge that follows in its row.
+    pairs = row_ends[first] - np.arange(len(keys)) - 1
+    known = _Filter(keys)
+    total = np.zeros(size, np.int64)
+    of_edges = np.zeros(len(keys), np.int64)
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(pairs)])
+    low = 0
+    while low < len(keys):
+        check()
+        high = int(np.searchsorted(sums, sums[low] + _PAIRS_AT_ONCE, side="right")) - 1
+        high = min(len(keys), max(low + 1, high))
+        counts = pairs[low:high]
+        thirds = second[row_places(np.arange(low + 1, high + 1), counts)]
+        middles = np.repeat(second[low:high] << shift, counts)
+        hits = known.find(middles | thirds)
+        owners = np.repeat(np.arange(high - low), counts)[hits]
+        of_edges[low:high] = np.bincount(owners, minlength=high - low)
+        total += np.bincount(thirds[hits], minlength=size)
+        low = high
+    some = np.flatnonzero(of_edges)
+    # Sums of weights are floats; they are exact up to 2**53.
+    for corner in (first[some], second[some]):
+        total += np.bincount(corner, weights=of_edges[some], minlength=size).astype(np.int64)
+    return total
+
+
+class _Filter:
+    """Finds which of many keys are among the known ones: first by one bit, then by search."""
+
+    def __init__(self, keys: Counts) -> None:
+        self._keys = keys
+        self._shift = np.uint64(64 - (max(1, len(keys)).bit_length() + _ROOM))
+        self._marks = np.zeros(1 << (64 - int(self._shift)), np.bool_)
+        self._marks[self._places(keys)] = True
+
+    def find(self, keys: Counts) -> Counts:
+        """The places of keys that are known."""
+        maybe = np.flatnonzero(self._marks[self._places(keys)])
+        wanted = keys[maybe]
+        at = np.searchsorted(self._keys, wanted)
+        at[at == len(self._keys)] = 0
+        found: Counts = maybe[self._keys[at] == wanted]
+        return found
+
+    def _places(self, keys: Counts) -> npt.NDArray[np.intp]:
+        mixed = keys.view(np.uint64) * _MIXER
+        mixed >>= self._shift
+        return mixed.view(np.intp)
+
+
+def distinct_pairs(sources: Ids, targets: Ids) -> tuple[Ids, Ids]:
+    """Each pair of different vertices once, the smaller one first."""
+    low, high = np.minimum(sources, targets), np.maximum(sources, targets)
+    keys = ((low.astype(np.int64) << 32) | high)[low != high]
+    keys.sort()
+    keys = keys[first_of_runs(keys)]
+    return (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32)

@@ -1,0 +1,1 @@
+"""Graph algorithms in this process, on the adjacency that queries use, too."""
