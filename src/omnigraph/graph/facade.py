@@ -90,7 +90,7 @@ class Graph(BulkCalls):
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def query(
+    def query(  # noqa: PLR0913
         self,
         text: str,
         params: Mapping[str, object] | None = None,
@@ -99,6 +99,8 @@ class Graph(BulkCalls):
         branch: str = MAIN,
         at: str | None = None,
         access: str = Access.AUTO,
+        engine: str = "auto",
+        spark: object = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Rows:
@@ -119,7 +121,12 @@ class Graph(BulkCalls):
             name: Which query to run, when the text has several.
             branch: Which branch to read.
             at: The id of a commit to read instead.
-            access: `auto`, `dense` or `direct`: how to reach the data. The answer is the same.
+            access: `auto`, `dense` or `direct`: how to reach the data in this process. The answer
+                is the same.
+            engine: `inprocess`, `spark`, or `auto`, which takes Spark when the query cannot keep
+                within `query_bytes_max` here. The answer is the same; on Spark it is computed
+                when it is asked for, and `to_spark()` gives it as a DataFrame.
+            spark: A Spark master or session; by default `OMNIGRAPH_SPARK_MASTER`, or this machine.
             timeout: After how many seconds the query ends with an error; None for never.
             cancel: Ends the query when another thread calls its `cancel()`. With this or a
                 timeout the whole result is read before the call returns.
@@ -131,7 +138,16 @@ class Graph(BulkCalls):
             Cancelled: It was cancelled.
         """
         pinned = self.snapshot(branch, at=at)
-        return pinned.query(text, params, name=name, access=access, timeout=timeout, cancel=cancel)
+        return pinned.query(
+            text,
+            params,
+            name=name,
+            access=access,
+            engine=engine,
+            spark=spark,
+            timeout=timeout,
+            cancel=cancel,
+        )
 
     def explain(
         self, text: str, *, name: str | None = None, branch: str = MAIN, at: str | None = None

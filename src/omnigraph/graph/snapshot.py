@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.errors import Code, InvalidInput
@@ -22,6 +23,8 @@ from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
 
+# What a row of any type takes at least in this process: a number for each end of an edge, or an id.
+_ROW_BYTES: Final = 8
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
@@ -84,6 +87,8 @@ class Snapshot:
         *,
         name: str | None = None,
         access: str = Access.AUTO,
+        engine: str = "auto",
+        spark: object = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Rows:
@@ -91,9 +96,14 @@ class Snapshot:
         if timeout is not None or cancel is not None:
             with limited(self._parts.clock, seconds(timeout), token(cancel)):
                 # What is read later would be read without a limit.
-                return self.query(text, params, name=name, access=access).settled()
+                return self.query(
+                    text, params, name=name, access=access, engine=engine, spark=spark
+                ).settled()
         reading = self._language.reading(text, name)
-        return self._run(reading, bind(reading.plan.params, params or _NOTHING), access, None)
+        bound = bind(reading.plan.params, params or _NOTHING)
+        if engine == "inprocess" or (engine == "auto" and not self._is_large(reading.plan)):
+            return self._run(reading, bound, access, None)
+        return self._spread(reading, bound, access, engine, spark)
 
     def explain(self, text: str, *, name: str | None = None) -> str:
         """The plan of a query and how it would reach the data, as text."""
@@ -140,6 +150,30 @@ class Snapshot:
             profile.path = Access.DENSE.value
         view = self._parts.views.view(self._pinned, self._language.catalog)
         return self._on(view, reading, params, now_ms, profile)
+
+    def _is_large(self, plan: ReadPlan) -> bool:
+        """Whether a plan reads a type that is certainly too large for a query in this process."""
+        most = self._parts.limits.bytes_max
+        tables = self._pinned.tables
+        pins = (tables.get(entity.table_key) for entity in plan.reads)
+        # Even the ends of its edges, or the numbers of its nodes, take as much.
+        return any(pin is not None and pin.row_count * _ROW_BYTES > most for pin in pins)
+
+    def _spread(
+        self,
+        reading: Reading,
+        params: Mapping[str, ConstValue],
+        access: str,
+        engine: str,
+        spark: object,
+    ) -> Rows:
+        """Run on Spark, or where `auto` says; most queries never come here."""
+        from omnigraph.graph.spark_queries import on_spark  # noqa: PLC0415
+
+        parts, pinned = self._parts, self._pinned
+        parts.repo.require_open()
+        chosen = on_spark(parts, reading, params, pinned, self._language.catalog, engine, spark)
+        return self._run(reading, params, access, None) if chosen is None else chosen
 
     def _directly(
         self,

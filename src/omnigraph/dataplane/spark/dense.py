@@ -10,10 +10,12 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
+
+import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository, store_pin
@@ -21,6 +23,7 @@ from omnigraph.dataplane.spark.session import Held
 from omnigraph.dataplane.spark.shipping import ship
 from omnigraph.dataplane.spark.table_scan import (
     Frame,
+    Make,
     Renamed,
     TableScan,
     pieces_of,
@@ -85,16 +88,20 @@ class DenseFrames:
         pairs = tuple(columns.items())
         names = tuple(name for name, _ in pairs)
         stored = tuple(column for _, column in pairs)
-        schema = self.repo.table(self.snapshot.pin(table_key)).schema
-        made = renamed_schema(NUMBER, schema, pairs)
+        made = self.schema(table_key, pairs)
         return self.made(table_key, stored, Renamed(NUMBER, stored, names), made, where)
+
+    def schema(self, table_key: str, columns: Sequence[tuple[str, str]]) -> pa.Schema:
+        """The numbers of a table and some of its columns, under names of the frame."""
+        stored = self.repo.table(self.snapshot.pin(table_key)).schema
+        return renamed_schema(NUMBER, stored, columns)
 
     def made(
         self,
         table_key: str,
         columns: tuple[str, ...],
-        make: Any,
-        schema: Any,
+        make: Make,
+        schema: pa.Schema,
         where: str | None = None,
     ) -> Frame:
         """What a function makes, on the workers, of the rows of a table; see `TableScan`."""

@@ -118,6 +118,15 @@ class SparkRunner:
                 raise outcome.error
         return ((number, outcome.value) for number, outcome in found)
 
+    def perform(self, stage: str, work: Callable[[], Result]) -> Result:
+        """Run a job of Spark that `work` starts and waits for.
+
+        Raises:
+            GraphError: Spark failed, or a task did.
+        """
+        found: Result = self._perform(stage, work, self.on_progress)
+        return found
+
     def _perform(self, stage: str, work: Callable[[], Any], on_progress: OnProgress | None) -> Any:
         held = self._held
 

@@ -48,7 +48,7 @@ class CommonOp:
     closing: Expand
 
 
-_Op = Op | JoinOp | ArriveOp | CommonOp
+StepOp = Op | JoinOp | ArriveOp | CommonOp
 
 
 class Builder:
@@ -80,40 +80,40 @@ class Builder:
             mode: What the end needs to know about equal rows.
             ends: Whether equal rows are worth removing after the last operator, too.
         """
-        ops = _joined(pipeline, bound)
+        ops = with_joins(pipeline, bound)
         if not bound and mode is not Mode.ROWS:
             ops = self._arriving(ops, live)
         if mode is not Mode.ROWS:
             ops = self._in_common(ops, live)
-        after = _live_after(ops, live)
+        after = live_after(ops, live)
         built: list[Step] = []
         kept = bound
         for place, op in enumerate(ops):
-            there = kept | _binds(op)
+            there = kept | binds_of(op)
             needed = there & after[place]
-            again = any(_multiplies(item) for item in ops[place + 1 :])
+            again = any(multiplies(item) for item in ops[place + 1 :])
             folds = needed != there and (ends or again)
             tail = Tail(tuple(sorted(needed)), mode, folds=folds, again=again)
             built.append(self._step(op, tail))
             kept = needed
         return built
 
-    def _arriving(self, ops: list[_Op], live: frozenset[str]) -> list[_Op]:
+    def _arriving(self, ops: list[StepOp], live: frozenset[str]) -> list[StepOp]:
         match ops:
             case [Scan(var, _, ()), Expand() as hop, *rest] if (
                 hop.source == var
                 and hop.target != var
                 and hop.edge_var is None
                 and self._is_single(hop)
-                and var not in _live_after(ops, live)[1]
+                and var not in live_after(ops, live)[1]
             ):
                 return [ArriveOp(hop), *rest]
             case _:
                 return ops
 
-    def _in_common(self, ops: list[_Op], live: frozenset[str]) -> list[_Op]:
-        after = _live_after(ops, live)
-        found: list[_Op] = []
+    def _in_common(self, ops: list[StepOp], live: frozenset[str]) -> list[StepOp]:
+        after = live_after(ops, live)
+        found: list[StepOp] = []
         for place, op in enumerate(ops):
             last = found[-1] if found else None
             if (
@@ -132,7 +132,7 @@ class Builder:
 
     # -- steps -----------------------------------------------------------------------------
 
-    def _step(self, op: _Op, tail: Tail) -> Step:
+    def _step(self, op: StepOp, tail: Tail) -> Step:
         match op:
             case Scan():
                 return self._scan(op, tail)
@@ -247,9 +247,9 @@ def _arrow(op: Expand) -> str:
     return f"{op.source} {op.edge.name} {op.towards} {op.target}"
 
 
-def _joined(pipeline: tuple[Op, ...], bound: frozenset[str]) -> list[_Op]:
+def with_joins(pipeline: tuple[Op, ...], bound: frozenset[str]) -> list[StepOp]:
     """The operators, with scans merged with an equality that connects them to the rows."""
-    ops: list[_Op] = []
+    ops: list[StepOp] = []
     known = set(bound)
     waiting = list(pipeline)
     while waiting:
@@ -264,7 +264,7 @@ def _joined(pipeline: tuple[Op, ...], bound: frozenset[str]) -> list[_Op]:
                     del waiting[place]
                     break
         ops.append(op if found is None else found)
-        known |= _binds(op)
+        known |= binds_of(op)
     return ops
 
 
@@ -280,7 +280,8 @@ def _join_of(scan: Scan, item: Filter, known: set[str]) -> JoinOp | None:
             return None
 
 
-def _binds(op: _Op) -> frozenset[str]:
+def binds_of(op: StepOp) -> frozenset[str]:
+    """The variables that an operator binds."""
     match op:
         case Scan(var) | JoinOp(Scan(var)):
             return frozenset({var})
@@ -295,7 +296,7 @@ def _binds(op: _Op) -> frozenset[str]:
             return frozenset()
 
 
-def _reads(op: _Op) -> frozenset[str]:
+def _reads(op: StepOp) -> frozenset[str]:
     match op:
         case Expand():
             return frozenset({op.source, op.target} if op.closes else {op.source})
@@ -311,7 +312,8 @@ def _reads(op: _Op) -> frozenset[str]:
             return frozenset()
 
 
-def _multiplies(op: _Op) -> bool:
+def multiplies(op: StepOp) -> bool:
+    """Whether an operator can make several rows of one."""
     match op:
         case Filter() | AntiJoin():
             return False
@@ -321,7 +323,7 @@ def _multiplies(op: _Op) -> bool:
             return True
 
 
-def _live_after(ops: list[_Op], live: frozenset[str]) -> list[frozenset[str]]:
+def live_after(ops: list[StepOp], live: frozenset[str]) -> list[frozenset[str]]:
     """For each operator the variables that are read after it."""
     after: list[frozenset[str]] = []
     for op in reversed(ops):

@@ -22,7 +22,7 @@ from omnigraph.lang.values import NUMERIC, Base, ValueType
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # In a query the ends of an edge are called as the load format calls them.
-_SPOKEN = {"src": "from", "dst": "to"}
+SPOKEN = {"src": "from", "dst": "to"}
 _SEVERAL: Final = 8  # more columns than this are loaded together
 _FEW: Final = 24  # up to so many values are read one by one; measured, for texts
 # The same as `Array.take` without what it spends on finding out what to call.
@@ -83,13 +83,13 @@ class Entities:
     def arrow(self, reader: Reader | None = None) -> pa.Array:
         """The values as structs, null where the entity is missing."""
         known = reader or Reader()
-        names = [_SPOKEN.get(item.name, item.name) for item in self.columns]
+        names = [SPOKEN.get(item.name, item.name) for item in self.columns]
         arrays = [self._take(item, known) for item in self.columns]
         return pa.StructArray.from_arrays(arrays, names, mask=pa.array(self.handles < 0))
 
     def python(self, reader: Reader) -> list[Any]:
         """The values as dictionaries, None where the entity is missing."""
-        names = [_SPOKEN.get(item.name, item.name) for item in self.columns]
+        names = [SPOKEN.get(item.name, item.name) for item in self.columns]
         parts = [self._python(item, reader) for item in self.columns]
         found = [dict(zip(names, cells, strict=True)) for cells in zip(*parts, strict=True)]
         there = (self.handles >= 0).tolist()

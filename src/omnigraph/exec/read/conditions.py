@@ -135,26 +135,27 @@ class FilterRows:
 
 
 def _only_column(predicate: Predicate) -> str | None:
-    names = {item.column for item in _props(predicate)}
+    names = {item.column for item in props_in(predicate)}
     return names.pop() if len(names) == 1 and not any(text_matches(predicate)) else None
 
 
-def _props(item: Predicate | Expr) -> Iterator[Prop]:
+def props_in(item: Predicate | Expr) -> Iterator[Prop]:
+    """Every property that a predicate reads, but for what text search reads."""
     match item:
         case Prop():
             yield item
         case And(items) | Or(items):
             for each in items:
-                yield from _props(each)
+                yield from props_in(each)
         case Not(inner) | IsNull(inner):
-            yield from _props(inner)
+            yield from props_in(inner)
         case OneOf(operand, items):
             for part in (operand, *items):
-                yield from _props(part)
+                yield from props_in(part)
         case Compare(_, left, right):
-            yield from (*_props(left), *_props(right))
+            yield from (*props_in(left), *props_in(right))
         case Contains(left, right) | Substring(left, right) | StartsWith(left, right):
-            yield from (*_props(left), *_props(right))
+            yield from (*props_in(left), *props_in(right))
         case _:
             return
 

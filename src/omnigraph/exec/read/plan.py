@@ -122,7 +122,7 @@ def prepare(plan: ReadPlan, catalog: Catalog) -> Program:
     """Decide how a plan is run; the catalog is the one that it was compiled with."""
     nullable = frozenset(need.var for need in plan.needs if need.nullable)
     builder = Builder(catalog, nullable)
-    live, mode = _read_at_the_end(plan), _mode(plan)
+    live, mode = read_at_the_end(plan), mode_of(plan)
     nothing: frozenset[str] = frozenset()
     steps = tuple(builder.steps(plan.pipeline, nothing, live, mode, ends=_sees_rows(plan)))
 
@@ -132,7 +132,8 @@ def prepare(plan: ReadPlan, catalog: Catalog) -> Program:
     return Program(plan, steps, shortcut(plan, steps, mode, matched))
 
 
-def _mode(plan: ReadPlan) -> Mode:
+def mode_of(plan: ReadPlan) -> Mode:
+    """What the results need to know about equal rows of the pattern."""
     if not plan.grouped:
         return Mode.SET if plan.distinct else Mode.ROWS
     aggregates = [item.expr for item in plan.outputs if isinstance(item.expr, Aggregate)]
@@ -151,7 +152,7 @@ def _sees_rows(plan: ReadPlan) -> bool:
     return False
 
 
-def _read_at_the_end(plan: ReadPlan) -> frozenset[str]:
+def read_at_the_end(plan: ReadPlan) -> frozenset[str]:
     """The variables that the results are made of."""
     found = set(plan.tie_break)
     for item in plan.outputs:

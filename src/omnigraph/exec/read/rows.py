@@ -115,6 +115,24 @@ class Rows(Sequence[dict[str, Any]]):
         """All rows as a polars data frame; polars must be installed."""
         return import_module("polars").from_arrow(self.to_arrow())
 
+    def to_spark(self, spark: object = None) -> Any:
+        """All rows as a Spark DataFrame.
+
+        Args:
+            spark: A Spark master or session; by default `OMNIGRAPH_SPARK_MASTER`, or this machine.
+        """
+        # Spark is imported only by those who use it.
+        from omnigraph.dataplane.spark.columns import carried, carry  # noqa: PLC0415
+        from omnigraph.dataplane.spark.config import configured  # noqa: PLC0415
+        from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
+
+        table = self.to_arrow().combine_chunks()
+        batches = [carry(batch) for batch in table.to_batches()]
+        with acquire(configured(spark)) as held:
+            return held.session.createDataFrame(
+                pa.Table.from_batches(batches, None if batches else carried(table.schema))
+            )
+
     def _all(self) -> list[dict[str, Any]]:
         if self._listed is None:
             names = self.columns

@@ -18,7 +18,7 @@ from omnigraph.exec.evaluate import Context, constant
 from omnigraph.exec.search.fusion import Keys, depth, fuse, ranks_of
 from omnigraph.exec.search.nearest import Query
 from omnigraph.exec.search.sources import Columns, Sources
-from omnigraph.exec.search.text_index import Relevance
+from omnigraph.exec.search.text_index import Relevance, TextIndex
 from omnigraph.exec.search.tokens import stem, words
 from omnigraph.exec.view import Handles, Mask
 from omnigraph.lang.ir.expr import Bm25, EntityRef, Expr, Nearest, Ranking, Rrf, TextMatch, TextMode
@@ -50,15 +50,7 @@ class Search:
 
     def matches(self, match: TextMatch, entity: EntityRef, view: Columns, context: Context) -> Mask:
         """For every entity of the type whether its text matches; a missing text does not."""
-        index = self._sources.text(view, entity, match.column)
-        asked = _words(match.query, context)
-        match match.mode:
-            case TextMode.SEARCH:
-                return index.any_term([stem(word) for word in asked])
-            case TextMode.PHRASE:
-                return index.phrase([stem(word) for word in asked])
-            case TextMode.FUZZY:
-                return index.fuzzy(asked, _edits(match.edits, context))
+        return matching(match, self._sources.text(view, entity, match.column), context)
 
     def has_text(self, column: str, entity: EntityRef, view: Columns) -> Mask:
         """For every entity of the type whether the text is there at all."""
@@ -97,7 +89,7 @@ class Search:
                     keys = numbers[valid] if isinstance(part, Nearest) else -numbers[valid]
                     ranks = ranks_of(keys, view.rank(entity, handles[valid]))
                     rankings.append((valid, ranks))
-                scores = fuse(_rrf_k(ranking, context), *rankings)
+                scores = fuse(k_of(ranking, context), *rankings)
                 return scores, scores > 0
 
     def best(
@@ -140,10 +132,16 @@ class Search:
         self, ranking: Bm25, entity: EntityRef, view: Columns, context: Context
     ) -> Relevance:
         index = self._sources.text(view, entity, ranking.column)
-        return index.bm25([stem(word) for word in _words(ranking.query, context)])
+        return index.bm25([stem(word) for word in query_words(ranking.query, context)])
 
-    def _query(self, ranking: Nearest, entity: EntityRef, view: Columns, context: Context) -> Query:
+    def _query(
+        self, ranking: Nearest, entity: EntityRef, view: Columns, context: Context
+    ) -> Query:
         vectors = self._sources.vectors(view, entity, ranking.column, ranking.dim)
+        return Query(vectors, ranking.metric, self.target(ranking, context))
+
+    def target(self, ranking: Nearest, context: Context) -> Scores:
+        """The vector that `nearest` compares with; a text is embedded."""
         wanted = constant(ranking.query, context)
         if isinstance(wanted, str):
             if self._embeddings is None:
@@ -153,7 +151,7 @@ class Search:
         if target.shape != (ranking.dim,):
             text = f"nearest compares vectors of {ranking.dim} numbers, not {target.size}"
             raise InvalidInput(Code.PARAMS_INVALID, text)
-        return Query(vectors, ranking.metric, target)
+        return target
 
     def _candidates(
         self,
@@ -185,7 +183,7 @@ class Search:
         count: int,
         context: Context,
     ) -> tuple[Handles, Scores]:
-        k = _rrf_k(ranking, context)
+        k = k_of(ranking, context)
         far = depth(k, count)
         parts = [
             self._candidates(part, entity, view, handles, context)
@@ -219,6 +217,18 @@ class _Exact:
 
     def __call__(self, places: npt.NDArray[np.int64]) -> Scores:
         return self.query.distances(self.handles[places])
+
+
+def matching(match: TextMatch, index: TextIndex, context: Context) -> Mask:
+    """For every text of an index whether it matches; a missing one does not."""
+    asked = query_words(match.query, context)
+    match match.mode:
+        case TextMode.SEARCH:
+            return index.any_term([stem(word) for word in asked])
+        case TextMode.PHRASE:
+            return index.phrase([stem(word) for word in asked])
+        case TextMode.FUZZY:
+            return index.fuzzy(asked, edits_of(match.edits, context))
 
 
 def _scored(relevance: Relevance, handles: Handles | None) -> tuple[Handles, Scores]:
@@ -261,7 +271,7 @@ def _cut(
     return Top(handles[order], numbers[order])
 
 
-def _words(query: Expr, context: Context) -> list[str]:
+def query_words(query: Expr, context: Context) -> list[str]:
     """The words of a query text, in their order."""
     text = constant(query, context)
     if not isinstance(text, str):
@@ -273,7 +283,8 @@ def _words(query: Expr, context: Context) -> list[str]:
     return found
 
 
-def _edits(expr: Expr | None, context: Context) -> int:
+def edits_of(expr: Expr | None, context: Context) -> int:
+    """How many edits a fuzzy search allows."""
     edits = 0 if expr is None else constant(expr, context)
     if not isinstance(edits, int) or not 0 <= edits <= EDITS_MAX:
         message = f"the number of edits is from 0 to {EDITS_MAX}, not {edits}"
@@ -281,7 +292,8 @@ def _edits(expr: Expr | None, context: Context) -> int:
     return edits
 
 
-def _rrf_k(ranking: Rrf, context: Context) -> int:
+def k_of(ranking: Rrf, context: Context) -> int:
+    """The constant of a fusion."""
     k = constant(ranking.k, context)
     if not isinstance(k, int) or k < 1:
         raise InvalidInput(Code.PARAMS_INVALID, f"k of rrf is above 0, not {k}")

@@ -69,6 +69,21 @@ class Relevance:
     holders: Handles
 
 
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What the relevance of a text depends on besides itself: all texts of its type.
+
+    Attributes:
+        count: How many texts there are.
+        words: How many words they have together.
+        holders: How many texts have each of the terms of a query, which are distinct.
+    """
+
+    count: int
+    words: int
+    holders: tuple[int, ...]
+
+
 class TextIndex:
     """The index of one property of one type. Immutable, safe to share between threads."""
 
@@ -175,31 +190,56 @@ class TextIndex:
         """The number of entities that have a text."""
         return int(np.count_nonzero(self.lengths >= 0))
 
-    @cached_property
-    def _norms(self) -> Scores:
-        """The part of the formula that depends on the length of a text alone."""
-        lengths = np.maximum(self.lengths, 0)
-        # Without any word nobody asks for a norm.
-        average = int(lengths.sum(dtype=np.int64)) / max(1, self.count) or 1.0
-        return np.asarray(K1 * (1 - B + B * lengths / average))
+    def corpus(self, terms: Sequence[str]) -> Corpus:
+        """What these texts are, to a query of these terms."""
+        holders = tuple(
+            sum(len(handles) for handles, _ in self._postings(term)) for term in distinct(terms)
+        )
+        return Corpus(self.count, self._words, holders)
 
-    def bm25(self, terms: Sequence[str]) -> Relevance:
-        """The relevance of every entity for a query of these terms."""
+    def _postings(self, term: str) -> list[tuple[Handles, npt.NDArray[Any]]]:
+        return [
+            part.postings(number) for part in self.parts if (number := part.segment.term(term)) >= 0
+        ]
+
+    @cached_property
+    def _words(self) -> int:
+        return int(np.maximum(self.lengths, 0).sum(dtype=np.int64))
+
+    def _norms(self, average: float) -> Scores:
+        """The part of the formula that depends on the length of a text alone."""
+        return np.asarray(K1 * (1 - B + B * np.maximum(self.lengths, 0) / average))
+
+    @cached_property
+    def _own_norms(self) -> Scores:
+        return self._norms(_average(self.count, self._words))
+
+    def bm25(self, terms: Sequence[str], corpus: Corpus | None = None) -> Relevance:
+        """The relevance of every entity for a query of these terms.
+
+        Args:
+            terms: The terms.
+            corpus: All texts of the type, when these are only some of them.
+        """
         scores = np.zeros(self.size, np.float64)
         holders: list[Handles] = []
-        for term in distinct(terms):
-            found = [
-                part.postings(number)
-                for part in self.parts
-                if (number := part.segment.term(term)) >= 0
-            ]
-            frequency = sum(len(handles) for handles, _ in found)
-            rarity = math.log(1 + (self.count - frequency + 0.5) / (frequency + 0.5))
+        count = self.count if corpus is None else corpus.count
+        norms = (
+            self._own_norms if corpus is None else self._norms(_average(corpus.count, corpus.words))
+        )
+        for place, term in enumerate(distinct(terms)):
+            found = self._postings(term)
+            frequency = (
+                sum(len(handles) for handles, _ in found)
+                if corpus is None
+                else corpus.holders[place]
+            )
+            rarity = math.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
             for handles, counts in found:
                 often = counts.astype(np.float64)
                 gain = rarity * often
                 gain *= K1 + 1
-                often += self._norms[handles]
+                often += norms[handles]
                 gain /= often
                 before = scores[handles]
                 # Every gain is above 0, so who has none yet is new.
@@ -233,6 +273,11 @@ class TextIndex:
             gone = int(np.count_nonzero(handles < 0))
             parts.append(Placed(Segment.of_arrays(group), handles, gone))
         return cls(parts, int(arrays["size"][0]))
+
+
+def _average(count: int, words: int) -> float:
+    """How many words a text has on average; without any word nobody asks."""
+    return words / max(1, count) or 1.0
 
 
 def _moved(part: Placed, renumbered: Handles) -> Placed:

@@ -1,0 +1,92 @@
+"""Running a plan on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.repository import Repository
+from omnigraph.dataplane.spark.config import SparkConfig
+from omnigraph.dataplane.spark.dense import DenseFrames
+from omnigraph.dataplane.spark.runner import SparkRunner
+from omnigraph.dataplane.spark.session import Held, acquire
+from omnigraph.dataplane.spark.table_scan import Frame
+from omnigraph.exec.evaluate import Context
+from omnigraph.exec.read.given import bounded
+from omnigraph.exec.read.limits import Limits
+from omnigraph.exec.read.plan import mode_of, read_at_the_end
+from omnigraph.exec.search.engine import Search
+from omnigraph.exec.spark.frames import Frames
+from omnigraph.exec.spark.pipeline import Pipeline
+from omnigraph.exec.spark.results import Results
+from omnigraph.exec.spark.rows import SparkRows
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.lang.ir.expr import ConstValue
+from omnigraph.lang.ir.ops import ReadPlan
+
+
+class SparkQueries:
+    """Runs reading plans of one graph on Spark."""
+
+    def __init__(self, repo: Repository, search: Search, limits: Limits) -> None:
+        """Read this graph."""
+        self._repo = repo
+        self._search = search
+        self._limits = limits
+
+    def run(
+        self,
+        plan: ReadPlan,
+        params: Mapping[str, ConstValue],
+        now_ms: int,
+        snapshot: GraphVersion,
+        catalog: Catalog,
+        config: SparkConfig,
+    ) -> SparkRows:
+        """The result of a plan over a snapshot, to be computed when it is asked for.
+
+        Long traversals and the statistics of text search are computed at once.
+
+        Raises:
+            InvalidInput: A parameter is out of bounds, or Spark cannot be started here.
+            Unavailable: Spark does not answer.
+        """
+        context = Context(params, now_ms)
+        for item in bounded(plan):
+            item.check(context)
+        held = acquire(config)
+        pipeline: Pipeline | None = None
+        try:
+            runner = SparkRunner(held)
+            frames = Frames(
+                DenseFrames(held, self._repo, snapshot, catalog), plan, catalog, context
+            )
+            pipeline = Pipeline(frames)
+            results = Results(frames, self._search, runner.perform)
+            bound = pipeline.run(
+                plan.pipeline, frames.start(), read_at_the_end(plan), mode_of(plan)
+            )
+            frame = results.frame(bound)
+        except BaseException:
+            _release(held, pipeline)
+            raise
+
+        def collect(made: Frame) -> pa.Table:
+            found: pa.Table = runner.perform("query", made.toArrow)
+            return found
+
+        return SparkRows(plan, frame, collect, self._limits, partial(_release, held, pipeline))
+
+
+def _release(held: Held, pipeline: Pipeline | None) -> None:
+    frames: list[Any] = [] if pipeline is None else pipeline.kept
+    for frame in frames:
+        # The session may be gone, and what it kept with it.
+        with suppress(Exception):
+            frame.unpersist()
+    held.release()
