@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
+from typing import Final
 
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.read.plan import Program, prepare
 from omnigraph.lang import QueryCompiler
 from omnigraph.lang.catalog.model import Catalog
+from omnigraph.lang.ir.expr import Nearest, Rrf
 from omnigraph.lang.ir.ops import MutationPlan, Plan, ReadPlan
+from omnigraph.lang.values import Base, ValueType
 
 PROGRAMS_MAX = 1024
+# What a row takes at least: a number for each end of an edge, an id, a number.
+_CELL_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +28,9 @@ class Reading:
     plan: ReadPlan
     program: Program
     types: tuple[str, ...]  # the keys of the tables that it reads
+    widths: tuple[
+        tuple[str, int], ...
+    ]  # per table the bytes of a row in the widest column it reads
 
 
 class Language:
@@ -51,7 +59,7 @@ class Language:
             message = f"query `{plan.name}` changes the graph; run it with `mutate`"
             raise InvalidInput(Code.QUERY_INVALID, message, query=plan.name)
         types = tuple(entity.table_key for entity in plan.reads)
-        reading = Reading(plan, prepare(plan, self.catalog), types)
+        reading = Reading(plan, prepare(plan, self.catalog), types, _widths(plan))
         with self._lock:
             self._readings[text, name] = reading
             while len(self._readings) > PROGRAMS_MAX:
@@ -73,3 +81,23 @@ class Language:
         if name is not None and not isinstance(name, str):
             raise InvalidInput(Code.INPUT_INVALID, "the name of a query is a text")
         return self._compiler.compile(text, name)
+
+
+def _widths(plan: ReadPlan) -> tuple[tuple[str, int], ...]:
+    """How many bytes per row the widest column takes that a plan reads of each table, at least."""
+    found = {entity.table_key: _CELL_BYTES for entity in plan.reads}
+    for need in plan.needs:
+        key = need.entity.table_key
+        widths = (_width(column.type) for column in need.columns)
+        found[key] = max(found.get(key, 0), *widths, 0)
+    for ranking in (plan.ranking, *(item.expr for item in plan.outputs)):
+        parts = (ranking.first, ranking.second) if isinstance(ranking, Rrf) else (ranking,)
+        for part in parts:
+            if isinstance(part, Nearest):
+                entity = next(need.entity for need in plan.needs if need.var == part.var)
+                found[entity.table_key] = max(found[entity.table_key], 4 * part.dim)
+    return tuple(found.items())
+
+
+def _width(kind: ValueType) -> int:
+    return 4 * kind.dim if kind.base is Base.VECTOR else _CELL_BYTES

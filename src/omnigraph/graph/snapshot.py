@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.dataplane.run.runner import EngineName
+from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.direct.budget import Bounds, TooWide
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.read.profile import Profile
@@ -23,8 +24,8 @@ from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
 
-# What a row of any type takes at least in this process: a number for each end of an edge, or an id.
-_ROW_BYTES: Final = 8
+# The bounds of memory that a query has in this process, and not on Spark.
+_MEMORY: Final = frozenset({"query_bytes_max", "frame_rows_max"})
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
@@ -87,7 +88,7 @@ class Snapshot:
         *,
         name: str | None = None,
         access: str = Access.AUTO,
-        engine: str = "auto",
+        engine: str = EngineName.AUTO,
         spark: object = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
@@ -101,9 +102,13 @@ class Snapshot:
                 ).settled()
         reading = self._language.reading(text, name)
         bound = bind(reading.plan.params, params or _NOTHING)
-        if engine == "inprocess" or (engine == "auto" and not self._is_large(reading.plan)):
+        if engine == EngineName.AUTO:
+            return self._automatically(reading, bound, access, spark)
+        if engine == EngineName.INPROCESS:
             return self._run(reading, bound, access, None)
-        return self._spread(reading, bound, access, engine, spark)
+        found = self._on_spark(reading, bound, engine, spark)
+        assert found is not None
+        return found
 
     def explain(self, text: str, *, name: str | None = None) -> str:
         """The plan of a query and how it would reach the data, as text."""
@@ -151,29 +156,45 @@ class Snapshot:
         view = self._parts.views.view(self._pinned, self._language.catalog)
         return self._on(view, reading, params, now_ms, profile)
 
-    def _is_large(self, plan: ReadPlan) -> bool:
-        """Whether a plan reads a type that is certainly too large for a query in this process."""
-        most = self._parts.limits.bytes_max
-        tables = self._pinned.tables
-        pins = (tables.get(entity.table_key) for entity in plan.reads)
-        # Even the ends of its edges, or the numbers of its nodes, take as much.
-        return any(pin is not None and pin.row_count * _ROW_BYTES > most for pin in pins)
-
-    def _spread(
-        self,
-        reading: Reading,
-        params: Mapping[str, ConstValue],
-        access: str,
-        engine: str,
-        spark: object,
+    def _automatically(
+        self, reading: Reading, params: Mapping[str, ConstValue], access: str, spark: object
     ) -> Rows:
-        """Run on Spark, or where `auto` says; most queries never come here."""
+        """Run here, or on Spark if it cannot keep within the bound of memory here."""
+        found: Rows | None = None
+        if access == Access.AUTO and self._is_large(reading):
+            found = self._on_spark(reading, params, EngineName.AUTO, spark)
+        if found is not None:
+            return found
+        try:
+            return self._run(reading, params, access, None)
+        except LimitExceeded as error:
+            if access == Access.AUTO and error.details.get("limit") in _MEMORY:
+                found = self._on_spark(reading, params, EngineName.AUTO, spark)
+            if found is None:
+                raise
+            return found
+
+    def _is_large(self, reading: Reading) -> bool:
+        """Whether a query certainly reads more at once than it may in this process."""
+        if reading.program.selective:
+            return False  # it touches a few entities, however many there are
+        tables, most = self._pinned.tables, self._parts.limits.bytes_max
+        for key, width in reading.widths:
+            pin = tables.get(key)
+            if pin is not None and pin.row_count * width > most:
+                return True
+        return False
+
+    def _on_spark(
+        self, reading: Reading, params: Mapping[str, ConstValue], engine: str, spark: object
+    ) -> Rows | None:
+        """The result on Spark; None when `auto` finds that there is no Spark here."""
+        # Few queries go there, and nobody else should wait for what it needs.
         from omnigraph.graph.spark_queries import on_spark  # noqa: PLC0415
 
-        parts, pinned = self._parts, self._pinned
-        parts.repo.require_open()
-        chosen = on_spark(parts, reading, params, pinned, self._language.catalog, engine, spark)
-        return self._run(reading, params, access, None) if chosen is None else chosen
+        self._parts.repo.require_open()
+        catalog = self._language.catalog
+        return on_spark(self._parts, reading, params, self._pinned, catalog, engine, spark)
 
     def _directly(
         self,

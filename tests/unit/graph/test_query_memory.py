@@ -49,27 +49,27 @@ def test_what_takes_more_is_refused(place: Path, name: str) -> None:
     text = text.replace("'", '"')
     with og.open(place, "r", settings=og.Settings(query_bytes_max=most)) as graph:
         with pytest.raises(LimitExceeded, match="`query_bytes_max`") as caught:
-            graph.query(text).to_arrow()
+            graph.query(text, engine="inprocess").to_arrow()
         assert caught.value.code is Code.LIMIT_EXCEEDED
         assert caught.value.details == {"limit": "query_bytes_max", "most": most}
         with pytest.raises(LimitExceeded, match="`query_bytes_max`"):
-            graph.query(text).to_pylist()
+            graph.query(text, engine="inprocess").to_pylist()
         # The handle goes on working.
         assert (
             graph.query("query q() { match { $d: Doc } return { count($d) as n } }")[0]["n"]
             == COUNT
         )
     with og.open(place, "r", settings=og.Settings(query_bytes_max=10_000_000)) as graph:
-        graph.query(text).to_arrow()
-        graph.query(text).to_pylist()
+        graph.query(text, engine="inprocess").to_arrow()
+        graph.query(text, engine="inprocess").to_pylist()
 
 
 def test_python_values_count_too(place: Path) -> None:
     text = "query q() { match { $a: Doc  $b: Doc } return { $a.kind as a, $b.kind as b } }"
     with og.open(place, "r", settings=og.Settings(query_bytes_max=2_000_000)) as graph:
-        assert graph.query(text).to_arrow().num_rows == COUNT * COUNT
+        assert graph.query(text, engine="inprocess").to_arrow().num_rows == COUNT * COUNT
         with pytest.raises(LimitExceeded, match="as Python values"):
-            graph.query(text).to_pylist()
+            graph.query(text, engine="inprocess").to_pylist()
 
 
 def test_a_named_entity_is_read_alone(place: Path) -> None:

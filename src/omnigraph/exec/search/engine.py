@@ -134,9 +134,7 @@ class Search:
         index = self._sources.text(view, entity, ranking.column)
         return index.bm25([stem(word) for word in query_words(ranking.query, context)])
 
-    def _query(
-        self, ranking: Nearest, entity: EntityRef, view: Columns, context: Context
-    ) -> Query:
+    def _query(self, ranking: Nearest, entity: EntityRef, view: Columns, context: Context) -> Query:
         vectors = self._sources.vectors(view, entity, ranking.column, ranking.dim)
         return Query(vectors, ranking.metric, self.target(ranking, context))
 

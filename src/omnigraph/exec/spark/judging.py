@@ -21,7 +21,7 @@ from omnigraph.exec.large_text import joined
 from omnigraph.exec.read.conditions import true
 from omnigraph.exec.search.engine import matching
 from omnigraph.exec.search.text_index import TextIndex
-from omnigraph.exec.world import Mask
+from omnigraph.exec.view import Mask
 from omnigraph.lang.ir.expr import Predicate, TextMatch
 from omnigraph.lang.values import ValueType
 from omnigraph.store.table import ROW_ID

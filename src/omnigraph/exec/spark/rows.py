@@ -17,7 +17,7 @@ from omnigraph.exec.memory import too_large
 from omnigraph.exec.read.columns import SPOKEN, Entities, ResultColumn, Values
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.rows import Rows
-from omnigraph.exec.world import World
+from omnigraph.exec.view import GraphView
 from omnigraph.lang.ir.expr import Entity
 from omnigraph.lang.ir.ops import Output, ReadPlan
 from omnigraph.lang.values import ValueType
@@ -98,8 +98,8 @@ def _column(item: Output, array: pa.ChunkedArray) -> ResultColumn:
         for column in expr.columns
     }
     handles = np.where(valid, np.int32(0), np.int32(-1))
-    # Everything is read, so no world is asked.
-    return Entities(cast(World, None), expr.entity, expr.columns, handles, expr.type, read)
+    # Everything is read, so no view is asked.
+    return Entities(cast(GraphView, None), expr.entity, expr.columns, handles, expr.type, read)
 
 
 def _cast(array: pa.Array | pa.ChunkedArray, kind: ValueType) -> pa.Array:
