@@ -9,6 +9,8 @@ from omnigraph.exec.changes.table_changes import ChangeCounts as ChangeCounts
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
 from omnigraph.graph.algorithm_results import AlgorithmResult as AlgorithmResult
+from omnigraph.graph.changes import ChangeEvent as ChangeEvent
+from omnigraph.graph.changes import ChangePage as ChangePage
 from omnigraph.graph.diff import Change as Change
 from omnigraph.graph.diff import Diff as Diff
 from omnigraph.graph.facade import Graph as Graph
@@ -36,6 +38,8 @@ __all__ = [
     "CancelToken",
     "Change",
     "ChangeCounts",
+    "ChangeEvent",
+    "ChangePage",
     "Commit",
     "Counts",
     "Diff",

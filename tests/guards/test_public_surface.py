@@ -18,6 +18,8 @@ SURFACE = {
     "CancelToken",
     "Change",
     "ChangeCounts",
+    "ChangeEvent",
+    "ChangePage",
     "Commit",
     "Counts",
     "Diff",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
+from omnigraph.graph.diff import Diff
 from omnigraph.graph.values import Commit, commit_of
 from omnigraph.types import BranchName, CommitId
 
@@ -14,11 +15,12 @@ from omnigraph.types import BranchName, CommitId
 class Commits:
     """The commits of one graph; `graph.commits`."""
 
-    __slots__ = ("_repo",)
+    __slots__ = ("_diff", "_repo")
 
-    def __init__(self, repo: Repository) -> None:
-        """Show the history of this repository."""
+    def __init__(self, repo: Repository, diff: Callable[[str, str], Diff]) -> None:
+        """Show the history of this repository; `diff` compares two of its commits."""
         self._repo = repo
+        self._diff = diff
 
     def list(
         self, branch: str = "main", *, actor: str | None = None, limit: int | None = None
@@ -53,3 +55,16 @@ class Commits:
             ```
         """
         return commit_of(self._repo.commit_info(CommitId(commit)))
+
+    def changes(self, commit: str) -> Diff:
+        """The changes that a commit made to the state of its first parent.
+
+        Example:
+            ```python
+            graph.mutate('query more() { insert Person { name: "Cy" } }')
+            changes = graph.commits.changes(graph.snapshot().commit)
+            assert [change.id for change in changes] == ["Cy"]
+            ```
+        """
+        found = self.show(commit)
+        return self._diff(found.parent_id or found.id, found.id)

@@ -105,7 +105,20 @@ class Diff:
         return not self.counts
 
     def __iter__(self) -> Iterator[Change]:
-        for entity, batch in self._batches():
+        return self.after(None)
+
+    def after(self, position: tuple[str, str] | None) -> Iterator[Change]:
+        """Yield the changes that follow one of them, given by its type (`node:Person`) and id.
+
+        Example:
+            ```python
+            everything = list(graph.diff("main~1", "main"))
+            first = everything[0]
+            rest = graph.diff("main~1", "main").after((f"{first.kind}:{first.type}", first.id))
+            assert list(rest) == everything[1:]
+            ```
+        """
+        for entity, batch in self._batches(position):
             for row in batch.to_pylist():
                 yield Change(
                     kind=entity.kind,
@@ -149,8 +162,10 @@ class Diff:
     def __str__(self) -> str:
         return self.to_text()
 
-    def _batches(self) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
-        for entity, batch in self._diff.batches():
+    def _batches(
+        self, after: tuple[str, str] | None = None
+    ) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
+        for entity, batch in self._diff.batches(after):
             if self._operations is None:
                 yield entity, batch
                 continue

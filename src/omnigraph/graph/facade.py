@@ -20,6 +20,7 @@ from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.bulk_calls import BulkCalls
+from omnigraph.graph.changes import ChangeFeed
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.diff import Diff, OperationName, operation
 from omnigraph.graph.parts import Parts
@@ -53,6 +54,7 @@ class Graph(BulkCalls):
         algorithms: PageRank, components, communities, shortest paths, triangles.
         branches: Make, list and delete branches.
         commits: The history.
+        changes: The change feed.
     """
 
     def __init__(self, parts: Parts, *, actor: str | None = None) -> None:
@@ -61,7 +63,14 @@ class Graph(BulkCalls):
         self._last: tuple[GraphVersion, Snapshot] | None = None
         self.algorithms = Algorithms(parts, self._pinned, self._language, self._actor)
         self.branches = Branches(parts.repo)
-        self.commits = Commits(parts.repo)
+        self.commits = Commits(parts.repo, self.diff)
+        self.changes = ChangeFeed(
+            parts.repo,
+            parts.clock,
+            lambda older, newer, types, chosen: self.diff(
+                older, newer, types=types, operations=chosen
+            ),
+        )
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r}, mode={self.mode!r})"

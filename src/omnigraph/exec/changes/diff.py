@@ -66,22 +66,27 @@ class GraphDiff:
                 found[table_key(entity.kind, entity.name)] = counts
         return found
 
-    def batches(self) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
-        """Yield the changes with their images, type by type, each by id."""
-        for entity in self.types():
+    def batches(
+        self, after: tuple[str, str] | None = None
+    ) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
+        """Yield the changes with their images, type by type, each by id.
+
+        Args:
+            after: The table key and the id of the last change that is left out, and all before it.
+        """
+        types = self.types()
+        keys = [table_key(entity.kind, entity.name) for entity in types]
+        first = keys.index(after[0]) if after is not None and after[0] in keys else 0
+        for number, entity in enumerate(types[first:]):
+            last = after[1] if after is not None and keys[first + number] == after[0] else None
             with storage_errors():
-                batches = self._changes(entity).batches()
+                batches = self._changes(entity).batches(last)
             while True:
                 with storage_errors():
                     batch = next(batches, None)
                 if batch is None:
                     break
                 yield entity, batch
-
-    def schema(self, entity: EntityType) -> pa.Schema:
-        """The columns of the batches of one type."""
-        with storage_errors():
-            return self._changes(entity).schema
 
     def _changes(self, entity: EntityType) -> TableChanges:
         key = table_key(entity.kind, entity.name)

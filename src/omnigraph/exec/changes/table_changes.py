@@ -138,22 +138,32 @@ class TableChanges:
             )
         return total
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the changes with their images, by id; by parts of the ids when there are many."""
-        for keys in self._keys():
+    def batches(self, after: str | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the changes with their images, by id; by parts of the ids when there are many.
+
+        Args:
+            after: The id of the last change that is left out, and all before it.
+        """
+        for keys in self._keys(after):
             for batch in self._in_batches(keys):
                 found = self._images(batch)
                 if found.num_rows:
                     yield found
 
-    def _keys(self) -> Iterator[pa.Table]:
+    def _keys(self, after: str | None = None) -> Iterator[pa.Table]:
         """Yield the ids of unshared rows with the row ids of both sides, each id once, by id."""
         removed, added = self._diff.removed, self._diff.added
         parts = -(-(removed.count + added.count) // self._limits.keys_max)
-        for part in range(parts):
-            yield _joined(
+        first = 0
+        if after is not None and parts > 1:
+            first = int(partitions_of([pa.array([after], pa.string())], parts)[0])
+        for part in range(first, parts):
+            keys = _joined(
                 _keys_of(removed, _BEFORE, part, parts), _keys_of(added, _AFTER, part, parts)
             )
+            if after is not None and part == first:
+                keys = keys.filter(pc.greater(keys.column(_ID), after))
+            yield keys
 
     def _in_batches(self, keys: pa.Table) -> Iterator[pa.Table]:
         for start in range(0, keys.num_rows, self._limits.batch_rows):

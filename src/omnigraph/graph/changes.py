@@ -1,0 +1,202 @@
+"""The change feed of a branch: what its commits changed, in their order, from a cursor on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Literal
+
+from omnigraph.core.repository import Repository
+from omnigraph.errors import Code, Gone, InvalidInput
+from omnigraph.exec.changes.cursor import Cursor, decode
+from omnigraph.graph.arguments import seconds, whole_number
+from omnigraph.graph.diff import Change, Diff, OperationName
+from omnigraph.graph.values import Commit, commit_of
+from omnigraph.runtime import cancellation
+from omnigraph.runtime.clock import Clock
+from omnigraph.types import MAIN, BranchName, CommitId
+
+Start = Literal["beginning", "now"]
+# Compares two states of a graph, named by commits; types and operations as in `Graph.diff`.
+Compare = Callable[[str, str, Sequence[str] | None, Collection[OperationName] | None], Diff]
+
+_US_PER_S = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEvent:
+    """One change, and the commit that made it."""
+
+    commit: Commit
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePage:
+    """Some events of a change feed.
+
+    Attributes:
+        events: The changes, oldest commit first, in the order of a diff within a commit.
+        cursor: Where to go on; keep it once the events are dealt with.
+        more: There is more to be read at once.
+    """
+
+    events: tuple[ChangeEvent, ...]
+    cursor: str
+    more: bool
+
+
+class ChangeFeed:
+    """The change feed of one graph; `graph.changes`.
+
+    Whoever keeps the cursor of the last page that was dealt with gets every change at least once.
+    A cursor belongs to one branch, also when another branch is made under the same name, and to
+    the types and operations that it was made for.
+    """
+
+    def __init__(self, repo: Repository, clock: Clock, compare: Compare) -> None:
+        """Read the history of this repository."""
+        self._repo = repo
+        self._clock = clock
+        self._compare = compare
+
+    def poll(
+        self,
+        cursor: str | None = None,
+        *,
+        branch: str = MAIN,
+        start: Start = "beginning",
+        types: Sequence[str] | None = None,
+        operations: Collection[OperationName] | None = None,
+        limit: int = 1_000,
+    ) -> ChangePage:
+        """Read the changes that follow a cursor; without one, start anew.
+
+        Example:
+            ```python
+            page = graph.changes.poll(start="now")
+            graph.mutate('query more() { insert Person { name: "Cy" } }')
+            page = graph.changes.poll(page.cursor)
+            assert [event.change.id for event in page.events] == ["Cy"]
+            assert not page.more
+            ```
+
+        Args:
+            cursor: Where the last page ended. The other arguments but `limit` belong to the
+                first page: the cursor knows them.
+            branch: Which branch to follow.
+            start: `beginning` for all of its history, `now` for what comes from now on.
+            types: Only these types, by name or as `node:Person`.
+            operations: Only `insert`, `update` or `delete`.
+            limit: At most so many events.
+
+        Raises:
+            Gone: The history between the cursor and now is not there any more. Start over: take
+                a copy of the present state, `graph.export`, and a new cursor.
+        """
+        most = whole_number(limit, "a limit", 1)
+        place = (
+            self._started(branch, start, types, operations) if cursor is None else decode(cursor)
+        )
+        commits = self._commits_after(place)
+        events: list[ChangeEvent] = []
+        for commit in commits:
+            cancellation.check()
+            position = place.position if commit.id == place.commit else None
+            for change in self._changes(commit, place).after(position):
+                if len(events) == most:
+                    return ChangePage(events=tuple(events), cursor=place.encode(), more=True)
+                events.append(ChangeEvent(commit=commit, change=change))
+                key = f"{change.kind}:{change.type}"
+                place = replace(place, commit=commit.id, type_key=key, entity_id=change.id)
+            place = replace(place, commit=commit.id, type_key=None, entity_id=None)
+        return ChangePage(events=tuple(events), cursor=place.encode(), more=False)
+
+    def follow(
+        self,
+        cursor: str | None = None,
+        *,
+        branch: str = MAIN,
+        start: Start = "now",
+        types: Sequence[str] | None = None,
+        operations: Collection[OperationName] | None = None,
+        limit: int = 1_000,
+        every: float = 1.0,
+    ) -> Iterator[ChangePage]:
+        """Yield pages with events for ever, and wait while there are none.
+
+        Example:
+            ```python
+            for page in graph.changes.follow(start="beginning"):
+                handled = [event.change for event in page.events]
+                break
+            ```
+
+        Args:
+            cursor: Where the last page ended.
+            branch: Which branch to follow.
+            start: `beginning` for all of its history, `now` for what comes from now on.
+            types: Only these types.
+            operations: Only these operations.
+            limit: At most so many events on a page.
+            every: How many seconds to wait before looking again.
+        """
+        pause = int((seconds(every) or 1.0) * _US_PER_S)
+        if cursor is None:
+            cursor = self._started(branch, start, types, operations).encode()
+        while True:
+            page = self.poll(cursor, limit=limit)
+            cursor = page.cursor
+            if page.events:
+                yield page
+            elif not page.more:
+                self._clock.wait(pause)
+
+    def _started(
+        self,
+        branch: str,
+        start: str,
+        types: Sequence[str] | None,
+        operations: Collection[OperationName] | None,
+    ) -> Cursor:
+        if start not in ("beginning", "now"):
+            text = f"a feed starts at the 'beginning' or 'now', not at {start!r:.80}"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        now = self._repo.snapshot(BranchName(branch))
+        # Refuses types and operations that do not exist.
+        self._compare(now.head, now.head, types, operations)
+        return Cursor(
+            branch=str(now.branch),
+            incarnation=now.incarnation,
+            commit=str(now.head) if start == "now" else None,
+            types=None if types is None else tuple(types),
+            operations=None if operations is None else tuple(sorted(operations)),
+        )
+
+    def _commits_after(self, place: Cursor) -> list[Commit]:
+        """The commits of which something is left to deliver, oldest first."""
+        branch = BranchName(place.branch)
+        if self._repo.snapshot(branch).incarnation != place.incarnation:
+            raise _gone(f"branch '{branch}' was deleted and made again", place)
+        history = map(commit_of, self._repo.commits(branch))
+        if place.commit is None:
+            return list(history)[::-1]
+        found = list(takewhile(lambda commit: commit.id != place.commit, history))
+        last = found[-1].parent_id if found else self._repo.snapshot(branch).head
+        if last != place.commit:
+            raise _gone(f"commit {place.commit} is no longer in the history of '{branch}'", place)
+        if place.position is not None:
+            found.append(commit_of(self._repo.commit_info(CommitId(last), branch)))
+        return found[::-1]
+
+    def _changes(self, commit: Commit, place: Cursor) -> Diff:
+        """What a commit changed against its first parent; the first commit changes nothing."""
+        operations = place.operations
+        older = commit.parent_id or commit.id
+        return self._compare(older, commit.id, place.types, operations)  # type: ignore[arg-type]
+
+
+def _gone(reason: str, place: Cursor) -> Gone:
+    text = f"{reason}: read the present state with `graph.export`, and poll without a cursor"
+    return Gone(Code.GONE, text, branch=place.branch, commit=place.commit)
