@@ -15,6 +15,7 @@ __all__ = [
     "Actor",
     "BranchName",
     "CommitId",
+    "Engine",
     "EngineChoice",
     "IdempotencyKey",
     "InputFormat",
@@ -24,8 +25,10 @@ __all__ = [
 
 LoadMode = Literal["append", "merge", "overwrite"]
 """What becomes of entities that the graph has: refused, changed in the named fields, replaced."""
+Engine = Literal["inprocess", "spark"]
+"""What bulk work runs on."""
 EngineChoice = Literal["auto", "inprocess", "spark"]
-"""What bulk work runs on; `auto` chooses by the size of the data."""
+"""What bulk work is asked to run on; `auto` chooses by the size of the data."""
 InputFormat = Literal["ndjson", "csv", "tsv", "parquet", "arrow"]
 """The formats of data files that a load reads."""
 OutputFormat = Literal["ndjson", "arrow", "parquet"]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.dataplane.load.loader import Loader
-from omnigraph.dataplane.load.request import LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
@@ -18,6 +18,7 @@ from omnigraph.dataplane.source.model import FileInput, Format
 from omnigraph.errors import ConstraintViolated
 from omnigraph.runtime.ids import is_ulid
 from omnigraph.store.root import Root
+from omnigraph.types import LoadMode
 from tests.graphs import audit, make
 from tests.property.load_model import EDGES, NODES, SCHEMA, Model
 from tests.unit.dataplane.load.support import PicklingRunner
@@ -93,7 +94,7 @@ class _Real:
         self._path = folder / "in.jsonl"
 
     def load(
-        self, lines: Lines, mode: str, flag: bool, way: tuple[int, int, int | None]
+        self, lines: Lines, mode: LoadMode, flag: bool, way: tuple[int, int, int | None]
     ) -> list[Any] | None:
         self._path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         split_bytes, partitions, threads = way
@@ -107,7 +108,7 @@ class _Real:
         request = LoadRequest(
             inputs=(given,),
             catalog=self._catalog,
-            mode=LoadMode(mode),
+            mode=mode,
             replace=flag and mode == "merge",
             cascade=flag and mode == "overwrite",
             split_bytes=split_bytes,
@@ -153,13 +154,13 @@ def _told(violation: dict[str, Any]) -> tuple[Any, ...]:
 )
 def test_loads_do_what_the_model_says(
     seeded: bool,
-    loads: list[tuple[Lines, str, bool]],
+    loads: list[tuple[Lines, LoadMode, bool]],
     way: tuple[int, int, int | None],
     other: tuple[int, int, int | None],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         real, model = _Real(Path(folder)), Model()
-        first = [(SEED, "append", False)] if seeded else []
+        first: list[tuple[Lines, LoadMode, bool]] = [(SEED, "append", False)] if seeded else []
         for lines, mode, flag in [*first, *loads]:
             expected, after = model.load(
                 lines,

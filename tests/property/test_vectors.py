@@ -14,7 +14,7 @@ from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
 from omnigraph.dataplane.load.loader import Loader
-from omnigraph.dataplane.load.request import Fill, Loaded, LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import Fill, Loaded, LoadRequest
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.source.model import FileInput, Format, TypeRef
 from omnigraph.dataplane.source.records import entity_lines
@@ -22,7 +22,7 @@ from omnigraph.embed.mock import MockEmbedder
 from omnigraph.graph.opening import _graph
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root
-from omnigraph.types import MAIN
+from omnigraph.types import MAIN, LoadMode
 from tests.embeddings import vector_of
 from tests.unit.dataplane.load.support import PicklingRunner
 
@@ -124,7 +124,7 @@ class Machine:
             body = "update Doc set {{ {values} }} where slug = {slug}"
             return sum(self._mutate(graph, body, step))
         rows = [{"slug": slug, **row} for slug, row in step.rows.items()]
-        mode = "merge" if step.what == "replace" else step.what
+        mode: Any = "merge" if step.what == "replace" else step.what
         if not step.is_remote:
             done = graph.load({"Doc": rows}, mode=mode, replace=step.what == "replace")
             return done.vectors_missing
@@ -144,7 +144,7 @@ class Machine:
             found.append(done.vectors_missing)
         return found
 
-    def _load(self, graph: og.Graph, rows: list[Row], mode: str, step: Step) -> Loaded:
+    def _load(self, graph: og.Graph, rows: list[Row], mode: LoadMode, step: Step) -> Loaded:
         repo = graph._repo
         path = self.folder / "rows.jsonl"
         lines = entity_lines(rows, TypeRef(kind="node", name="Doc"), "rows")
@@ -153,7 +153,7 @@ class Machine:
         request = LoadRequest(
             inputs=(FileInput(uri=str(path), name="rows", format=Format.NDJSON, size=size),),
             catalog=repo.schema(repo.snapshot()).catalog,
-            mode=LoadMode(mode),
+            mode=mode,
             replace=step.what == "replace",
             split_bytes=60,
             partitions=2,

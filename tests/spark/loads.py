@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from omnigraph.core.repository import Repository
-from omnigraph.dataplane.run.runner import EngineName, Runner
+from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.spark.runner import SparkRunner
 from tests.graphs import rows
 from tests.spark.kernels import attempt, executor, hang
@@ -113,7 +113,6 @@ class BreakingRunner:
     how: str
     stage: str = "read"
     broken: int = 0
-    name: EngineName = EngineName.SPARK
     is_remote: bool = True
 
     @property

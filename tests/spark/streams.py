@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph as og
+from omnigraph.types import LoadMode
 
 
 class FileStream:
@@ -18,7 +19,7 @@ class FileStream:
         graph: og.Graph,
         session: Any,
         folder: Path,
-        mode: str = "merge",
+        mode: LoadMode = "merge",
         files_per_batch: int = 10,
     ) -> None:
         self.graph, self.session, self.mode = graph, session, mode

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.errors import Cancelled, Code, GraphError, Internal, InvalidInput, Unavailable
@@ -28,7 +27,6 @@ def runner(local: Held) -> SparkRunner:
 
 
 def test_it_says_what_it_is(runner: SparkRunner) -> None:
-    assert runner.name is EngineName.SPARK
     assert runner.is_remote
     assert runner.parallelism == 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from omnigraph.algorithms.model import (
     ComponentsTask,
@@ -21,7 +21,6 @@ from omnigraph.algorithms.model import (
 from omnigraph.algorithms.pagerank import PageRankTerms
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.dataplane.run.choose import shown
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.algorithms.arrays import Arrays
@@ -32,16 +31,15 @@ from omnigraph.graph.algorithm_results import (
     TableAnswer,
     check_writable,
 )
-from omnigraph.graph.arguments import seconds, token, whole_number
+from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.languages import Language
 from omnigraph.graph.parts import Parts
 from omnigraph.graph.values import LoadResult
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime.cancellation import CancelToken, limited
-from omnigraph.types import MAIN, Actor, BranchName
+from omnigraph.types import MAIN, Actor, BranchName, Engine, EngineChoice
 
 Types = str | Sequence[str] | None
-_VIOLATIONS: Final = 1000
 
 
 class RunOptions(TypedDict, total=False):
@@ -51,7 +49,7 @@ class RunOptions(TypedDict, total=False):
     at: str | None
     write_to: str | None
     actor: str | None
-    engine: str
+    engine: EngineChoice
     spark: object
     timeout: float | None
     cancel: CancelToken | None
@@ -65,7 +63,7 @@ class _Terms:
     at: str | None = None
     write_to: str | None = None
     actor: str | None = None
-    engine: str = EngineName.AUTO
+    engine: EngineChoice = "auto"
     spark: object = None
     timeout: float | None = None
     cancel: CancelToken | None = None
@@ -296,7 +294,7 @@ class Algorithms:
             result = AlgorithmResult(
                 algorithm=task.name,
                 column=task.column,
-                engine=engine.value,
+                engine=engine,
                 reason=reason,
                 iterations=found.iterations,
                 converged=found.converged,
@@ -313,39 +311,37 @@ class Algorithms:
 
     def _chosen(
         self, task: Task, selection: Selection, pinned: GraphVersion, terms: _Terms
-    ) -> tuple[EngineName, str]:
+    ) -> tuple[Engine, str]:
         """What it runs on, and why."""
-        from omnigraph.graph.bulk import one_of  # noqa: PLC0415
-
-        asked = one_of(EngineName, terms.engine, "engine")
+        asked: EngineChoice = one_of(EngineChoice, terms.engine, "engine")
         config = configured(terms.spark)
-        if asked is EngineName.SPARK:
+        if asked == "spark":
             if (missing := unavailable(config)) is not None:
                 raise InvalidInput(Code.ENGINE_UNAVAILABLE, missing)
-            return EngineName.SPARK, "asked for"
+            return "spark", "asked for"
         rows = {key: pinned.pin(key).row_count for key in selection.keys}
         vertices = sum(count for key, count in rows.items() if key.startswith("node:"))
         edges = sum(rows.values()) - vertices
         size, most = task.bytes_needed(vertices, edges), self._parts.limits.bytes_max
         what = f"{vertices:,} vertices and {edges:,} edges take about {shown(size)}"
         if size <= most:
-            reason = "asked for" if asked is EngineName.INPROCESS else f"{what}, which fits"
-            return EngineName.INPROCESS, reason
-        if asked is EngineName.AUTO and (missing := unavailable(config)) is None:
-            return EngineName.SPARK, f"{what}; in this process at most {shown(most)} are allowed"
-        hint = 'use engine="spark"' if asked is EngineName.INPROCESS else f"{missing}"
+            reason = "asked for" if asked == "inprocess" else f"{what}, which fits"
+            return "inprocess", reason
+        if asked == "auto" and (missing := unavailable(config)) is None:
+            return "spark", f"{what}; in this process at most {shown(most)} are allowed"
+        hint = 'use engine="spark"' if asked == "inprocess" else f"{missing}"
         text = f"{what}, at most {most} bytes are allowed; {hint}, or raise `query_bytes_max`"
         raise LimitExceeded(Code.LIMIT_EXCEEDED, text, limit="query_bytes_max", most=most)
 
     def _computed(
         self,
-        engine: EngineName,
+        engine: Engine,
         task: Task,
         selection: Selection,
         pinned: GraphVersion,
         terms: _Terms,
     ) -> _Found:
-        if engine is EngineName.SPARK:
+        if engine == "spark":
             text = f"{task.name} runs in this process only"
             raise InvalidInput(Code.ENGINE_UNAVAILABLE, text)
         view = self._parts.views.view(pinned, self._language(pinned).catalog)
@@ -365,29 +361,19 @@ class Algorithms:
     def _write(
         self, terms: _Terms, source: Mapping[str, Any], branch: str | None, actor: str | None
     ) -> LoadResult:
-        from omnigraph.dataplane.load.request import Fill  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, LoadTerms  # noqa: PLC0415
-        from omnigraph.graph.bulk import Terms as BulkTerms  # noqa: PLC0415
+        from omnigraph.dataplane.load.request import Fill, LoadRequest  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
         known = BranchName(branch or terms.branch)
         who = actor or terms.actor
-        asked = LoadTerms(
+        request = LoadRequest(
+            catalog=self._language(self._parts.repo.snapshot(known)).catalog,
             mode="merge",
             branch=known,
-            create_from=None,
-            replace=False,
-            cascade=False,
             actor=self._actor if who is None else Actor(who),
-            idempotency_key=None,
-            format=None,
-            storage_options=None,
-            violations_max=_VIOLATIONS,
-            violations_file=None,
             fill=Fill.KNOWN,
         )
-        repo = self._parts.repo
-        catalog = self._language(repo.snapshot(known)).catalog
-        return Bulk(repo, self._parts.embeddings).load(source, catalog, asked, BulkTerms())
+        return Bulk(self._parts.repo, self._parts.embeddings).load(source, request, Execution())
 
 
 def _session_for(spark: object) -> Any:
@@ -409,9 +395,7 @@ def _names(value: object, what: str) -> tuple[str, ...] | None:
 
 
 def _direction(value: object) -> Towards:
-    from omnigraph.graph.bulk import one_of  # noqa: PLC0415
-
-    return one_of(Towards, value, "direction")
+    return Towards(one_of(Towards, value, "direction"))
 
 
 def _number(value: object, what: str, least: float, below: float | None) -> float:

@@ -1,21 +1,44 @@
-"""Arguments of callers who have no type checker: said to be wrong before they do harm."""
+"""Checks of arguments, for callers who have no type checker."""
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.cancellation import CancelToken
 
-_WIDEST = 1 << 63
-_LONGEST_S = 1e9
+_INT_END = 1 << 63
+_TIMEOUT_S_END = 1e9
 
 
 def whole_number(value: object, what: str, least: int) -> int:
     """The value, if it is a whole number from `least` on."""
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value < _WIDEST:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value < _INT_END:
         return value
     raise InvalidInput(
         Code.INPUT_INVALID, f"{what} is a whole number from {least} on, not {value!r:.80}"
     )
+
+
+def one_of(choices: Any, value: object, what: str) -> Any:
+    """The value, if it is one of the choices.
+
+    Args:
+        choices: A `Literal` type, or an enumeration of texts.
+        value: What the caller gave.
+        what: The name of the argument.
+
+    Raises:
+        InvalidInput: It is none of them; the message lists all.
+    """
+    known = get_args(choices) or tuple(each.value for each in choices)
+    if isinstance(value, str) and value in known:
+        # A member of a StrEnum is a text as well; further on it is plain.
+        return str(value)
+    near = did_you_mean(value, known) if isinstance(value, str) else None
+    text = f"{what} {value!r:.80} is not one of {', '.join(known)}" + (f"; {near}" if near else "")
+    raise InvalidInput(Code.INPUT_INVALID, text)
 
 
 def seconds(value: object) -> float | None:
@@ -23,7 +46,7 @@ def seconds(value: object) -> float | None:
     if value is None:
         return None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and 0 < value < _LONGEST_S:  # type: ignore[operator]
+    if is_number and 0 < value < _TIMEOUT_S_END:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
     raise InvalidInput(
         Code.INPUT_INVALID, f"a timeout is a number of seconds above 0, not {value!r:.80}"
@@ -31,7 +54,7 @@ def seconds(value: object) -> float | None:
 
 
 def token(value: object) -> CancelToken | None:
-    """What cancels a call, if it is such a thing; None for none."""
+    """The token that cancels a call, if it is one; None for none."""
     if value is None or isinstance(value, CancelToken):
         return value
     text = f"cancel is an `omnigraph.CancelToken`, not {type(value).__name__}"

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, BinaryIO, TypeVar
+from typing import Any
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
@@ -17,17 +16,18 @@ from omnigraph.dataplane.export.model import ExportRequest
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.reading import bytes_of
-from omnigraph.dataplane.load.request import Fill, LoadMode, LoadRequest, StreamBatch
+from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Cancelled, Listener, Monitor
 from omnigraph.dataplane.run.choose import choose
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName, Runner
+from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import FrameInput
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.spark.config import SparkConfig, configured, unavailable
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.graph.arguments import one_of
 from omnigraph.graph.values import (
     EmbedResult,
     ExportResult,
@@ -36,54 +36,31 @@ from omnigraph.graph.values import (
     commit_of,
     warnings_of,
 )
-from omnigraph.lang.catalog.model import Catalog
-from omnigraph.lang.source import did_you_mean
-from omnigraph.runtime.environment import storage_options as from_variables
-from omnigraph.types import BranchName
+from omnigraph.types import BranchName, Engine, EngineChoice
 
-_Choice = TypeVar("_Choice", bound=StrEnum)
 _THREADS = "OMNIGRAPH_LOAD_CONCURRENCY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """On what bulk work runs, and who watches."""
+class Execution:
+    """The engine that bulk work runs on, and the listener that is told how far it is."""
 
-    engine: str = EngineName.AUTO
+    engine: EngineChoice = "auto"
     spark: object = None
     progress: Listener | None = None
 
+    @classmethod
+    def checked(
+        cls, engine: object = "auto", spark: object = None, progress: Listener | None = None
+    ) -> Execution:
+        """The same from what a caller says.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadTerms:
-    """What a load is asked to do, as the caller spells it."""
-
-    mode: str
-    branch: BranchName
-    create_from: BranchName | None
-    replace: bool
-    cascade: bool
-    actor: str | None
-    idempotency_key: str | None
-    format: str | None
-    storage_options: Mapping[str, str] | None
-    violations_max: int
-    violations_file: str | os.PathLike[str] | None
-    batch: StreamBatch | None = None
-    fill: Fill | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportTerms:
-    """What an export is asked to do, as the caller spells it."""
-
-    target: str | os.PathLike[str] | BinaryIO
-    format: str | None
-    types: tuple[str, ...] | None
-    parts: bool
-    compression: str | None
-    overwrite: bool
-    storage_options: Mapping[str, str] | None
+        Raises:
+            InvalidInput: There is no such engine, or the listener cannot be called.
+        """
+        if progress is not None and not callable(progress):
+            raise InvalidInput(Code.INPUT_INVALID, "progress is a function that takes a Progress")
+        return cls(engine=one_of(EngineChoice, engine, "engine"), spark=spark, progress=progress)
 
 
 class Bulk:
@@ -94,41 +71,44 @@ class Bulk:
         self._repo = repo
         self._embeddings = embeddings or Embeddings(lambda: None)
 
-    def load(self, source: object, catalog: Catalog, asked: LoadTerms, terms: Terms) -> LoadResult:
-        """Load what a caller gave."""
+    def load(
+        self,
+        source: object,
+        request: LoadRequest,
+        execution: Execution,
+        *,
+        format: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> LoadResult:
+        """Load what a caller gave.
+
+        Args:
+            source: Files, frames or rows; they become the inputs of the request.
+            request: The load, without its inputs.
+            execution: What it runs on.
+            format: The format of files whose names do not tell.
+            storage_options: How to reach object storage.
+        """
         self._repo.require_writable()
-        mode = one_of(LoadMode, asked.mode, "mode")
-        _check_together(asked, mode)
-        options = _reached_by(asked.storage_options)
-        with resolve(source, catalog, format=asked.format, storage_options=options) as found:
+        catalog = request.catalog
+        with resolve(source, catalog, format=format, storage_options=storage_options) as found:
             inputs = found.inputs
             size = bytes_of(inputs)
             frames = [item.frame for item in inputs if isinstance(item, FrameInput)]
-            if terms.spark is None:
+            if execution.spark is None:
                 # A DataFrame belongs to a session, and can be read by no other.
                 own = (getattr(frame, "sparkSession", None) for frame in frames)
-                terms = replace(terms, spark=next(filter(None, own), None))
-            request = LoadRequest(
-                inputs=inputs,
-                catalog=catalog,
-                mode=mode,
-                branch=asked.branch,
-                create_from=asked.create_from,
-                replace=asked.replace,
-                cascade=asked.cascade,
-                actor=asked.actor,
-                idempotency_key=asked.idempotency_key,
-                violations_max=asked.violations_max,
-                violations_file=_path(asked.violations_file),
-                batch=asked.batch,
-                fill=asked.fill,
-            )
-            with self._running("load", terms, size, has_frames=bool(frames)) as (runner, monitor):
-                done = Loader(self._repo, self._embeddings).load(request, runner, monitor)
+                execution = replace(execution, spark=next(filter(None, own), None))
+            with self._running("load", execution, size, has_frames=bool(frames)) as (
+                runner,
+                monitor,
+            ):
+                loader = Loader(self._repo, self._embeddings)
+                done = loader.load(replace(request, inputs=inputs), runner, monitor)
         now = monitor.now
         return LoadResult(
             commit=commit_of(done.commit),
-            mode=mode.value,
+            mode=request.mode,
             counts=done.counts,
             branch_created=done.branch_created,
             engine=now.engine,
@@ -141,42 +121,30 @@ class Bulk:
             vectors_missing=sum(item.count for item in done.missing),
         )
 
-    def export(
-        self, snapshot: GraphVersion, catalog: Catalog, asked: ExportTerms, terms: Terms
-    ) -> ExportResult:
+    def export(self, request: ExportRequest, execution: Execution) -> ExportResult:
         """Export one pinned state."""
-        target = asked.target
-        request = ExportRequest(
-            snapshot=snapshot,
-            catalog=catalog,
-            target=os.fspath(target) if isinstance(target, str | os.PathLike) else target,
-            format=asked.format,
-            types=asked.types,
-            parts=asked.parts,
-            compression=asked.compression,
-            overwrite=asked.overwrite,
-            storage_options=_reached_by(asked.storage_options),
-        )
-        size = self._bytes_of(snapshot)
-        with self._running("export", terms, size) as (runner, monitor):
+        size = self._bytes_of(request.snapshot)
+        with self._running("export", execution, size) as (runner, monitor):
             done = Exporter(self._repo).export(request, runner, monitor)
         now = monitor.now
-        by_caller = now.engine == EngineName.SPARK and not done.is_parallel
+        by_caller = now.engine == "spark" and not done.is_parallel
         return ExportResult(
             commit=done.commit,
             files=done.files,
             rows=done.rows,
             bytes=done.bytes,
-            engine=EngineName.INPROCESS.value if by_caller else now.engine,
+            engine="inprocess" if by_caller else now.engine,
             reason="one file is written by one process" if by_caller else now.reason,
             seconds=now.seconds,
         )
 
-    def optimize(self, branch: BranchName, actor: str | None, terms: Terms) -> OptimizeResult:
+    def optimize(
+        self, branch: BranchName, actor: str | None, execution: Execution
+    ) -> OptimizeResult:
         """Put the tables of a branch in order."""
         self._repo.require_writable()
         optimizer = Optimizer(self._repo)
-        with self._running("optimize", terms, optimizer.bytes(branch)) as (runner, monitor):
+        with self._running("optimize", execution, optimizer.bytes(branch)) as (runner, monitor):
             done = optimizer.optimize(branch, runner, monitor, actor=actor)
         now = monitor.now
         return OptimizeResult(
@@ -189,11 +157,11 @@ class Bulk:
             seconds=now.seconds,
         )
 
-    def embed(self, request: FillRequest, terms: Terms) -> EmbedResult:
+    def embed(self, request: FillRequest, execution: Execution) -> EmbedResult:
         """Compute vectors of a branch."""
         self._repo.require_writable()
         filler = VectorFiller(self._repo, self._embeddings)
-        with self._running("embed", terms, filler.bytes(request)) as (runner, monitor):
+        with self._running("embed", execution, filler.bytes(request)) as (runner, monitor):
             done = filler.fill(request, runner, monitor)
         now = monitor.now
         return EmbedResult(
@@ -241,21 +209,19 @@ class Bulk:
 
     @contextmanager
     def _running(
-        self, operation: str, terms: Terms, size: int | None, *, has_frames: bool = False
+        self, operation: str, execution: Execution, size: int | None, *, has_frames: bool = False
     ) -> Iterator[tuple[Runner, Monitor]]:
         """Choose what the work runs on, and watch it; an interrupt stops its tasks, too."""
-        if terms.progress is not None and not callable(terms.progress):
-            raise InvalidInput(Code.INPUT_INVALID, "progress is a function that takes a Progress")
-        config = configured(terms.spark)
+        config = configured(execution.spark)
         chosen, reason = choose(
-            one_of(EngineName, terms.engine, "engine"),
+            execution.engine,
             bytes_total=size,
             has_frames=has_frames,
             spark_named=config.is_named,
             spark_running=_is_spark_running(),
             spark_available=lambda: unavailable(config),
         )
-        monitor = Monitor(operation, chosen.value, reason, self._repo.clock, terms.progress)
+        monitor = Monitor(operation, chosen, reason, self._repo.clock, execution.progress)
         with _runner(chosen, config, monitor) as runner:
             try:
                 yield runner, monitor
@@ -267,8 +233,8 @@ class Bulk:
 
 
 @contextmanager
-def _runner(chosen: EngineName, config: SparkConfig, monitor: Monitor) -> Iterator[Runner]:
-    if chosen is EngineName.INPROCESS:
+def _runner(chosen: Engine, config: SparkConfig, monitor: Monitor) -> Iterator[Runner]:
+    if chosen == "inprocess":
         yield InProcessRunner(_threads(), monitor.stop)
         return
     # Spark is imported only by those who use it.
@@ -296,30 +262,3 @@ def _threads() -> int | None:
     if text.isascii() and text.isdigit() and 1 <= int(text) <= 1024:
         return int(text)
     raise InvalidInput(Code.SETTINGS_INVALID, f"{_THREADS} is a number from 1 to 1024, not {text}")
-
-
-def _reached_by(options: Mapping[str, str] | None) -> Mapping[str, str]:
-    """How to reach object storage; addresses of files do not look at it."""
-    return from_variables("s3://", os.environ) if options is None else dict(options)
-
-
-def _check_together(asked: LoadTerms, mode: LoadMode) -> None:
-    """Refuse options that have no meaning in a mode, before they are taken for granted."""
-    if asked.replace and mode is not LoadMode.MERGE:
-        raise InvalidInput(Code.INPUT_INVALID, "replace=True is for mode 'merge'")
-    if asked.cascade and mode is not LoadMode.OVERWRITE:
-        raise InvalidInput(Code.INPUT_INVALID, "cascade=True is for mode 'overwrite'")
-
-
-def _path(place: str | os.PathLike[str] | None) -> str | None:
-    return None if place is None else os.fspath(place)
-
-
-def one_of(kinds: type[_Choice], value: object, what: str) -> _Choice:
-    """The choice of this name, or an error that lists all."""
-    known = [kind.value for kind in kinds]
-    if isinstance(value, str) and value in known:
-        return kinds(value)
-    near = did_you_mean(value, known) if isinstance(value, str) else None
-    text = f"{what} {value!r:.80} is not one of {', '.join(known)}" + (f"; {near}" if near else "")
-    raise InvalidInput(Code.INPUT_INVALID, text)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from omnigraph.dataplane.progress import Progress
-from omnigraph.graph.arguments import seconds, token, whole_number
+from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.parts import Parts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import EmbedResult, ExportResult, LoadResult, OptimizeResult
 from omnigraph.runtime.cancellation import CancelToken, limited
-from omnigraph.types import MAIN, Actor, BranchName, IdempotencyKey
+from omnigraph.runtime.environment import storage_options as storage_options_of
+from omnigraph.types import MAIN, Actor, BranchName, EngineChoice, IdempotencyKey, LoadMode
 
 
 class BulkCalls:
@@ -27,17 +28,23 @@ class BulkCalls:
         self._pins = pins
         self._pinned, self._language = pins.pinned, pins.language
 
+    def _reached_by(self, options: Mapping[str, str] | None) -> Mapping[str, str]:
+        """The options that reach object storage; addresses of files do not look at them."""
+        if options is None:
+            return storage_options_of("s3://", self._parts.variables)
+        return dict(options)
+
     def load(  # noqa: PLR0913
         self,
         source: object,
         *,
-        mode: str = "append",
+        mode: LoadMode = "append",
         branch: str = MAIN,
         create_from: str | None = None,
         replace: bool = False,
         cascade: bool = False,
         format: str | None = None,
-        engine: str = "auto",
+        engine: EngineChoice = "auto",
         spark: object = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
@@ -90,29 +97,33 @@ class BulkCalls:
             Cancelled: It was cancelled.
         """
         # Bulk work brings readers of many formats along, for which nobody else should wait.
-        from omnigraph.graph.bulk import Bulk, LoadTerms, Terms  # noqa: PLC0415
+        from omnigraph.dataplane.load.request import LoadRequest  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
         known = BranchName(branch)
         parent = None if create_from is None else BranchName(create_from)
-        asked = LoadTerms(
-            mode=mode,
-            branch=known,
-            create_from=parent,
-            replace=bool(replace),
-            cascade=bool(cascade),
-            actor=self._actor if actor is None else Actor(actor),
-            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
-            format=format,
-            storage_options=storage_options,
-            violations_max=whole_number(violations_max, "violations_max", 1),
-            violations_file=violations_file,
-        )
-        terms = Terms(engine=engine, spark=spark, progress=progress)
+        who = self._actor if actor is None else Actor(actor)
+        key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
+        chosen: LoadMode = one_of(LoadMode, mode, "mode")
+        execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             missing = parent is not None and not self._repo.has_branch(known)
             pinned = self._repo.snapshot(parent if missing and parent is not None else known)
-            catalog = self._language(pinned).catalog
-            return Bulk(self._repo, self._parts.embeddings).load(source, catalog, asked, terms)
+            request = LoadRequest(
+                catalog=self._language(pinned).catalog,
+                mode=chosen,
+                branch=known,
+                create_from=parent,
+                replace=bool(replace),
+                cascade=bool(cascade),
+                actor=who,
+                idempotency_key=key,
+                violations_max=whole_number(violations_max, "violations_max", 1),
+                violations_file=None if violations_file is None else os.fspath(violations_file),
+            )
+            bulk = Bulk(self._repo, self._parts.embeddings)
+            options = self._reached_by(storage_options)
+            return bulk.load(source, request, execution, format=format, storage_options=options)
 
     def export(  # noqa: PLR0913
         self,
@@ -125,7 +136,7 @@ class BulkCalls:
         parts: bool = False,
         compression: str | None = None,
         overwrite: bool = False,
-        engine: str = "auto",
+        engine: EngineChoice = "auto",
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -164,21 +175,24 @@ class BulkCalls:
             LimitExceeded: Its time is up.
             Cancelled: It was cancelled.
         """
-        from omnigraph.graph.bulk import Bulk, ExportTerms, Terms  # noqa: PLC0415
+        from omnigraph.dataplane.export.model import ExportRequest  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
-        asked = ExportTerms(
-            target=target,
-            format=format,
-            types=None if types is None else tuple(types),
-            parts=bool(parts),
-            compression=compression,
-            overwrite=bool(overwrite),
-            storage_options=storage_options,
-        )
-        terms = Terms(engine=engine, spark=spark, progress=progress)
+        execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             pinned = self._pinned(branch, at)
-            return Bulk(self._repo).export(pinned, self._language(pinned).catalog, asked, terms)
+            request = ExportRequest(
+                snapshot=pinned,
+                catalog=self._language(pinned).catalog,
+                target=os.fspath(target) if isinstance(target, str | os.PathLike) else target,
+                format=format,
+                types=None if types is None else tuple(types),
+                parts=bool(parts),
+                compression=compression,
+                overwrite=bool(overwrite),
+                storage_options=self._reached_by(storage_options),
+            )
+            return Bulk(self._repo).export(request, execution)
 
     def to_spark(
         self,
@@ -214,7 +228,7 @@ class BulkCalls:
         type_name: str,
         *,
         stream: str,
-        mode: str = "merge",
+        mode: LoadMode = "merge",
         branch: str = MAIN,
         replace: bool = False,
         actor: str | None = None,
@@ -242,7 +256,7 @@ class BulkCalls:
         terms = SinkTerms(
             type_name=type_name,
             stream=stream,
-            mode=mode,
+            mode=one_of(LoadMode, mode, "mode"),
             branch=BranchName(branch),
             replace=bool(replace),
             actor=self._actor if actor is None else Actor(actor),
@@ -254,7 +268,7 @@ class BulkCalls:
         *,
         branch: str = MAIN,
         actor: str | None = None,
-        engine: str = "auto",
+        engine: EngineChoice = "auto",
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
         timeout: float | None = None,
@@ -278,13 +292,13 @@ class BulkCalls:
                 None for never. It is looked at between tasks.
             cancel: The same, when another thread calls its `cancel()`.
         """
-        from omnigraph.graph.bulk import Bulk, Terms  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         known = BranchName(branch)
-        terms = Terms(engine=engine, spark=spark, progress=progress)
+        execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            return Bulk(self._repo).optimize(known, who, terms)
+            return Bulk(self._repo).optimize(known, who, execution)
 
     def embed(  # noqa: PLR0913
         self,
@@ -294,7 +308,7 @@ class BulkCalls:
         branch: str = MAIN,
         batch: int | None = None,
         actor: str | None = None,
-        engine: str = "auto",
+        engine: EngineChoice = "auto",
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
         timeout: float | None = None,
@@ -332,7 +346,7 @@ class BulkCalls:
         """
         from omnigraph.dataplane.load.fill import FillRequest  # noqa: PLC0415
         from omnigraph.dataplane.load.request import Fill  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Terms  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
         request = FillRequest(
             branch=BranchName(branch),
@@ -341,6 +355,6 @@ class BulkCalls:
             batch=None if batch is None else whole_number(batch, "batch", 1),
             actor=self._actor if actor is None else Actor(actor),
         )
-        terms = Terms(engine=engine, spark=spark, progress=progress)
+        execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            return Bulk(self._repo, self._parts.embeddings).embed(request, terms)
+            return Bulk(self._repo, self._parts.embeddings).embed(request, execution)

@@ -34,7 +34,7 @@ from omnigraph.graph.values import (
 )
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
-from omnigraph.types import MAIN, Actor, BranchName, CommitId, IdempotencyKey
+from omnigraph.types import MAIN, Actor, BranchName, CommitId, EngineChoice, IdempotencyKey
 
 
 class Graph(BulkCalls):
@@ -108,7 +108,7 @@ class Graph(BulkCalls):
         branch: str = MAIN,
         at: str | None = None,
         access: str = Access.AUTO,
-        engine: str = "auto",
+        engine: EngineChoice = "auto",
         spark: object = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,

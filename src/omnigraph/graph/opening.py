@@ -128,6 +128,7 @@ def _graph(
     parts = Parts(
         repo=repo,
         clock=repo.clock,
+        variables=os.environ,
         views=ViewCache(
             repo,
             bytes_max=bounds.cache_bytes_max,

@@ -1,7 +1,8 @@
-"""What an open graph is made of; the facade's pieces share it."""
+"""The parts of an open graph, which the pieces of the facade share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omnigraph.core.repository import Repository
@@ -16,10 +17,11 @@ from omnigraph.runtime.clock import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The repo and those who run queries on it."""
+    """The repository, those who run queries on it, and the variables of the environment."""
 
     repo: Repository
     clock: Clock
+    variables: Mapping[str, str]
     views: ViewCache
     search: Search
     embeddings: Embeddings

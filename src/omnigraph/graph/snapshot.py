@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.direct.budget import Bounds, TooWide
 from omnigraph.exec.direct.view import DirectView, wanted_columns
@@ -23,6 +22,7 @@ from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
+from omnigraph.types import EngineChoice
 
 # The bounds of memory that a query has in this process, and not on Spark.
 _MEMORY: Final = frozenset({"query_bytes_max", "frame_rows_max"})
@@ -88,7 +88,7 @@ class Snapshot:
         *,
         name: str | None = None,
         access: str = Access.AUTO,
-        engine: str = EngineName.AUTO,
+        engine: EngineChoice = "auto",
         spark: object = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
@@ -102,9 +102,9 @@ class Snapshot:
                 ).settled()
         reading = self._language.reading(text, name)
         bound = bind(reading.plan.params, params or _NOTHING)
-        if engine == EngineName.AUTO:
+        if engine == "auto":
             return self._automatically(reading, bound, access, spark)
-        if engine == EngineName.INPROCESS:
+        if engine == "inprocess":
             return self._run(reading, bound, access, None)
         found = self._on_spark(reading, bound, engine, spark)
         assert found is not None
@@ -162,14 +162,14 @@ class Snapshot:
         """Run here, or on Spark if it cannot keep within the bound of memory here."""
         found: Rows | None = None
         if access == Access.AUTO and self._is_large(reading):
-            found = self._on_spark(reading, params, EngineName.AUTO, spark)
+            found = self._on_spark(reading, params, "auto", spark)
         if found is not None:
             return found
         try:
             return self._run(reading, params, access, None)
         except LimitExceeded as error:
             if access == Access.AUTO and error.details.get("limit") in _MEMORY:
-                found = self._on_spark(reading, params, EngineName.AUTO, spark)
+                found = self._on_spark(reading, params, "auto", spark)
             if found is None:
                 raise
             return found
@@ -186,7 +186,11 @@ class Snapshot:
         return False
 
     def _on_spark(
-        self, reading: Reading, params: Mapping[str, ConstValue], engine: str, spark: object
+        self,
+        reading: Reading,
+        params: Mapping[str, ConstValue],
+        engine: EngineChoice,
+        spark: object,
     ) -> Rows | None:
         """The result on Spark; None when `auto` finds that there is no Spark here."""
         # Few queries go there, and nobody else should wait for what it needs.

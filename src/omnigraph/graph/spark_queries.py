@@ -1,19 +1,19 @@
-"""Queries that go to Spark: which ones, and how they get there."""
+"""Queries on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.read.rows import Rows
-from omnigraph.graph.bulk import one_of
+from omnigraph.graph.arguments import one_of
 from omnigraph.graph.languages import Reading
 from omnigraph.graph.parts import Parts
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import ConstValue
+from omnigraph.types import EngineChoice
 
 
 def on_spark(
@@ -22,15 +22,15 @@ def on_spark(
     params: Mapping[str, ConstValue],
     pinned: GraphVersion,
     catalog: Catalog,
-    engine: str,
+    engine: EngineChoice,
     spark: object,
 ) -> Rows | None:
     """The result of a query on Spark; None when `auto` finds that there is no Spark here."""
-    asked = one_of(EngineName, engine, "engine")
+    asked = one_of(EngineChoice, engine, "engine")
     config = configured(spark)
     missing = unavailable(config)
     if missing is not None:
-        if asked is EngineName.SPARK:
+        if asked == "spark":
             raise InvalidInput(Code.ENGINE_UNAVAILABLE, missing)
         return None
     # Spark is imported only by those who use it.

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.core.repository import OpenMode, Repository, components
-from omnigraph.dataplane.load.request import StreamBatch
+from omnigraph.dataplane.load.request import LoadRequest, StreamBatch
 from omnigraph.dataplane.load.stream import check_stream_name
 from omnigraph.embed.source import Embeddings
-from omnigraph.graph.bulk import Bulk, LoadTerms, Terms
-from omnigraph.rules.violation import KEPT_MAX
+from omnigraph.graph.bulk import Bulk, Execution
 from omnigraph.store.root import Root
-from omnigraph.types import BranchName
+from omnigraph.types import BranchName, LoadMode
 
 # What the thread that runs a batch knows of its query, in Spark's own words.
 _QUERY_ID: Final = "sql.streaming.queryId"
@@ -20,11 +19,11 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTerms:
-    """What becomes of the batches of a stream."""
+    """The type, the branch and the mode that batches of a stream are loaded with."""
 
     type_name: str
     stream: str
-    mode: str
+    mode: LoadMode
     branch: BranchName
     replace: bool
     actor: str | None
@@ -48,22 +47,15 @@ class StreamSink:
     def __call__(self, frame: Any, batch: int) -> None:
         """Load one batch, unless it was loaded before."""
         repo, terms = self._opened(), self._terms
-        asked = LoadTerms(
+        request = LoadRequest(
+            catalog=repo.schema(repo.snapshot(terms.branch)).catalog,
             mode=terms.mode,
             branch=terms.branch,
-            create_from=None,
             replace=terms.replace,
-            cascade=False,
             actor=terms.actor,
-            idempotency_key=None,
-            format=None,
-            storage_options=None,
-            violations_max=KEPT_MAX,
-            violations_file=None,
             batch=StreamBatch(stream=terms.stream, number=int(batch), query=_query_of(frame)),
         )
-        catalog = repo.schema(repo.snapshot(terms.branch)).catalog
-        Bulk(repo, self._embeddings).load({terms.type_name: frame}, catalog, asked, Terms())
+        Bulk(repo, self._embeddings).load({terms.type_name: frame}, request, Execution())
 
     def _opened(self) -> Repository:
         if self._repo is None:

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.load.loader import Loader
-from omnigraph.dataplane.load.request import Loaded, LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import Loaded, LoadRequest
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName, Item, Result, Runner
+from omnigraph.dataplane.run.runner import Item, Result, Runner
 from omnigraph.dataplane.source.model import FileInput, Format
-from omnigraph.types import MAIN, BranchName
+from omnigraph.types import MAIN, BranchName, LoadMode
 
 __all__ = ["Elsewhere", "append", "append_elsewhere", "branch", "load", "merge", "overwrite"]
 
@@ -31,7 +31,6 @@ _PARTITIONS: Final = 2
 class Elsewhere:
     """Runs tasks as if in another process: whatever goes in or out is pickled."""
 
-    name = EngineName.SPARK
     is_remote = True
     parallelism = 1
 
@@ -69,7 +68,7 @@ _OTHER: Final = (_node("Person", "p1", age=9), _node("Person", "o0"), _node("Com
 
 def append(repo: Repository, runner: Runner | None = None) -> Loaded:
     """Add nodes and edges, some of them between what is new and what is not."""
-    return load(repo, _NEW, LoadMode.APPEND, runner=runner)
+    return load(repo, _NEW, "append", runner=runner)
 
 
 def append_elsewhere(repo: Repository) -> Loaded:
@@ -79,17 +78,17 @@ def append_elsewhere(repo: Repository) -> Loaded:
 
 def merge(repo: Repository) -> Loaded:
     """Change a node and an edge, add a node."""
-    return load(repo, _CHANGED, LoadMode.MERGE)
+    return load(repo, _CHANGED, "merge")
 
 
 def overwrite(repo: Repository) -> Loaded:
     """Replace the nodes; an edge loses an end and goes, too."""
-    return load(repo, _OTHER, LoadMode.OVERWRITE, cascade=True)
+    return load(repo, _OTHER, "overwrite", cascade=True)
 
 
 def branch(repo: Repository) -> Loaded:
     """Add nodes and edges to a branch that is made with them."""
-    return load(repo, _NEW, LoadMode.APPEND, branch=BranchName("dev"), create_from=MAIN)
+    return load(repo, _NEW, "append", branch=BranchName("dev"), create_from=MAIN)
 
 
 def load(

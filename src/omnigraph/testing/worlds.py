@@ -30,7 +30,6 @@ from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, Conflict, GraphError
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import EntityType
@@ -272,7 +271,7 @@ def _ensure_indices(repo: Repository) -> Published | None:
 
 def _optimize(repo: Repository) -> Published | None:
     # On one thread, so that storage calls come in the same order every time.
-    monitor = Monitor("optimize", EngineName.INPROCESS, "", repo.clock)
+    monitor = Monitor("optimize", "inprocess", "", repo.clock)
     done = Optimizer(repo).optimize(MAIN, InProcessRunner(1), monitor, actor="tester")
     return done.published
 

@@ -10,6 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.core import gates
 from omnigraph.errors import Cancelled, Code, Effect, GraphError, InvalidInput, LimitExceeded
+from omnigraph.types import LoadMode
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  bio: String? }
@@ -128,7 +129,7 @@ def test_a_mutation_that_ends_early_changes_nothing(graph: og.Graph, text: str) 
 
 
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
-def test_a_load_that_ends_early_loads_nothing(graph: og.Graph, mode: str) -> None:
+def test_a_load_that_ends_early_loads_nothing(graph: og.Graph, mode: LoadMode) -> None:
     before = state(graph)
     people = [{"name": f"q{number}"} for number in range(10)]
     source = {"Person": people, "Knows": [{"from": "q1", "to": "q2"}]}

@@ -10,6 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import Code, ConstraintViolated, InvalidInput, Unavailable
+from omnigraph.types import LoadMode
 from tests.embeddings import EmbeddingServer, embedding_server, vector_of
 
 SCHEMA = """
@@ -70,7 +71,7 @@ def doc(slug: str, **data: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
 def test_a_load_computes_the_vectors_of_new_texts(
-    graph: og.Graph, server: EmbeddingServer, mode: str
+    graph: og.Graph, server: EmbeddingServer, mode: LoadMode
 ) -> None:
     rows = [doc("a", text="one"), doc("b", text="two"), doc("c", text="one"), doc("d"), doc("e")]
     rows[4] |= {"text": "given", "vec": GIVEN}
@@ -195,7 +196,7 @@ def test_a_required_vector_is_computed(graph: og.Graph) -> None:
 
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
 def test_without_a_provider_a_required_vector_is_refused_with_what_to_do(
-    graph: og.Graph, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, mode: str
+    graph: og.Graph, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, mode: LoadMode
 ) -> None:
     graph.load({"Strict": [doc("a", text="one")]})
     forget(server, monkeypatch)

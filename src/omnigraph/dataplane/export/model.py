@@ -1,4 +1,4 @@
-"""What an export is asked to do, and what it did."""
+"""The request of an export, and its result."""
 
 from __future__ import annotations
 

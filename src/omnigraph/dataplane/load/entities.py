@@ -25,7 +25,6 @@ from omnigraph.dataplane.load.exchange import (
 )
 from omnigraph.dataplane.load.new_ids import new_ids
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
-from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.catalog.rules import ID_NAME
@@ -80,7 +79,7 @@ def shape_of(plan: LoadPlan) -> Shape:
     """What a decoder has to tell for this load."""
     absences: dict[str, frozenset[str]] = {}
     for entity in (*plan.catalog.nodes, *plan.catalog.edges):
-        partial = plan.mode is LoadMode.MERGE and not plan.replace
+        partial = plan.mode == "merge" and not plan.replace
         wanted = {
             p.name
             for p in entity.properties

@@ -22,7 +22,7 @@ from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.read_task import stage_rows
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.load.request import Counts, Fill, Loaded, LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import Counts, Fill, Loaded, LoadRequest
 from omnigraph.dataplane.load.vectors import embedded
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
@@ -151,7 +151,6 @@ class VectorFiller:
             Unavailable: The provider did not answer.
             Cancelled: The monitor was told to stop.
         """
-        self._repo.require_writable()
         size = request.batch or BATCH * (runner.parallelism if runner.is_remote else 1)
         vectors: dict[str, int] = {}
         last: Loaded | None = None
@@ -222,7 +221,7 @@ class VectorFiller:
         load = LoadRequest(
             inputs=(FrameInput(name=key_of(entity), type=ref, frame=None),),
             catalog=self._catalog(request.branch),
-            mode=LoadMode.MERGE,
+            mode="merge",
             branch=request.branch,
             actor=request.actor,
             partitions=1,

@@ -23,7 +23,6 @@ from omnigraph.dataplane.load.judge_nodes import judge_ids, judge_nodes
 from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import JudgeReceipt
-from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.lang.catalog.model import EdgeType, EntityType
 from omnigraph.rules.unique import judge_unique, uniques
 from omnigraph.rules.violation import Violations
@@ -81,7 +80,7 @@ def _judge_edge_ids(
     numbers, distinct = numbered(ids.chunks)
     stored = None
     key = key_of(edge)
-    if plan.mode is LoadMode.APPEND and committed.rows(key):
+    if plan.mode == "append" and committed.rows(key):
         stored = committed.found(key, ID, unpacked(distinct))
     judge_ids(plan, edge, ids, np.concatenate(numbers), stored, out)
 

@@ -31,7 +31,6 @@ from omnigraph.dataplane.load.exchange import (
 )
 from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
-from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.rules.cardinality import judge_cardinality
@@ -198,7 +197,7 @@ def _existing(
     key = key_of(node)
     if committed.is_replaced(key) or not committed.rows(key):
         return _Existing(exists, None)
-    if plan.mode is LoadMode.APPEND and given:
+    if plan.mode == "append" and given:
         stored = committed.found(key, "id", coded.texts)
         return _Existing(exists | stored, stored)
     exists[coded.known :] = committed.found(key, "id", coded.texts.slice(coded.known))

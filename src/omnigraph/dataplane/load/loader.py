@@ -21,7 +21,7 @@ from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan, Stop, Targets, Workplace, key_of
 from omnigraph.dataplane.load.reading import partitions_for, read_inputs
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.load.request import Counts, Loaded, LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import Counts, Loaded, LoadRequest
 from omnigraph.dataplane.load.stages import Stages, Verdict
 from omnigraph.dataplane.load.stream import STREAM, batch_key, recorded
 from omnigraph.dataplane.progress import Monitor
@@ -61,14 +61,11 @@ class Loader:
         judged again on what they left; an overwrite is not: its author should know.
 
         Raises:
-            InvalidInput: The terms contradict each other, or the idempotency key names another
-                operation.
+            InvalidInput: The idempotency key names another operation.
             ConstraintViolated: The data breaks rules; it lists them in the order of the input.
             Conflict: Somebody else changed what the load was judged against, again and again.
             Cancelled: The monitor was told to stop.
         """
-        self._repo.require_writable()
-        _check_terms(request)
         if request.violations_file is not None:
             open_file(request.violations_file).close()
         source, name = request.create_from, request.branch
@@ -93,14 +90,14 @@ class Loader:
             return done
         sizes = Sizes(request.inputs)
         plan = self.plan(request, base, monitor, is_remote=runner.is_remote, sizes=sizes)
-        with telemetry.span("load", mode=request.mode.value):
+        with telemetry.span("load", mode=request.mode):
             try:
                 with self._repo.preparing(base):
                     receipts = read_inputs(request, plan, runner, monitor, sizes)
                 request = self._named(request, receipts, base)
                 # Reading may have taken long. What others did meanwhile matters to an overwrite,
                 # and nobody else writes to a branch that is being made.
-                kept = base.origin is not None or request.mode is LoadMode.OVERWRITE
+                kept = base.origin is not None or request.mode == "overwrite"
                 return self.finish(request, plan, receipts, runner, monitor, base if kept else None)
             except BaseException:
                 monitor.stop()
@@ -192,7 +189,7 @@ class Loader:
         ordered = sorted(receipts, key=lambda receipt: receipt.split)
         work = _Work(request, plan, ordered, runner, monitor)
         is_birth = base is not None and base.origin is not None
-        if is_birth or request.mode is LoadMode.OVERWRITE:
+        if is_birth or request.mode == "overwrite":
             return self._attempt(work, base)
         return with_retries(
             lambda losses: self._attempt(work, None if losses else base),
@@ -216,7 +213,7 @@ class Loader:
                 raise branch_replaced(base.branch)
             self._check_schema(request, base)
             _check_fresh(plan, base, work.present)
-        replaced = work.present if request.mode is LoadMode.OVERWRITE else frozenset()
+        replaced = work.present if request.mode == "overwrite" else frozenset()
         with self._repo.preparing(base):
             stages = Stages(plan, _stored(base, replaced), work.receipts, work.runner, work.monitor)
             verdict = stages.run(cascade=request.cascade)
@@ -289,7 +286,7 @@ class Loader:
         rows = sum(receipt.rows for receipt in work.receipts)
         size = sum(receipt.bytes for receipt in work.receipts)
         details: dict[str, JsonValue] = {
-            _MODE: request.mode.value,
+            _MODE: request.mode,
             _COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in counts.items()},
             _ROWS: rows,
             _BYTES: size,
@@ -385,7 +382,7 @@ class _Work:
             ends = {f"node:{edge.source}", f"node:{edge.target}"}
             if key_of(edge) in present:
                 found |= ends
-            elif self.request.mode is LoadMode.OVERWRITE and ends & present:
+            elif self.request.mode == "overwrite" and ends & present:
                 # An edge that somebody adds meanwhile could name a node that goes.
                 found.add(key_of(edge))
         return frozenset(found)
@@ -402,16 +399,6 @@ def _refuse(work: _Work, found: Found) -> None:
     found.raise_if_any([places.shown(item) for item in told])
 
 
-def _check_terms(request: LoadRequest) -> None:
-    for name, given, mode in (
-        ("replace", request.replace, LoadMode.MERGE),
-        ("cascade", request.cascade, LoadMode.OVERWRITE),
-    ):
-        if given and request.mode is not mode:
-            text = f"`{name}` is for mode {mode.value}, not {request.mode.value}"
-            raise InvalidInput(Code.INPUT_INVALID, text, mode=request.mode.value)
-
-
 def _stored(base: GraphVersion, replaced: frozenset[str]) -> Base:
     tables = {
         key: StoredTable(pin=store_pin(pin), rows=pin.row_count) for key, pin in base.tables.items()
@@ -421,7 +408,7 @@ def _stored(base: GraphVersion, replaced: frozenset[str]) -> Base:
 
 def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) -> None:
     """Rows of types that had no entity were written as new ones; is that still so?"""
-    if plan.mode is not LoadMode.MERGE:
+    if plan.mode != "merge":
         return
     for key in sorted(plan.fresh & present):
         if base.pin(key).row_count:

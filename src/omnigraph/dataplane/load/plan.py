@@ -15,7 +15,7 @@ from typing import Final
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.load.request import DRIVER_KEYS, Fill, LoadMode
+from omnigraph.dataplane.load.request import DRIVER_KEYS, Fill
 from omnigraph.dataplane.progress import Cancelled
 from omnigraph.dataplane.staging import Staging
 from omnigraph.embed.source import Embeddings
@@ -23,6 +23,7 @@ from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, Table, Tables, open_tables
+from omnigraph.types import LoadMode
 
 FRAGMENT_BYTES: Final = 64 << 20
 
@@ -182,7 +183,7 @@ class LoadPlan:
 
     def is_matched(self, entity: EntityType) -> bool:
         """May rows of the type that have an id be those of known entities?"""
-        return self.mode is LoadMode.MERGE and key_of(entity) not in self.fresh
+        return self.mode == "merge" and key_of(entity) not in self.fresh
 
 
 def key_of(entity: EntityType) -> str:

@@ -11,22 +11,15 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.records import Commit
 from omnigraph.dataplane.source.model import Input
 from omnigraph.embed.missing import MissingVectors
+from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.rules.violation import KEPT_MAX
-from omnigraph.types import MAIN, BranchName
+from omnigraph.types import MAIN, BranchName, LoadMode
 
 SPLIT_BYTES = 64 << 20
 # How many keys a driver judges itself, beside workers that it would have to send them to. Measured:
 # about 180 bytes each if all of them are in one partition, so 750 MB and a second at most.
 DRIVER_KEYS = 1 << 22
-
-
-class LoadMode(StrEnum):
-    """What becomes of entities that the graph has already."""
-
-    APPEND = "append"  # every entity of the input must be new
-    MERGE = "merge"  # those that are known change in what the input names, the others are new
-    OVERWRITE = "overwrite"  # types that the input has are replaced as a whole
 
 
 class Fill(StrEnum):
@@ -54,10 +47,11 @@ class StreamBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """A load, and the terms on which it runs.
+    """A load as it is asked for, valid at birth.
 
     Attributes:
-        inputs: What to read, in the order in which violations are told.
+        inputs: What to read, in the order in which violations are told. A caller that has yet to
+            find them leaves them out, and puts them in with `dataclasses.replace`.
         catalog: The schema that the caller took its inputs for.
         mode: What becomes of known entities.
         branch: Where to.
@@ -78,7 +72,7 @@ class LoadRequest:
             is still the one that they were computed from. Rows of others do not count.
     """
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[Input, ...] = ()
     catalog: Catalog
     mode: LoadMode
     branch: BranchName = MAIN
@@ -95,13 +89,20 @@ class LoadRequest:
     batch: StreamBatch | None = None
     fill: Fill | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse options that have no meaning in a mode, before they are taken for granted."""
+        if self.replace and self.mode != "merge":
+            raise InvalidInput(Code.INPUT_INVALID, "replace=True is for mode 'merge'")
+        if self.cascade and self.mode != "overwrite":
+            raise InvalidInput(Code.INPUT_INVALID, "cascade=True is for mode 'overwrite'")
+
     @property
     def digest(self) -> str:
         """What tells it from other requests that are given the same idempotency key.
 
         The content of the inputs is not part of it: finding out would mean to read them all.
         """
-        how = (self.mode.value, self.replace, self.cascade)
+        how = (self.mode, self.replace, self.cascade)
         terms = ("load", str(self.branch), sorted(self.type_keys), *how)
         return blake2b(repr(terms).encode(), digest_size=16).hexdigest()
 

@@ -44,7 +44,6 @@ from omnigraph.dataplane.load.overwrite import (
 )
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.load.request import LoadMode
 from omnigraph.dataplane.load.write_task import WriteTask, write_split
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
@@ -123,9 +122,9 @@ class Stages:
             verdict.violations.merge(receipt.violations)
             verdict.add_fragments(receipt.fragments)
             verdict.missing += receipt.missing
-        if self._plan.mode is LoadMode.MERGE:
+        if self._plan.mode == "merge":
             self._match_and_write(verdict)
-        if self._plan.mode is LoadMode.OVERWRITE:
+        if self._plan.mode == "overwrite":
             self._find_orphans(verdict, cascade)
         self._judge(verdict)
         return verdict
@@ -261,7 +260,7 @@ class Stages:
 
     def _adds(self, key: str) -> bool:
         """Must the ids of the type be new?"""
-        return self._plan.mode is LoadMode.APPEND and self._has(ids_channel(key))
+        return self._plan.mode == "append" and self._has(ids_channel(key))
 
     def _counts(self, edge: EdgeType) -> bool:
         """Does it matter how many committed edges there are?"""

@@ -75,7 +75,6 @@ class Optimizer:
             Cancelled: The monitor was told to stop.
             Conflict: Others wrote to the same tables, again and again.
         """
-        self._repo.require_writable()
         kept: _Kept = {}
         with telemetry.span("optimize", branch=branch):
             for losses in range(RETRIES + 1):

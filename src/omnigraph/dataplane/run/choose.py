@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.types import Engine, EngineChoice
 
 # From here on Spark is taken. Measured on two cores (docs/bench/load.md): this process loads about
 # 100 MB a second, a session that runs is 1.1 to 1.4 times as slow, least so from 256 MB on, and a
@@ -17,14 +17,14 @@ WARM_BYTES: Final = 256 << 20
 
 
 def choose(
-    engine: EngineName,
+    engine: EngineChoice,
     *,
     bytes_total: int | None,
     has_frames: bool,
     spark_named: bool,
     spark_running: bool,
     spark_available: Callable[[], str | None],
-) -> tuple[EngineName, str]:
+) -> tuple[Engine, str]:
     """What an operation runs on, and why.
 
     Args:
@@ -38,33 +38,33 @@ def choose(
     Raises:
         InvalidInput: What was asked for cannot be had.
     """
-    if engine is EngineName.INPROCESS:
+    if engine == "inprocess":
         if has_frames:
             raise InvalidInput(
                 Code.INPUT_INVALID,
                 "a Spark DataFrame is read by Spark; engine must be auto or spark",
             )
-        return EngineName.INPROCESS, "asked for"
-    if engine is EngineName.SPARK or has_frames:
+        return "inprocess", "asked for"
+    if engine == "spark" or has_frames:
         if (missing := spark_available()) is not None:
             raise InvalidInput(Code.ENGINE_UNAVAILABLE, missing)
-        asked = engine is EngineName.SPARK
-        return EngineName.SPARK, "asked for" if asked else "a source is a Spark DataFrame"
+        asked = engine == "spark"
+        return "spark", "asked for" if asked else "a source is a Spark DataFrame"
     return _by_size(bytes_total, spark_named or spark_running, spark_available)
 
 
 def _by_size(
     bytes_total: int | None, is_warm: bool, spark_available: Callable[[], str | None]
-) -> tuple[EngineName, str]:
+) -> tuple[Engine, str]:
     if bytes_total is None:
-        return EngineName.INPROCESS, "the size of the input is not known"
+        return "inprocess", "the size of the input is not known"
     limit = WARM_BYTES if is_warm else COLD_BYTES
     size = f"{shown(bytes_total)} of input"
     if bytes_total < limit:
-        return EngineName.INPROCESS, f"{size} is less than {shown(limit)}"
+        return "inprocess", f"{size} is less than {shown(limit)}"
     if (missing := spark_available()) is not None:
-        return EngineName.INPROCESS, f"{size} would be for Spark, but {missing}"
-    return EngineName.SPARK, f"{size} is at least {shown(limit)}"
+        return "inprocess", f"{size} would be for Spark, but {missing}"
+    return "spark", f"{size} is at least {shown(limit)}"
 
 
 def shown(size: int) -> str:

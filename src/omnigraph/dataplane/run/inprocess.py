@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from omnigraph.dataplane.run.runner import EngineName, Item, Result
+from omnigraph.dataplane.run.runner import Item, Result
 
 
 class InProcessRunner:
     """Runs tasks on a few threads. With one item, or one thread, on the caller's own."""
 
-    name = EngineName.INPROCESS
     is_remote = False
 
     def __init__(

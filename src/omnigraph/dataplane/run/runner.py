@@ -1,4 +1,4 @@
-"""What runs the tasks of a stage, whether on threads or on a cluster.
+"""The runner of the tasks of a stage: threads of this process, or Spark.
 
 A task is a function of a module with one picklable argument and a picklable result: a
 specification goes out, a receipt comes back. It may run more than once, at the same time even, and
@@ -8,7 +8,6 @@ only one of its results counts; so it never changes anything that somebody can s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
@@ -17,21 +16,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class EngineName(StrEnum):
-    """What a data plane operation runs on."""
-
-    AUTO = "auto"
-    INPROCESS = "inprocess"
-    SPARK = "spark"
-
-
 class Runner(Protocol):
     """Runs tasks."""
-
-    @property
-    def name(self) -> EngineName:
-        """`inprocess` or `spark`."""
-        ...
 
     @property
     def parallelism(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from omnigraph.dataplane.run.runner import EngineName, Item, Result
+from omnigraph.dataplane.run.runner import Item, Result
 from omnigraph.dataplane.spark.action import Action, JobFailed, OnProgress
 from omnigraph.dataplane.spark.failures import job_error
 from omnigraph.dataplane.spark.kernel import (
@@ -36,7 +36,6 @@ class SparkRunner:
             An error that it raises cancels the stage.
     """
 
-    name = EngineName.SPARK
     is_remote = True
 
     def __init__(self, held: Held, on_progress: OnProgress | None = None) -> None:

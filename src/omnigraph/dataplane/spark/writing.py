@@ -19,7 +19,7 @@ from omnigraph.dataplane.load.frames import FrameTask
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.load.request import LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.source.model import FrameInput
@@ -28,7 +28,7 @@ from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.root import Root
-from omnigraph.types import Actor, IdempotencyKey
+from omnigraph.types import Actor, IdempotencyKey, LoadMode
 
 
 @dataclass
@@ -99,8 +99,8 @@ def _mode(options: Mapping[str, str], *, overwrite: bool) -> LoadMode:
     if overwrite and merge:
         raise InvalidInput(Code.INPUT_INVALID, 'option merge is for .mode("append")')
     if overwrite:
-        return LoadMode.OVERWRITE
-    return LoadMode.MERGE if merge else LoadMode.APPEND
+        return "overwrite"
+    return "merge" if merge else "append"
 
 
 def _said(options: Mapping[str, str], name: str, kind: type[str]) -> str | None:

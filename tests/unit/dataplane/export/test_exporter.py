@@ -24,7 +24,7 @@ from omnigraph.dataplane.export.exporter import Exporter
 from omnigraph.dataplane.export.model import Exported, ExportRequest
 from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName, Runner
+from omnigraph.dataplane.run.runner import Runner
 from omnigraph.errors import Corrupt, Gone, InvalidInput, Unavailable
 from omnigraph.runtime.failpoints import Refuse, armed
 from omnigraph.store.calls import StorageCall
@@ -129,7 +129,6 @@ def names_in(folder: Path) -> list[str]:
 class ShippingRunner:
     """Like a cluster: tasks travel as bytes, and each runs twice, the later ones first."""
 
-    name = EngineName.SPARK
     is_remote = True
     parallelism = 3
 

@@ -16,7 +16,6 @@ from omnigraph.dataplane.export.checksums import BLOCK_BYTES, Checksummed, diffe
 from omnigraph.dataplane.export.parts import MANIFEST
 from omnigraph.dataplane.export.shared import blocks_to_read
 from omnigraph.dataplane.export.target import open_file
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, InvalidInput, Unavailable
 from tests.unit.dataplane.export import test_exporter
 from tests.unit.dataplane.export.test_exporter import export
@@ -42,7 +41,6 @@ class Elsewhere:
     stages: frozenset[str] = frozenset()
     damage: Callable[[Path], object] | None = None
     ran: list[str] = field(default_factory=list)
-    name: EngineName = EngineName.SPARK
     is_remote: bool = True
     parallelism: int = 2
 

@@ -13,10 +13,10 @@ import pytest
 from omnigraph.core.layout import STAGING
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.load.loader import Loader
-from omnigraph.dataplane.load.request import Loaded, LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import Loaded, LoadRequest
 from omnigraph.dataplane.progress import Listener, Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName, Runner
+from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import FileInput, Format, Input, TableInput, TypeRef
 from omnigraph.errors import ConstraintViolated
 from omnigraph.lang.catalog.model import Catalog
@@ -71,7 +71,6 @@ def edge(kind: str, source: str, target: str, **data: Any) -> Line:
 class PicklingRunner:
     """Runs tasks one by one as if in another process: whatever goes in or out is pickled."""
 
-    name = EngineName.SPARK
     is_remote = True
     parallelism = 3
 
@@ -114,8 +113,8 @@ class Lab:
         size = path.stat().st_size
         return FileInput(uri=str(path), name=path.name, format=Format.NDJSON, size=size)
 
-    def request(self, *inputs: Input, mode: str = "append", **terms: Any) -> LoadRequest:
-        return LoadRequest(inputs=tuple(inputs), catalog=self.catalog, mode=LoadMode(mode), **terms)
+    def request(self, *inputs: Input, mode: Any = "append", **terms: Any) -> LoadRequest:
+        return LoadRequest(inputs=tuple(inputs), catalog=self.catalog, mode=mode, **terms)
 
     def run(
         self,
@@ -134,7 +133,7 @@ class Lab:
     def load(
         self,
         lines: Sequence[Line | str],
-        mode: str = "append",
+        mode: Any = "append",
         *,
         runner: Runner | None = None,
         **terms: Any,
@@ -142,7 +141,7 @@ class Lab:
         return self.run(self.request(self.file(lines), mode=mode, **terms), runner)
 
     def refused(
-        self, lines: Sequence[Line | str], mode: str = "append", **terms: Any
+        self, lines: Sequence[Line | str], mode: Any = "append", **terms: Any
     ) -> list[tuple[Any, ...]]:
         """The violations of a load that is refused: rule, id, properties and line; all of them."""
         return [
@@ -153,7 +152,7 @@ class Lab:
     def violations(
         self,
         lines: Sequence[Line | str],
-        mode: str = "append",
+        mode: Any = "append",
         *,
         runner: Runner | None = None,
         **terms: Any,

@@ -12,7 +12,6 @@ from omnigraph.core.retry import RetryPolicy
 from omnigraph.dataplane.load.request import Counts
 from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import (
     Code,
     Conflict,
@@ -44,7 +43,6 @@ DEV = BranchName("dev")
 class Meddling:
     """Runs tasks in this process, and lets somebody else write before a stage, once."""
 
-    name = EngineName.INPROCESS
     is_remote = False
     parallelism = 1
 

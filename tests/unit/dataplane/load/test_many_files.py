@@ -42,7 +42,7 @@ class Counting:
     """Counts the tasks of every stage."""
 
     def __init__(self, runner: Runner) -> None:
-        self.name, self.is_remote = runner.name, runner.is_remote
+        self.is_remote = runner.is_remote
         self.parallelism = runner.parallelism
         self.tasks: dict[str, int] = {}
         self._runner = runner

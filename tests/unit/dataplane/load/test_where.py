@@ -11,7 +11,7 @@ import pytest
 from omnigraph.dataplane.load import stages
 from omnigraph.dataplane.load.exchange import PARTITIONS_MAX
 from omnigraph.dataplane.load.reading import partitions_for
-from omnigraph.dataplane.load.request import LoadMode, LoadRequest
+from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.run.runner import Item, Result
 from omnigraph.dataplane.source.model import Compression, FileInput, Format, TypeRef
 from omnigraph.dataplane.source.sizing import SAMPLED_FILES, Sizes
@@ -81,7 +81,7 @@ def test_into_how_many_parts_keys_are_divided(
 ) -> None:
     kind = TypeRef(kind="node", name=type_name) if type_name else None
     given = FileInput(uri="x", name="x", format=Format.PARQUET, size=size, type=kind)
-    request = LoadRequest(inputs=(given,), catalog=PLACES, mode=LoadMode.APPEND)
+    request = LoadRequest(inputs=(given,), catalog=PLACES, mode="append")
     assert partitions_for(request, Sizes(request.inputs), is_far=is_far) == partitions
 
 
@@ -94,7 +94,7 @@ def test_rows_count_not_packed_bytes(tmp_path: Path) -> None:
     assert size < 100_000
     kind = TypeRef(kind="node", name="Word")
     given = FileInput(uri=str(path), name="x", format=Format.PARQUET, size=size, type=kind)
-    request = LoadRequest(inputs=(given,), catalog=PLACES, mode=LoadMode.APPEND)
+    request = LoadRequest(inputs=(given,), catalog=PLACES, mode="append")
     assert partitions_for(request, Sizes(request.inputs), is_far=False) == 23
 
 

@@ -12,7 +12,7 @@ from omnigraph.dataplane.optimize.model import Optimized
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Listener, Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName, Runner
+from omnigraph.dataplane.run.runner import Runner
 from omnigraph.store.shape import read_shape
 from omnigraph.store.tables import Table
 from omnigraph.types import MAIN, BranchName
@@ -41,14 +41,13 @@ def optimize(
     listener: Listener | None = None,
     **options: Any,
 ) -> Optimized:
-    monitor = Monitor("optimize", EngineName.INPROCESS, "asked for", repo.clock, listener)
+    monitor = Monitor("optimize", "inprocess", "asked for", repo.clock, listener)
     return Optimizer(repo).optimize(branch, runner or InProcessRunner(), monitor, **options)
 
 
 class PicklingRunner:
     """Sends tasks and results through pickle, as another process would get them."""
 
-    name = EngineName.SPARK
     parallelism = 2
     is_remote = True
 
@@ -64,7 +63,6 @@ class PicklingRunner:
 class InterruptedRunner:
     """Does something else after each task of a stage."""
 
-    name = EngineName.INPROCESS
     parallelism = 1
     is_remote = False
 

@@ -12,7 +12,6 @@ from omnigraph.dataplane.optimize import optimizer
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, Conflict, Forbidden, GraphError
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.failpoints import Refuse, armed
@@ -274,7 +273,7 @@ def test_a_graph_that_never_rests_is_given_up(repo: Repository, tmp_path: Path) 
 
 def test_it_can_be_stopped(repo: Repository, tmp_path: Path) -> None:
     head = repo.snapshot().head
-    monitor = Monitor("optimize", EngineName.INPROCESS, "", repo.clock)
+    monitor = Monitor("optimize", "inprocess", "", repo.clock)
     runner = InterruptedRunner("index", monitor.stop)
     with pytest.raises(Cancelled):
         Optimizer(repo).optimize(MAIN, runner, monitor)

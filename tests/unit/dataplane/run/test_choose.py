@@ -3,23 +3,25 @@
 import pytest
 
 from omnigraph.dataplane.run.choose import COLD_BYTES, WARM_BYTES, choose, shown
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.types import Engine, EngineChoice
 
-AUTO, INPROCESS, SPARK = EngineName.AUTO, EngineName.INPROCESS, EngineName.SPARK
+AUTO: EngineChoice = "auto"
+INPROCESS: Engine = "inprocess"
+SPARK: Engine = "spark"
 MIB, GIB = 1 << 20, 1 << 30
 MISSING = "Spark needs Java"
 
 
 def chosen(
-    engine: EngineName = AUTO,
+    engine: EngineChoice = AUTO,
     size: int | None = 0,
     *,
     frames: bool = False,
     named: bool = False,
     running: bool = False,
     missing: str | None = None,
-) -> tuple[EngineName, str]:
+) -> tuple[Engine, str]:
     return choose(
         engine,
         bytes_total=size,
@@ -44,7 +46,7 @@ def chosen(
     ],
 )
 def test_auto_goes_by_size(
-    size: int | None, named: bool, running: bool, expected: EngineName, reason: str
+    size: int | None, named: bool, running: bool, expected: Engine, reason: str
 ) -> None:
     assert chosen(size=size, named=named, running=running) == (expected, reason)
 
@@ -72,7 +74,7 @@ def test_spark_is_not_looked_for_when_nobody_needs_it() -> None:
 
 
 @pytest.mark.parametrize("engine", [INPROCESS, SPARK])
-def test_what_is_asked_for_is_given(engine: EngineName) -> None:
+def test_what_is_asked_for_is_given(engine: Engine) -> None:
     for size in (None, 0, 100 * GIB):
         assert chosen(engine, size) == (engine, "asked for")
 

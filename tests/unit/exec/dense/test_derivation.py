@@ -19,7 +19,6 @@ from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.dataplane.run.runner import EngineName
 from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.lang.ir.ops import Towards
@@ -289,7 +288,7 @@ def test_compaction_changes_nothing(repo: Repository) -> None:
         write(repo, {"edge:Knows": knows((f"f{number}", "b", "h"))})
 
     def change() -> None:
-        monitor = Monitor("optimize", EngineName.INPROCESS, "", repo.clock)
+        monitor = Monitor("optimize", "inprocess", "", repo.clock)
         done = Optimizer(repo).optimize(MAIN, InProcessRunner(), monitor)
         assert done.fragments["edge:Knows"][1] == 1
 
