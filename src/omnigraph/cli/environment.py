@@ -1,38 +1,32 @@
-"""What the environment may say. No other module of the package reads it.
+"""Variables of the environment that concern the command line alone, and its settings.
 
-OMNIGRAPH_<SETTING>   a setting, such as OMNIGRAPH_SOURCE_BYTES_MAX
 OMNIGRAPH_DEBUG       show the traceback of a failure
 NO_COLOR, TERM=dumb   plain output
 FORCE_COLOR           colour even into a pipe
 """
 
 import os
-from dataclasses import fields
-from typing import TextIO
+from typing import Final, TextIO
 
+from omnigraph.runtime import environment
 from omnigraph.runtime.settings import Settings
 
-_PREFIX = "OMNIGRAPH_"
-_OFF = frozenset({"", "0", "false", "no", "off"})
+_DEBUG: Final = "OMNIGRAPH_DEBUG"
+_OFF: Final = frozenset({"", "0", "false", "no", "off"})
 
 
 def settings() -> Settings:
     """The defaults with what the environment chooses; a wrong value names its variable."""
-    chosen = Settings()
-    for item in fields(Settings):
-        variable = f"{_PREFIX}{item.name.upper()}"
-        if (value := os.environ.get(variable)) is not None:
-            chosen = Settings.from_mapping({item.name: value}, origin=variable, base=chosen)
-    return chosen
+    return environment.settings(os.environ)
 
 
 def debugging() -> bool:
-    """Should a failure show its traceback?"""
-    return os.environ.get(f"{_PREFIX}DEBUG", "").strip().lower() not in _OFF
+    """True if a failure should show its traceback."""
+    return os.environ.get(_DEBUG, "").strip().lower() not in _OFF
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """May this stream carry colours? Only a capable terminal, unless the user insists."""
+    """True if a stream may carry colours: a capable terminal, or any if the user insists."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

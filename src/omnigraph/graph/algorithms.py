@@ -373,7 +373,7 @@ class Algorithms:
             actor=self._actor if who is None else Actor(who),
             fill=Fill.KNOWN,
         )
-        return Bulk(self._parts.repo, self._parts.embeddings).load(source, request, Execution())
+        return Bulk.of(self._parts).load(source, request, Execution())
 
 
 def _session_for(spark: object) -> Any:

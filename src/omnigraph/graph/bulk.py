@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from omnigraph.dataplane.spark.config import SparkConfig, configured, unavailabl
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import one_of
+from omnigraph.graph.parts import Parts
 from omnigraph.graph.values import (
     EmbedResult,
     ExportResult,
@@ -37,8 +37,6 @@ from omnigraph.graph.values import (
     warnings_of,
 )
 from omnigraph.types import BranchName, Engine, EngineChoice
-
-_THREADS = "OMNIGRAPH_LOAD_CONCURRENCY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +64,27 @@ class Execution:
 class Bulk:
     """The bulk work of one graph."""
 
-    def __init__(self, repo: Repository, embeddings: Embeddings | None = None) -> None:
-        """Work on this graph; texts that are loaded are embedded by `embeddings`."""
+    def __init__(
+        self,
+        repo: Repository,
+        embeddings: Embeddings,
+        concurrency: int = 0,
+    ) -> None:
+        """Work on a graph.
+
+        Args:
+            repo: The graph.
+            embeddings: Computes the vectors of texts that are loaded.
+            concurrency: How many tasks run at once in this process; 0 for one per processor.
+        """
         self._repo = repo
-        self._embeddings = embeddings or Embeddings(lambda: None)
+        self._embeddings = embeddings
+        self._concurrency = concurrency
+
+    @classmethod
+    def of(cls, parts: Parts) -> Bulk:
+        """The bulk work of an open graph."""
+        return cls(parts.repo, parts.embeddings, parts.settings.load_concurrency)
 
     def load(
         self,
@@ -222,7 +237,7 @@ class Bulk:
             spark_available=lambda: unavailable(config),
         )
         monitor = Monitor(operation, chosen, reason, self._repo.clock, execution.progress)
-        with _runner(chosen, config, monitor) as runner:
+        with self._runner(chosen, config, monitor) as runner:
             try:
                 yield runner, monitor
             except Cancelled:
@@ -231,19 +246,18 @@ class Bulk:
                 monitor.stop()
                 raise
 
+    @contextmanager
+    def _runner(self, chosen: Engine, config: SparkConfig, monitor: Monitor) -> Iterator[Runner]:
+        if chosen == "inprocess":
+            yield InProcessRunner(self._concurrency or None, monitor.stop)
+            return
+        # Spark is imported only by those who use it.
+        from omnigraph.dataplane.spark.runner import SparkRunner  # noqa: PLC0415
+        from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
-@contextmanager
-def _runner(chosen: Engine, config: SparkConfig, monitor: Monitor) -> Iterator[Runner]:
-    if chosen == "inprocess":
-        yield InProcessRunner(_threads(), monitor.stop)
-        return
-    # Spark is imported only by those who use it.
-    from omnigraph.dataplane.spark.runner import SparkRunner  # noqa: PLC0415
-    from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
-
-    monitor.stage("start")
-    with acquire(config) as held:
-        yield SparkRunner(held, monitor.reached)
+        monitor.stage("start")
+        with acquire(config) as held:
+            yield SparkRunner(held, monitor.reached)
 
 
 def _is_spark_running() -> bool:
@@ -252,13 +266,3 @@ def _is_spark_running() -> bool:
     from omnigraph.dataplane.spark.session import is_running  # noqa: PLC0415
 
     return is_running()
-
-
-def _threads() -> int | None:
-    """How many tasks run at once in this process, if the environment says so."""
-    text = os.environ.get(_THREADS)
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= 1024:
-        return int(text)
-    raise InvalidInput(Code.SETTINGS_INVALID, f"{_THREADS} is a number from 1 to 1024, not {text}")

@@ -121,9 +121,10 @@ class BulkCalls:
                 violations_max=whole_number(violations_max, "violations_max", 1),
                 violations_file=None if violations_file is None else os.fspath(violations_file),
             )
-            bulk = Bulk(self._repo, self._parts.embeddings)
             options = self._reached_by(storage_options)
-            return bulk.load(source, request, execution, format=format, storage_options=options)
+            return Bulk.of(self._parts).load(
+                source, request, execution, format=format, storage_options=options
+            )
 
     def export(  # noqa: PLR0913
         self,
@@ -192,7 +193,7 @@ class BulkCalls:
                 overwrite=bool(overwrite),
                 storage_options=self._reached_by(storage_options),
             )
-            return Bulk(self._repo).export(request, execution)
+            return Bulk.of(self._parts).export(request, execution)
 
     def to_spark(
         self,
@@ -221,7 +222,7 @@ class BulkCalls:
 
         pinned = self._pinned(branch, at)
         wanted = None if columns is None else tuple(columns)
-        return Bulk(self._repo).to_spark(type_name, pinned, wanted, where, spark)
+        return Bulk.of(self._parts).to_spark(type_name, pinned, wanted, where, spark)
 
     def stream_sink(
         self,
@@ -298,7 +299,7 @@ class BulkCalls:
         known = BranchName(branch)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            return Bulk(self._repo).optimize(known, who, execution)
+            return Bulk.of(self._parts).optimize(known, who, execution)
 
     def embed(  # noqa: PLR0913
         self,
@@ -357,4 +358,4 @@ class BulkCalls:
         )
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            return Bulk(self._repo, self._parts.embeddings).embed(request, execution)
+            return Bulk.of(self._parts).embed(request, execution)

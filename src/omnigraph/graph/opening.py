@@ -22,8 +22,7 @@ from omnigraph.graph.arguments import instance
 from omnigraph.graph.facade import Graph
 from omnigraph.graph.parts import Parts
 from omnigraph.lang import compile_schema
-from omnigraph.runtime.environment import cache_folder
-from omnigraph.runtime.environment import storage_options as from_variables
+from omnigraph.runtime import environment
 from omnigraph.runtime.settings import Settings
 from omnigraph.store.root import Root
 
@@ -52,7 +51,8 @@ def init(
         actor: Who works through this handle, for the history.
         storage_options: How to reach S3; by default the usual `AWS_*` variables.
         embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
-        settings: Bounds.
+        settings: Bounds; by default what `OMNIGRAPH_<SETTING>` say, such as
+            `OMNIGRAPH_CACHE_BYTES_MAX`.
 
     Raises:
         InvalidInput: The schema has mistakes; it lists all of them. Or the place holds other files.
@@ -89,7 +89,8 @@ def open(
         actor: Who works through this handle, for the history.
         storage_options: How to reach S3; by default the usual `AWS_*` variables.
         embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
-        settings: Bounds.
+        settings: Bounds; by default what `OMNIGRAPH_<SETTING>` say, such as
+            `OMNIGRAPH_CACHE_BYTES_MAX`.
 
     Raises:
         NotFound: There is no graph.
@@ -110,9 +111,10 @@ def _root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Roo
     except TypeError:
         message = f"a graph is opened by its path or URI, not by {type(uri).__name__}"
         raise InvalidInput(Code.INPUT_INVALID, message) from None
-    if options is not None:
-        instance(options, Mapping, "storage options are a dictionary")
-    return Root.parse(place, from_variables(place, os.environ) if options is None else options)
+    if options is None:
+        return Root.parse(place, environment.storage_options(place, os.environ))
+    instance(options, Mapping, "storage options are a dictionary")
+    return Root.parse(place, options)
 
 
 def _graph(
@@ -122,18 +124,19 @@ def _graph(
         instance(settings, Settings, "settings are an `omnigraph.Settings`")
     if embedder is not None and not callable(getattr(embedder, "embed", None)):
         raise InvalidInput(Code.SETTINGS_INVALID, "an embedder has a `model` and `embed`")
-    bounds = settings or Settings()
+    bounds = environment.settings(os.environ) if settings is None else settings
     repo.retry = RetryPolicy(retries=bounds.write_retries)
     embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
     parts = Parts(
         repo=repo,
         clock=repo.clock,
+        settings=bounds,
         variables=os.environ,
         views=ViewCache(
             repo,
             bytes_max=bounds.cache_bytes_max,
             query_bytes_max=bounds.query_bytes_max,
-            folder=cache_folder(os.environ),
+            folder=environment.cache_folder(os.environ),
         ),
         search=Search(embeddings),
         embeddings=embeddings,

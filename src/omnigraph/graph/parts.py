@@ -13,14 +13,20 @@ from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
 from omnigraph.graph.access import Rent
 from omnigraph.runtime.clock import Clock
+from omnigraph.runtime.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The repository, those who run queries on it, and the variables of the environment."""
+    """The repository, those who run queries on it, and what the caller chose.
+
+    Attributes:
+        variables: The environment, read when a call needs it: a Spark master, keys of S3.
+    """
 
     repo: Repository
     clock: Clock
+    settings: Settings
     variables: Mapping[str, str]
     views: ViewCache
     search: Search

@@ -1,12 +1,24 @@
-"""What the variables of a process say to those who open graphs. Pure: the caller reads them."""
+"""Values from the variables of the environment.
+
+Nothing here reads the environment of the process: every function takes a mapping. The edges of the
+package pass `os.environ`: the command line, `omnigraph.init` and `open`, the choice of Spark, and
+what Spark starts by itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Final
+
+from omnigraph.runtime.settings import Settings
+
+SETTING_PREFIX: Final = "OMNIGRAPH_"
+HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
 
 # The spelling of the storage layer, and the variables that the usual tools read, the first wins.
-_OPTIONS = {
+_STORAGE_VARIABLES: Final = {
     "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
     "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
     "aws_session_token": ("AWS_SESSION_TOKEN",),
@@ -16,12 +28,26 @@ _OPTIONS = {
 }
 
 
+def settings(variables: Mapping[str, str]) -> Settings:
+    """The defaults with what variables choose, such as OMNIGRAPH_CACHE_BYTES_MAX.
+
+    Raises:
+        InvalidInput: A value is wrong; the message names its variable.
+    """
+    chosen = Settings()
+    for item in fields(Settings):
+        variable = f"{SETTING_PREFIX}{item.name.upper()}"
+        if (value := variables.get(variable)) is not None:
+            chosen = Settings.from_mapping({item.name: value}, origin=variable, base=chosen)
+    return chosen
+
+
 def storage_options(uri: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """How to reach a place, as far as variables say so; nothing for local ones."""
+    """The options that reach a place, as far as variables tell them; none for local places."""
     if not uri.lower().startswith("s3://"):
         return {}
     options: dict[str, str] = {}
-    for option, names in _OPTIONS.items():
+    for option, names in _STORAGE_VARIABLES.items():
         value = next((variables[name] for name in names if variables.get(name)), None)
         if value is not None:
             options[option] = value
@@ -33,10 +59,10 @@ def storage_options(uri: str, variables: Mapping[str, str]) -> dict[str, str]:
 
 def home_folder(variables: Mapping[str, str]) -> Path:
     """The user's own folder, for what no graph depends on."""
-    home = variables.get("OMNIGRAPH_HOME")
+    home = variables.get(HOME_VARIABLE)
     return Path(home) if home else Path.home() / ".omnigraph"
 
 
 def cache_folder(variables: Mapping[str, str]) -> Path:
-    """Where derived structures are kept for the next process. Everything in it may be deleted."""
+    """The folder of structures that are kept for the next process. All of it may be deleted."""
     return home_folder(variables) / "cache"

@@ -1,9 +1,9 @@
-"""Settings: plain values that a file or the environment may choose.
+"""Settings: plain values that a caller, a file or the environment may choose.
 
-This module only judges values. Reading files and the environment is left to the command line and
-the server, which say where each value came from; things that a test swaps, such as clocks and
-stores, are components and do not belong here. A setting appears together with the code that obeys
-it, and each one is a bound or a trade-off, never a switch between two behaviours.
+This module only judges values; `runtime.environment` takes them from variables. Things that a test
+swaps, such as clocks and stores, are components and do not belong here. A setting appears together
+with the code that obeys it, and each one is a bound or a trade-off, never a switch between two
+behaviours.
 """
 
 import difflib
@@ -38,6 +38,8 @@ class Settings:
         query_bytes_max: How much memory the rows of a query, a column that it reads or its result
             may take, each of them. It is an estimate; a query may take a few times as much.
         write_retries: How often a write starts over on a newer state when others come first.
+        load_concurrency: How many tasks of a load, an export or an optimisation run at once in
+            this process; 0 for one per processor.
     """
 
     source_bytes_max: int = _bounded(4 << 20, 1, 16 << 20)
@@ -46,6 +48,7 @@ class Settings:
     frame_rows_max: int = _bounded(100_000_000, 1, 2_000_000_000)
     query_bytes_max: int = _bounded(4 << 30, 1 << 10, 1 << 50)
     write_retries: int = _bounded(100, 0, 1_000_000)
+    load_concurrency: int = _bounded(0, 0, 1024)
 
     def __post_init__(self) -> None:
         problems = [

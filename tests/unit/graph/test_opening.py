@@ -107,3 +107,20 @@ def test_where_s3_is_comes_from_the_usual_variables() -> None:
 def test_where_the_cache_is() -> None:
     assert cache_folder({"OMNIGRAPH_HOME": "/h"}) == Path("/h/cache")
     assert cache_folder({}) == Path.home() / ".omnigraph" / "cache"
+
+
+def test_settings_come_from_the_caller_or_from_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_QUERY_BYTES_MAX", "2048")
+    graph = og.init(tmp_path / "g", SCHEMA)
+    rows = [{"name": f"{number}" * 20} for number in range(100)]
+    graph.load({"Person": rows})
+    with pytest.raises(og.errors.LimitExceeded):
+        graph.query(ALL).to_pylist()
+    graph.close()
+    with og.open(tmp_path / "g", settings=og.Settings()) as graph:
+        assert len(graph.query(ALL).to_pylist()) == 100
+    monkeypatch.setenv("OMNIGRAPH_QUERY_BYTES_MAX", "much")
+    with pytest.raises(og.errors.InvalidInput, match="OMNIGRAPH_QUERY_BYTES_MAX: query_bytes_max"):
+        og.open(tmp_path / "g")

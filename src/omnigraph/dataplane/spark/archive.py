@@ -18,8 +18,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from omnigraph.dataplane.spark.config import LOCAL, Place
-from omnigraph.dataplane.spark.java import Java
+from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig
+from omnigraph.dataplane.spark.java import Java, find_java
 from omnigraph.dataplane.spark.settings import settings_for
 from omnigraph.dataplane.spark.shipping import drop_older
 
@@ -31,11 +31,17 @@ _LEAST_BYTES: Final = 10 << 20
 _PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
-def archive_file(cache: Path, java: Java) -> Path:
-    """Where the archive for this Spark and this Java is kept."""
+def archive_of(config: SparkConfig) -> Path:
+    """The file of the archive for a configuration."""
+    java = find_java(config.variables)
+    return archive_file(config.home / "cache", java, config.variables.get("SPARK_HOME", ""))
+
+
+def archive_file(cache: Path, java: Java, spark_home: str) -> Path:
+    """The file of the archive for this Spark and this Java."""
     spark = importlib.metadata.version("pyspark")
     # The JVM compares the paths of everything that it was made from.
-    made_of = (str(java.path.resolve()), os.environ.get("SPARK_HOME", ""), sys.prefix)
+    made_of = (str(java.path.resolve()), spark_home, sys.prefix)
     digest = blake2b("\0".join(made_of).encode(), digest_size=4).hexdigest()
     return cache / f"spark-{spark}-java-{java.version}-{digest}.jsa"
 

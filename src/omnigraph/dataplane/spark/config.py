@@ -1,4 +1,4 @@
-"""Which Spark to use, as the caller, the environment and the defaults say."""
+"""The choice of Spark: by the caller, the environment and the defaults."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ SERVED: Final = "connect"
 MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 ARCHIVE_VARIABLE: Final = "OMNIGRAPH_SPARK_ARCHIVE"
 INSTALL: Final = 'pip install "omnigraph[spark]"'
+_OFF: Final = frozenset({"off", "0", "false", "no"})
 _NEEDED: Final = ("pyspark", "pandas", "pyarrow")
 _NEEDED_BY_CONNECT: Final = ("grpc", "grpc_status", "google.rpc", "zstandard")
 
@@ -85,6 +86,7 @@ class SparkConfig:
         session: A session to use as it is.
         conf: Settings of Spark, laid over those that we choose.
         archive: May a class-data archive be made and used?
+        variables: The environment that it was made from; it says where Java and Spark are.
     """
 
     home: Path
@@ -92,6 +94,9 @@ class SparkConfig:
     session: Any = None
     conf: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     archive: bool = True
+    variables: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False, compare=False
+    )
 
     @property
     def is_named(self) -> bool:
@@ -104,12 +109,13 @@ def configured(
     conf: Mapping[str, str] | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> SparkConfig:
-    """What the caller asked for, completed by the environment.
+    """The choice of the caller, completed by the environment.
 
     Args:
         spark: A master, a session, or None.
         conf: Settings of Spark.
-        variables: The environment; that of the process if None.
+        variables: The environment; by default that of the process, for every call of the public
+            surface that takes a `spark`.
 
     Raises:
         InvalidInput: `spark` is neither, or no such master exists.
@@ -117,6 +123,7 @@ def configured(
     known = os.environ if variables is None else variables
     common: dict[str, Any] = {
         "home": home_folder(known),
+        "variables": known,
         "conf": MappingProxyType(dict(conf or {})),
         "archive": known.get(ARCHIVE_VARIABLE, "auto").lower() not in {"off", "0", "false", "no"},
     }
@@ -148,7 +155,7 @@ def is_connect(session: object) -> bool:
     return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(session).__mro__)
 
 
-def require(config: SparkConfig, variables: Mapping[str, str] | None = None) -> None:
+def require(config: SparkConfig) -> None:
     """Fail with what to install if this Spark cannot be started here.
 
     Raises:
@@ -165,13 +172,13 @@ def require(config: SparkConfig, variables: Mapping[str, str] | None = None) -> 
             )
     # A session that is given runs already, and one of Connect has its Java elsewhere.
     if config.session is None and place is not Place.CONNECT:
-        find_java(os.environ if variables is None else variables)
+        find_java(config.variables)
 
 
-def unavailable(config: SparkConfig, variables: Mapping[str, str] | None = None) -> str | None:
-    """Why this Spark cannot be started here, or None."""
+def unavailable(config: SparkConfig) -> str | None:
+    """The reason why this Spark cannot be started here, or None."""
     try:
-        require(config, variables)
+        require(config)
     except GraphError as error:
         return str(error)
     return None

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 from omnigraph.dataplane.spark import archive as archives
 from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig, shown
 from omnigraph.dataplane.spark.failures import start_error
-from omnigraph.dataplane.spark.java import find_java
-from omnigraph.dataplane.spark.settings import settings_for, variable
+from omnigraph.dataplane.spark.settings import default_variable, settings_for
 from omnigraph.errors import Code, InvalidInput, Unavailable
 from omnigraph.runtime.environment import home_folder
 
@@ -117,13 +116,15 @@ def _served(config: SparkConfig, folder: Path) -> Any:
             "a Connect server that stays needs PySpark 4.3 or newer; name a master such as "
             f"{LOCAL} instead",
         ) from error
-    archive = archives.archive_file(config.home / "cache", find_java(os.environ))
+    archive = archives.archive_of(config)
     ready = archive if config.archive and archive.exists() else None
     settings = settings_for(Place.SERVED, LOCAL, archive=ready, chosen=config.conf)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        python = os.environ.get("PYSPARK_PYTHON") or sys.executable
-        with variable("PYSPARK_PYTHON", python), Discovery(str(folder / "server.json")) as found:
+        with (
+            default_variable("PYSPARK_PYTHON", sys.executable),
+            Discovery(str(folder / "server.json")) as found,
+        ):
             # Not by `reuse_or_start`: that leaves the token in the environment, where the client
             # would take it for every other server, too.
             server = LocalConnectServer(found)

@@ -19,7 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from omnigraph.dataplane.spark.settings import LEAN, variable
+from omnigraph.dataplane.spark.settings import LEAN, default_variable, variable
 from omnigraph.dataplane.spark.shipping import drop_older
 
 _LOGS_KEPT: Final = 20
@@ -43,9 +43,10 @@ def start(settings: Mapping[str, str], log: Path) -> SparkSession:
     On the main thread Spark would take the handler of interrupts away, and cancel everything when
     one comes; here an interrupt stays the business of whoever waits.
     """
-    python = settings.get("spark.pyspark.python") or os.environ.get(_PYTHON) or sys.executable
     # The JVM looks for data sources with the Python that its own environment names.
-    with _lock, variable(_PYTHON, python):
+    named = settings.get("spark.pyspark.python")
+    python = variable(_PYTHON, named) if named else default_variable(_PYTHON, sys.executable)
+    with _lock, python:
         _forget(settings)
         conf = SparkConf(loadDefaults=SparkContext._jvm is not None)
         for key, value in settings.items():
@@ -132,7 +133,7 @@ def _launch(conf: SparkConf, log: Path) -> None:
         # Spark's scripts would start a Python to find its home; and the JVM that puts their command
         # together need not be cleverer than the one that it starts.
         home = variable("SPARK_HOME", str(_find_spark_home()))
-        lean = variable("SPARK_LAUNCHER_OPTS", os.environ.get("SPARK_LAUNCHER_OPTS") or LEAN)
+        lean = default_variable("SPARK_LAUNCHER_OPTS", LEAN)
         with forking_to_execute(), home, lean:
             gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
     SparkContext._gateway = gateway

@@ -1,4 +1,4 @@
-"""What the options of the `omnigraph` format stand for: a type at one state of a graph."""
+"""The options of the `omnigraph` format as what they name: a type at one state of a graph."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class Opened:
 
     def __init__(self, options: Mapping[str, str], *, mode: OpenMode = OpenMode.READ_ONLY) -> None:
         """Open the graph and look the type up."""
-        self.root = graph_root(options)
+        # Spark starts this process, so its environment is the only one that can tell.
+        self.variables: Mapping[str, str] = os.environ
+        self.root = graph_root(options, self.variables)
         known = _READS if mode is OpenMode.READ_ONLY else _WRITES
         for name in options:
             if name.lower() not in known and not name.lower().startswith(_STORAGE):
@@ -67,15 +69,15 @@ class Opened:
         return TypeRef(kind=self.entity.kind, name=self.entity.name)
 
 
-def graph_root(options: Mapping[str, str]) -> Root:
-    """Where the options say that the graph lives."""
+def graph_root(options: Mapping[str, str], variables: Mapping[str, str]) -> Root:
+    """The place of the graph that options name; variables may say how to reach it."""
     path = _required(options, "path")
     given = {
         name[len(_STORAGE) :]: value
         for name, value in options.items()
         if name.lower().startswith(_STORAGE)
     }
-    return Root.parse(path, {**storage_options(path, os.environ), **given})
+    return Root.parse(path, {**storage_options(path, variables), **given})
 
 
 def entity_named(name: str, catalog: Catalog) -> EntityType:

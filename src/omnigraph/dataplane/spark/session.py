@@ -22,7 +22,6 @@ from omnigraph.dataplane.spark.config import (
     shown,
 )
 from omnigraph.dataplane.spark.failures import start_error
-from omnigraph.dataplane.spark.java import find_java
 from omnigraph.dataplane.spark.settings import settings_for
 from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
 
@@ -220,7 +219,7 @@ def _started(config: SparkConfig, master: str) -> _Kept:
         _knock(master)
     _make_room(master)
     log = launch.log_file(config.home)
-    archive = archives.archive_file(config.home / "cache", find_java(os.environ))
+    archive = archives.archive_of(config)
     ready = archive if config.archive and archive.exists() else None
     settings = settings_for(place, master, archive=ready, chosen=config.conf)
     try:

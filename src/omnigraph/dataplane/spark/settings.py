@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +58,11 @@ def settings_for(
 def _is_loopback(master: str) -> bool:
     hosts = master.removeprefix("spark://").split(",")
     return all(host.partition(":")[0] in {_LOOPBACK, "localhost"} for host in hosts)
+
+
+def default_variable(name: str, value: str) -> AbstractContextManager[None]:
+    """Set a variable of the environment for a while, unless it has a value."""
+    return variable(name, os.environ.get(name) or value)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ write fragments, and the commit is made by a third. What one of them needs trave
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -67,7 +66,7 @@ class TypeWriter(DataSourceArrowWriter):
         )
         # The process that plans is told by its own environment who computes vectors; the others
         # are told by the plan.
-        embeddings = Embeddings(lambda: configured_embedder(os.environ))
+        embeddings = Embeddings(lambda: configured_embedder(opened.variables))
         loader = Loader(opened.repo, embeddings)
         plan = loader.plan(request, opened.snapshot, None, is_remote=True)
         task = FrameTask(plan=plan, type=opened.type, name=name, columns=columns)

@@ -1,6 +1,7 @@
 """Which Spark is meant: arguments, the environment, the defaults."""
 
 import importlib.util
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_sessions_are_known_by_their_class() -> None:
     assert is_connect(CONNECT)
     assert not is_connect(CLASSIC)
     with pytest.raises(InvalidInput, match="a master or a SparkSession, not int"):
-        configured(3)
+        configured(3, variables={})
 
 
 def test_the_home_and_the_archive_come_from_the_environment(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     def lacking(gone: str) -> Any:
         return lambda name: None if name == gone else real(name)
 
-    local = SparkConfig(home=Path(), master="local")
+    local = SparkConfig(home=Path(), master="local", variables=os.environ)
     monkeypatch.setattr(importlib.util, "find_spec", lacking("pyspark"))
     with pytest.raises(InvalidInput, match=r'pip install "omnigraph\[spark\]"') as caught:
         require(local)
@@ -106,7 +107,9 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_java_is_asked_for_where_it_runs(tmp_path: Path) -> None:
     bare = {"PATH": str(tmp_path)}
-    assert "needs Java" in (unavailable(SparkConfig(home=Path()), bare) or "")
-    assert "needs Java" in (unavailable(SparkConfig(home=Path(), master="connect"), bare) or "")
-    assert unavailable(SparkConfig(home=Path(), master="sc://x"), bare) is None
-    assert unavailable(SparkConfig(home=Path(), session=CLASSIC), bare) is None
+    assert "needs Java" in (unavailable(SparkConfig(home=Path(), variables=bare)) or "")
+    assert "needs Java" in (
+        unavailable(SparkConfig(home=Path(), master="connect", variables=bare)) or ""
+    )
+    assert unavailable(SparkConfig(home=Path(), master="sc://x", variables=bare)) is None
+    assert unavailable(SparkConfig(home=Path(), session=CLASSIC, variables=bare)) is None

@@ -61,10 +61,10 @@ def test_old_files_go(tmp_path: Path) -> None:
 
 
 def test_an_archive_is_of_one_spark_and_one_java(tmp_path: Path) -> None:
-    path = archive_file(tmp_path, JAVA)
+    path = archive_file(tmp_path, JAVA, "")
     assert path.name.startswith("spark-4.")
     assert "-java-17.0.15-" in path.name
-    assert archive_file(tmp_path, Java(Path("/opt/java"), 17, "17.0.15")) != path
+    assert archive_file(tmp_path, Java(Path("/opt/java"), 17, "17.0.15"), "") != path
 
 
 def trained(size: int, calls: list[Path]) -> object:
