@@ -1,4 +1,4 @@
-"""Which provider of embeddings is used: what the caller says, else what the environment says."""
+"""The choice of an embedding provider: from the caller, else from the environment."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _ROUTED: Final = _Service(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedConfig:
-    """How embeddings are computed. What is None here, the environment may say."""
+    """The configuration of embeddings. The environment may give what is None here."""
 
     provider: str | None = None
     base_url: str | None = None
@@ -165,7 +165,7 @@ def make_embedder(config: EmbedConfig) -> Embedder:
 
 
 def _service(provider: str | None, base_url: str | None, is_routed: bool) -> _Service:
-    """What is known of a provider; a compatible one without an address may be OpenRouter."""
+    """The defaults of a provider; a compatible one without an address may be OpenRouter."""
     try:
         kind = ProviderKind.COMPATIBLE if provider is None else ProviderKind(provider)
     except ValueError:

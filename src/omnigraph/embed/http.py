@@ -33,7 +33,7 @@ _MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long and how often a provider is asked."""
+    """The timeouts and retries of requests to a provider."""
 
     timeout_ms: int = 30_000  # one request
     deadline_ms: int = 60_000  # all attempts at one batch

@@ -13,7 +13,7 @@ DETAIL = "vectors_missing"  # the name among the details of a commit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingVectors:
-    """How many entities of a type were left without a vector, though they have its text."""
+    """The number of entities of a type that have a text but were left without its vector."""
 
     table_key: str
     property: str
@@ -34,12 +34,12 @@ def summed(items: Iterable[MissingVectors]) -> tuple[MissingVectors, ...]:
 
 
 def as_json(items: Iterable[MissingVectors]) -> JsonValue:
-    """What the details of a commit say."""
+    """Returns the form that is stored in the details of a commit."""
     return [[item.table_key, item.property, item.count] for item in items]
 
 
 def from_json(value: JsonValue) -> tuple[MissingVectors, ...]:
-    """What the details of a commit have said."""
+    """Reads the form that is stored in the details of a commit."""
     found: list[MissingVectors] = []
     for item in value if isinstance(value, Sequence) and not isinstance(value, str) else ():
         match item:

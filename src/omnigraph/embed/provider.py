@@ -1,4 +1,4 @@
-"""What a provider of embeddings is, and what its answers must be like."""
+"""The protocol of embedding providers, and the check of their answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS: Final = frozenset({int, float})
 
 
 class Purpose(StrEnum):
-    """What a text is: something stored, or something looked for. Some models tell them apart."""
+    """The purpose of a text: stored or searched for. Some models tell them apart."""
 
     DOCUMENT = "document"
     QUERY = "query"

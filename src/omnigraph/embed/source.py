@@ -153,7 +153,7 @@ class Embeddings:
 
 
 def _ask(embedder: Embedder, texts: Sequence[str], dim: int, purpose: Purpose) -> Sequence[Vector]:
-    """What a provider answers, not checked yet but for the number of vectors."""
+    """The answer of a provider; only the number of vectors is checked."""
     made = embedder.embed(texts, dim, purpose)
     if len(made) != len(texts):
         message = f"the model {embedder.model!r} gave {len(made)} vectors for {len(texts)} texts"

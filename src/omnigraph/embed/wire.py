@@ -1,4 +1,4 @@
-"""How servers of embeddings are spoken to: where to, what is sent, and what comes back."""
+"""The HTTP formats of embedding servers: path, request and response of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WireFormat(Protocol):
     is_normalized: bool  # whether vectors have length one whatever their dimension
 
     def path(self, model: str) -> str:
-        """What follows the address of the server."""
+        """The path after the address of the server."""
         ...
 
     def headers(self, api_key: str) -> dict[str, str]:
@@ -42,13 +42,13 @@ class WireFormat(Protocol):
 
 
 class OpenAiFormat:
-    """What OpenAI speaks, and many others like it."""
+    """The format of OpenAI and of compatible servers."""
 
     batch_max = 2048
     is_normalized = True
 
     def path(self, model: str) -> str:
-        """What follows the address of the server."""
+        """The path after the address of the server."""
         return "/embeddings"
 
     def headers(self, api_key: str) -> dict[str, str]:
@@ -77,13 +77,13 @@ class OpenAiFormat:
 
 
 class GeminiFormat:
-    """What Google's Gemini speaks."""
+    """The format of Google's Gemini."""
 
     batch_max = 100
     is_normalized = False  # of shortened vectors nobody promises a length
 
     def path(self, model: str) -> str:
-        """What follows the address of the server."""
+        """The path after the address of the server."""
         return f"/{_gemini_name(model)}:batchEmbedContents"
 
     def headers(self, api_key: str) -> dict[str, str]:
@@ -106,13 +106,13 @@ class GeminiFormat:
 
 
 class OllamaFormat:
-    """What Ollama speaks."""
+    """The format of Ollama."""
 
     batch_max = 512
     is_normalized = True
 
     def path(self, model: str) -> str:
-        """What follows the address of the server."""
+        """The path after the address of the server."""
         return "/api/embed"
 
     def headers(self, api_key: str) -> dict[str, str]:

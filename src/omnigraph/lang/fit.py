@@ -1,4 +1,4 @@
-"""Which literals are values of which types: the one answer for schemas, queries and parameters."""
+"""Checks whether a literal is a value of a type, for schemas, queries and parameters alike."""
 
 from __future__ import annotations
 
@@ -156,6 +156,6 @@ def _float(literal: Literal) -> float:
 
 
 def enum_problem(value: str, allowed: tuple[str, ...]) -> str:
-    """Why a text is not one of the values of an enum."""
+    """Returns why a text is not one of the values of an enum."""
     near = did_you_mean(value, allowed)
     return f"'{value[:60]}' is not one of {', '.join(allowed)}" + (f" ({near})" if near else "")

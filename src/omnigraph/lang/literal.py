@@ -12,7 +12,7 @@ from omnigraph.lang.values import format_date, format_datetime, parse_date, pars
 
 
 class LiteralKind(StrEnum):
-    """What was written, before any type is expected of it."""
+    """The kind of a literal as written, before any type is expected of it."""
 
     STRING = "string"
     INT = "int"

@@ -1,4 +1,4 @@
-"""Where text came from, and what is wrong with it.
+"""Source texts, positions in them, and diagnostics about them.
 
 Owns positions (`Span`), sources (`Source`), diagnostics and their rendering, and the spelling
 suggestions in hints. It never raises for bad user text by itself: parsers and checkers collect
@@ -39,7 +39,7 @@ NOWHERE = Span(0, 0)
 
 
 class Severity(StrEnum):
-    """How bad a diagnostic is: only errors stop a compilation."""
+    """The severity of a diagnostic; only errors stop a compilation."""
 
     ERROR = "error"
     WARNING = "warning"

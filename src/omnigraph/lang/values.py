@@ -22,7 +22,7 @@ VECTOR_DIM_MAX = 2**31 - 1
 
 
 class Base(StrEnum):
-    """What a value is made of, apart from lists, enums and nullability."""
+    """The base of a value type, apart from lists, enums and nullability."""
 
     STRING = "String"
     BOOL = "Bool"

@@ -22,7 +22,7 @@ from omnigraph.rules.violation import Origin, Rule, Violations
 def count_edges(
     sources: pa.Array | pa.ChunkedArray, ends: Iterable[pa.Array | pa.ChunkedArray]
 ) -> pa.Int64Array:
-    """How many edges leave each of some distinct sources, given the `src` of edges in batches."""
+    """Counts the edges that leave each of some distinct sources, from batches of `src`."""
     wanted = joined(sources)
     counts = np.zeros(len(wanted), np.int64)
     texts = (joined(batch).cast(wanted.type) for batch in ends)

@@ -39,7 +39,7 @@ _QUOTED_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Where the violations of some rows of one type go.
+    """Collects the violations of some rows of one type.
 
     `ids` are the ids of the rows, null where a row has none yet. `first` is the number of the
     first row, counted as `origin` counts.

@@ -282,7 +282,7 @@ def _comparable(array: pa.Array) -> pa.Array:
 def _plain_tuples(
     entity: EntityType, columns: tuple[str, ...], values: list[pa.Array]
 ) -> Iterator[JsonValue]:
-    """What rows hold: the value of a single column, else the list of the values."""
+    """The values of rows: that of a single column, else the list of the values."""
     parts = [
         plain_values(array, _column_type(entity, name))
         for name, array in zip(columns, values, strict=True)

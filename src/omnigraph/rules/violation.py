@@ -1,4 +1,4 @@
-"""What breaks a rule, and the bounded list in which a writer collects it."""
+"""Violations of rules, and the bounded list in which a writer collects them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Origin: TypeAlias = Callable[[int], tuple[str, int]]
 
 
 class Rule(StrEnum):
-    """What can be broken, in the order in which rules are judged."""
+    """The rules that data can break, in the order in which they are judged."""
 
     SYNTAX = "syntax"  # not one entity in the form of the input
     FIELD = "field"  # a field that is unknown, or given twice
@@ -65,7 +65,7 @@ class Violation:
 
     @property
     def rank(self) -> tuple[str, int, bool, str, str, int, tuple[str, ...], str]:
-        """What violations are sorted by: the place in the input, then the entity, then the rule."""
+        """The sort key of violations: the place in the input, then the entity, then the rule."""
         return (
             self.file or "",
             self.line or 0,
@@ -106,12 +106,12 @@ class Violations:
 
     @property
     def described_max(self) -> int:
-        """How many of the rows that break a rule are worth describing; others are counted."""
+        """The number of violations that are described in full; others are counted."""
         return self.kept_max
 
     @property
     def total(self) -> int:
-        """How many there are, kept or not."""
+        """The number of violations, kept or not."""
         return self._total
 
     @property

@@ -1,4 +1,4 @@
-"""What every layer needs from the outside world, behind seams that a test can own.
+"""Time, identifiers, failpoints, telemetry and settings, behind seams that a test can replace.
 
 Time, identifiers, injected faults, telemetry and settings. Nothing here knows about graphs.
 """

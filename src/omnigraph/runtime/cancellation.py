@@ -49,12 +49,12 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
+        """True once `cancel` was called."""
         return self._cancelled
 
 
 class _Limit:
-    """What ends the running operation. An operation inside of another one obeys both."""
+    """The limits that end the running operation; a nested operation also obeys the outer ones."""
 
     __slots__ = ("_clock", "_deadline_ns", "_outer", "_timeout", "_token")
 
@@ -101,7 +101,7 @@ def limited(clock: Clock, timeout: float | None, token: CancelToken | None) -> I
 
 
 def is_limited() -> bool:
-    """Whether the running operation can be ended early."""
+    """True if the running operation can be ended early."""
     return _limit.get() is not None
 
 

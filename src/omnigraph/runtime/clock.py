@@ -12,7 +12,7 @@ __all__ = ["Clock", "ManualClock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of time."""
 
     def now_us(self) -> int:
         """Return microseconds since the Unix epoch."""

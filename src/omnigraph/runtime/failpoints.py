@@ -42,7 +42,7 @@ CRASH_STATUS: Final = 86
 
 
 class InjectedFault(Exception):
-    """What an armed point raises. ``applied`` tells whether the guarded action ran."""
+    """Raised by an armed point. ``applied`` tells whether the guarded action ran."""
 
     def __init__(self, point: StrEnum, applied: bool) -> None:
         super().__init__(point, applied)
@@ -72,7 +72,7 @@ Fault: TypeAlias = Crash | Refuse | LostReply
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which points fail, how, and when. Plain data: pickles, compares, prints.
+    """The points that fail, how, and when. Plain data: pickles, compares, prints.
 
     ``nth`` counts the passes through all planned points together. With one point it means its
     n-th pass; with a whole catalogue it means the n-th step, whatever that step is.

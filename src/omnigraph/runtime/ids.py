@@ -25,7 +25,7 @@ _STEP_MASK: Final = (1 << 32) - 1
 
 
 class Ids(Protocol):
-    """Where new identifiers come from."""
+    """A source of new identifiers."""
 
     def new(self) -> str:
         """Return a ULID greater than every one that this source returned before."""

@@ -365,7 +365,7 @@ def test_the_local_model_has_a_bound_and_wants_text() -> None:
 
 
 class _Model:
-    """What the package gives, with other numbers."""
+    """A stand-in for the model of the package, with other numbers."""
 
     def embed(self, texts: list[str], *, norm: bool) -> npt.NDArray[np.float32]:
         assert not norm

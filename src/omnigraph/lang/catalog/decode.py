@@ -59,7 +59,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 class _Duplicate:
-    """What stands for an object that has a key twice, until its path is known."""
+    """A placeholder for an object that has a key twice, until its path is known."""
 
     __slots__ = ("key",)
 

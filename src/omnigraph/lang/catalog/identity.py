@@ -76,7 +76,7 @@ def adopt(wanted: Catalog, accepted: Catalog) -> Catalog:
 def match_names(
     wanted: Iterable[tuple[str, str | None]], accepted: Collection[str]
 ) -> dict[str, str]:
-    """Which accepted name each wanted name continues, given `(name, rename hint)` pairs.
+    """The accepted name that each wanted name continues, from `(name, rename hint)` pairs.
 
     A live hint takes its old entry whatever had the new name before. A hint is stale, and means
     nothing, when it has been applied: the old name is gone from `accepted`; or both names are

@@ -49,7 +49,7 @@ _SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationPlan:
-    """What has to happen; `result` is the catalog afterwards if the plan is supported."""
+    """The steps of a migration; `result` is the catalog afterwards if the plan is supported."""
 
     steps: tuple[Step, ...]
     result: Catalog
@@ -321,7 +321,7 @@ def _ordered(steps: Iterable[Step], accepted: Catalog) -> tuple[Step, ...]:
 def _in_the_way(
     renames: Iterable[RenameType | RenameProperty], rest: Sequence[Step], accepted: Catalog
 ) -> set[int]:
-    """Which of the other steps free a name that a rename takes: drops, and what they need."""
+    """The other steps that free a name that a rename takes: drops, and what they need."""
     taken = {_slot(step, _new_name(step)) for step in renames}
     if not taken:
         return set()

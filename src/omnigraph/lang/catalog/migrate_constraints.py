@@ -1,4 +1,4 @@
-"""How the constraints of one type differ between two catalogs; columns are compared by id."""
+"""Differences of the constraints of one type between two catalogs; columns are compared by id."""
 
 from __future__ import annotations
 

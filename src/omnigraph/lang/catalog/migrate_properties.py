@@ -1,4 +1,4 @@
-"""How the properties of one type differ between two catalogs, matched by id."""
+"""Differences of the properties of one type between two catalogs, matched by id."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _diff_notes(entity: Entity, old: Property, new: Property) -> Iterator[Step]:
 
 
 def _embed_source(owner: EntityType, item: Property) -> tuple[int, str | None] | None:
-    """What a vector is computed from, in terms that survive a rename."""
+    """The source of a computed vector, in terms that survive a rename."""
     if item.embed is None:
         return None
     return owner.property_by_name[item.embed.source].id, item.embed.model

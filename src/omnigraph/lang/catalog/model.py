@@ -22,7 +22,7 @@ EntityKind = OneOf["node", "edge"]
 
 
 class Metric(StrEnum):
-    """How `nearest` measures the distance of two vectors."""
+    """The measure of distance that `nearest` uses."""
 
     COSINE = "cosine"
     L2 = "l2"
@@ -47,7 +47,7 @@ class CustomAnnotation:
 
     @property
     def rank(self) -> str:
-        """What the annotations of one entry are sorted by."""
+        """The sort key of the annotations of one entry."""
         return f"{self.name} {self.args!r} {self.kwargs!r}"
 
 
@@ -86,7 +86,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cardinality:
-    """How many edges of a type may leave one source node."""
+    """The bounds on the number of edges of a type that leave one source node."""
 
     low: int = 0
     high: int | None = None
@@ -94,7 +94,7 @@ class Cardinality:
 
 @dataclass(frozen=True, kw_only=True)
 class EntityType:
-    """What node and edge types have in common."""
+    """The common part of node and edge types."""
 
     kind: ClassVar[EntityKind]
 

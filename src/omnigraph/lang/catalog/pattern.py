@@ -1,4 +1,4 @@
-r"""Which regular expressions a `@check` may use.
+r"""The regular expressions that a `@check` may use.
 
 The writers evaluate patterns with a linear-time engine, the compiler only has Python's `re`. So
 a pattern must compile there and stay inside what both understand alike: no look-around, no
@@ -22,7 +22,7 @@ _POSSESSIVE = re.compile(r"(?:[*+?]|\{[0-9]*,?[0-9]*\})\+")
 
 
 def pattern_fault(pattern: str) -> str | None:
-    """What is wrong with a pattern, or None when it can be used."""
+    """Returns what is wrong with a pattern, or None when it can be used."""
     if len(pattern) > PATTERN_CHARS_MAX:
         return f"it has {len(pattern)} characters, the limit is {PATTERN_CHARS_MAX}"
     fault = _foreign_syntax(pattern)
@@ -51,7 +51,7 @@ def rejects(pattern: str, text: str) -> bool:
 
 
 def _work(pattern: str, length: int) -> int:
-    """How many ways the engine could have to try, at most and very roughly."""
+    """A rough upper bound on the number of ways that the engine could have to try."""
     quantifiers, repeated_choice, copies = _quantifiers(pattern)
     if not repeated_choice:
         # Each quantifier takes some of the text, one behind the other.
@@ -138,7 +138,7 @@ def _foreign_escape(follow: str) -> str | None:
 
 
 def _copies(pattern: str) -> int:
-    """How often the most repeated part stands in the pattern once it is written out."""
+    """The number of copies of the most repeated part once the pattern is written out."""
     most = [1]  # per open group: the most copies of something in it
     last = 1  # the same for what a quantifier here would repeat
     at = 0

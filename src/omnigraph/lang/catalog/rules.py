@@ -1,4 +1,4 @@
-"""What a declaration may be: the rules that the checker explains and the decoder insists on."""
+"""The rules for declarations, which the checker explains and the decoder enforces."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ RESERVED_CODES: Final = frozenset({"OG-DS-101"})
 
 
 class Tier(StrEnum):
-    """What a step may do to a populated graph."""
+    """The safety of a migration step on a populated graph."""
 
     SAFE = "safe"  # every stored row stays valid
     VALIDATED = "validated"  # goes through only if the stored rows already comply
@@ -52,7 +52,7 @@ class Tier(StrEnum):
 
 
 class Touch(StrEnum):
-    """What a step has to do with stored data."""
+    """The work that a step has to do on stored data."""
 
     NONE = "none"
     SCAN = "scan"
@@ -68,7 +68,7 @@ class DropMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """What a step is about, by its new name; types without storage have no id."""
+    """The subject of a step, by its new name; types without storage have no id."""
 
     kind: TypeKind
     name: str
@@ -84,7 +84,7 @@ class Entity:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What all steps have in common."""
+    """The common part of all migration steps."""
 
     kind: ClassVar[str]
 
@@ -225,7 +225,7 @@ class ChangeNullability(Step):
     nullable: bool
 
     def details(self) -> dict[str, JsonValue]:
-        """What it is afterwards."""
+        """The state after the step, for display."""
         return {"nullable": self.nullable}
 
 
@@ -266,7 +266,7 @@ class UpdateTypeMetadata(Step):
     changes: tuple[str, ...]
 
     def details(self) -> dict[str, JsonValue]:
-        """What changes."""
+        """The change, for display."""
         return {"changes": list(self.changes)}
 
 
@@ -279,7 +279,7 @@ class UpdatePropertyMetadata(Step):
     changes: tuple[str, ...]
 
     def details(self) -> dict[str, JsonValue]:
-        """What changes."""
+        """The change, for display."""
         return {"changes": list(self.changes)}
 
 
@@ -292,7 +292,7 @@ class DropType(Step):
     mode: DropMode
 
     def details(self) -> dict[str, JsonValue]:
-        """How much of it goes."""
+        """The extent of the removal, for display."""
         return {"mode": str(self.mode)}
 
 
@@ -305,7 +305,7 @@ class DropProperty(Step):
     mode: DropMode
 
     def details(self) -> dict[str, JsonValue]:
-        """How much of it goes."""
+        """The extent of the removal, for display."""
         return {"mode": str(self.mode)}
 
 

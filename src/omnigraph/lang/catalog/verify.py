@@ -1,4 +1,4 @@
-"""What must hold inside a catalog that was read back, so that nobody behind meets the impossible.
+"""Checks of a catalog that was read back, so that later code can rely on its invariants.
 
 Only damage can break these rules: the checker refuses a schema that does, and explains why. Here
 the first broken one is `Corrupt`, with the path of the place.

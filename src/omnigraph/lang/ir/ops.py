@@ -32,7 +32,7 @@ class ParamSpec:
 
 
 class Towards(StrEnum):
-    """Which way an edge is followed."""
+    """The direction in which an edge is followed."""
 
     OUT = "out"
     IN = "in"
@@ -108,7 +108,7 @@ Op = Scan | Expand | Filter | AntiJoin | OptionalJoin
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a variable stands for and the columns that the query reads of it, besides ids."""
+    """The entity type of a variable and the columns that the query reads of it, besides ids."""
 
     var: str
     entity: EntityRef

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class QueryCode(StrEnum):
-    """What is wrong with a query, or worth a second look."""
+    """The codes of errors and warnings about queries."""
 
     SYNTAX = "Q000"
     DUPLICATE_QUERY = "Q001"

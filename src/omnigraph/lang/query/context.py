@@ -1,4 +1,4 @@
-"""What checking a query needs at every step: its names, and a place to report mistakes."""
+"""The context of checking a query: its names, and a place to report mistakes."""
 
 from __future__ import annotations
 

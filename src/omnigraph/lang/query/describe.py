@@ -1,4 +1,4 @@
-"""What a compiled query takes, gives and touches: for lint, for clients, for tools."""
+"""Descriptions of compiled queries for lint, clients and tools: parameters, results, types."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Operation:
 
 
 def describe(plan: Plan) -> Operation:
-    """What a plan takes, gives, reads and writes."""
+    """Returns what a plan takes, gives, reads and writes."""
     params = tuple(field(item.name, item.type) for item in plan.params)
     if isinstance(plan, ReadPlan):
         result = tuple(field(item.name, item.type) for item in plan.outputs)

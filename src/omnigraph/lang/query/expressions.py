@@ -24,7 +24,7 @@ from omnigraph.lang.values import NUMERIC, Base, ValueType
 
 
 class Place(Enum):
-    """Where an operand stands; it decides what may be written."""
+    """The position of an operand, which decides what may be written there."""
 
     MATCH = auto()
     RETURN = auto()

@@ -57,7 +57,7 @@ def parts(links: Mapping[int, Link]) -> Iterator[tuple[int, ...]]:
 
 
 def decide(links: Sequence[Link]) -> Towards | Undecided:
-    """How to follow the first link of a connected part in which nothing is typed yet.
+    """Decides how to follow the first link of a connected part in which nothing is typed yet.
 
     A part that has no typing at all answers too: its conflict shows when the others follow.
     """

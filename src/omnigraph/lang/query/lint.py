@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """What lint found in one file."""
+    """The findings of lint in one file."""
 
     source: Source
     checked: tuple[Checked, ...]
@@ -36,7 +36,7 @@ class LintReport:
     suppressed: int
 
     def count(self, severity: Severity) -> int:
-        """How many findings are of this severity; suppressed ones are errors."""
+        """The number of findings of this severity; suppressed ones are errors."""
         found = sum(item.diagnostic.severity is severity for item in self.findings)
         return found + self.suppressed if severity is Severity.ERROR else found
 

@@ -40,7 +40,7 @@ class Lowering:
         return tuple(run.ops)
 
     def promise(self, key: str, own: Iterable[ir.Predicate]) -> int:
-        """How few entities a scan of this variable, with these conditions, should yield."""
+        """Estimates how few entities a scan of this variable, with these conditions, yields."""
         best = _BY_RANKING if key in self.ranked else 0
         single: set[str] = set()  # columns that have one value
         listed: set[str] = set()  # columns that have one of a few values
@@ -58,7 +58,7 @@ class Lowering:
         return best
 
     def _promise_of(self, key: str, columns: set[str]) -> int:
-        """What it is worth to know the values of these columns."""
+        """The selectivity of knowing the values of these columns."""
         entity = self.variables[key].entity
         if "id" in columns or (entity.key and columns.issuperset(entity.key)):
             return _BY_ID

@@ -60,7 +60,7 @@ def _check_named(given: object) -> None:
 
 
 class _Unfit(Exception):
-    """Why a value does not fit its declaration."""
+    """Raised when a value does not fit its declaration; says why."""
 
 
 def _bind_one(value: object, kind: ValueType) -> ConstValue:

@@ -135,7 +135,7 @@ class Patterns:
         return False
 
     def _check_optional_order(self, clauses: tuple[ast.Clause, ...], scope: Scope) -> None:
-        """What an optional block introduces, a later clause of the pattern may not require.
+        """Reports clauses that require what an earlier optional block introduces.
 
         The clauses of a pattern hold in any order, so such a clause would bind the variable by
         itself and leave the optional block without effect, which nobody can have meant.
@@ -224,7 +224,7 @@ class Patterns:
     def _starts(
         self, steps: Mapping[int, _Step], scope: Scope, hops: dict[int, Hop | None]
     ) -> dict[int, Towards]:
-        """How to follow the first traversal of each part that no binding types.
+        """Decides how to follow the first traversal of each part that no binding types.
 
         Parts that are not decided are reported, and count as done in `hops`.
         """

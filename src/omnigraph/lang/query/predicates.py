@@ -22,7 +22,7 @@ from omnigraph.lang.values import Base, ValueType
 
 
 class Operands(Protocol):
-    """What the sides of a condition mean at one place. None follows a report."""
+    """The meaning of both sides of a condition at one place. None follows a report."""
 
     @property
     def misfit_code(self) -> QueryCode:
@@ -30,16 +30,16 @@ class Operands(Protocol):
 
     @property
     def list_hint(self) -> str | None:
-        """What to write instead of comparing a list."""
+        """A hint on what to write instead of comparing a list."""
 
     def refuses(self, item: ast.Compare | ast.IsNull | ast.In | ast.Predicate) -> bool:
         """Report a condition that cannot stand here, whatever its types."""
 
     def left(self, item: ast.Operand) -> ir.Expr | None:
-        """What is tested."""
+        """The side that is tested."""
 
     def right(self, item: ast.Operand) -> ir.Expr | None:
-        """What it is tested against."""
+        """The side that it is tested against."""
 
     def search(self, call: ast.Call) -> ir.Predicate | None:
         """A text function as a condition."""

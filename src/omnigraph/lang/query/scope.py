@@ -1,4 +1,4 @@
-"""What names mean at one place of a query: parameters, bound variables, and what is read of them.
+"""Scopes of names in a query: parameters, bound variables, and the columns read of them.
 
 A block (`not`, `optional`) opens an inner scope. Variables get an internal name that is unique in
 the whole query, so that two blocks may use one spelling for different things.
@@ -58,7 +58,7 @@ class Variable:
 
 
 class Names:
-    """What the whole query declares; shared by all its scopes."""
+    """The declarations of the whole query; shared by all its scopes."""
 
     __slots__ = ("_counts", "catalog", "params", "used_params", "variables")
 

@@ -254,7 +254,7 @@ class SearchCalls:
 
 
 def _required(value: ir.Const | ir.Param | None) -> str | None:
-    """What to do about a parameter that may be null where a value is needed."""
+    """A hint about a parameter that may be null where a value is needed."""
     if isinstance(value, ir.Param) and value.type.nullable:
         return f"declare it as `${value.name}: {value.type.required()}`"
     return None

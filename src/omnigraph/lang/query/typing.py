@@ -1,4 +1,4 @@
-"""Which types compare and assign, and what to write instead. Pure tables of the language."""
+"""Tables of the types that compare and assign, and hints on what to write instead."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def _is_exact(literal: Literal, fitted: Const) -> bool:
 
 
 def literal_hint(literal: Literal, wanted: ValueType) -> str | None:
-    """What to write instead of a text where a date is wanted."""
+    """A hint on what to write instead of a text where a date is wanted."""
     if literal.kind is LiteralKind.STRING:
         return temporal_hint(ValueType(Base.STRING), wanted)
     return None
 
 
 def temporal_hint(left: ValueType, right: ValueType) -> str | None:
-    """What to write when a text is compared with a date."""
+    """A hint on what to write when a text is compared with a date."""
     bases = {left.base, right.base}
     if bases == {Base.STRING, Base.DATE}:
         return 'write dates as `date("2024-03-31")` or declare the parameter as Date'

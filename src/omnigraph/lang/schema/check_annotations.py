@@ -211,7 +211,7 @@ def check_embed_sources(drafts: dict[str, Draft], owner: str, scope: Scope) -> N
 
 @dataclass(slots=True)
 class TypeNotes:
-    """What the annotations of a node or edge type say."""
+    """The checked annotations of a node or edge type."""
 
     description: str | None = None
     instruction: str | None = None

@@ -1,4 +1,4 @@
-"""What the checker knows while it works: the declared names and the list of findings."""
+"""The state of the checker while it works: the declared names and the list of findings."""
 
 from __future__ import annotations
 
