@@ -43,7 +43,8 @@ test-deep: $(READY) ## Run the property tests much longer, with fresh seeds
 .PHONY: faults
 faults: $(READY) ## Break every storage call of every write, and clusters of Spark; race (takes minutes)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 \
-		tests/faults tests/spark tests/concurrency tests/conformance/test_races.py
+		tests/faults tests/spark tests/concurrency tests/conformance/test_races.py \
+		tests/unit/graph/test_large_text.py
 
 .PHONY: coverage
 coverage: $(READY) ## Run the whole test suite and report which lines it reaches
