@@ -4,10 +4,13 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import tally
 
 # Nobody's own cache is read or written, nor anybody's model asked.
 _HOME = os.environ["OMNIGRAPH_HOME"] = tempfile.mkdtemp(prefix="omnigraph-tests-")
@@ -48,3 +51,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     # Not by marks: what the plugin does with them depends on the insides of pytest.
     scheduler._split_scope = scope
     return scheduler
+
+
+_accidents: Counter[str] = Counter()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Give the last report of a test the accidents that it has caused."""
+    if call.when == "teardown" and (found := tally.taken()):
+        item.user_properties.append((tally.KEY, found))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add the accidents of a test up, in the process that tells about the whole run."""
+    if report.when == "teardown":
+        for name, value in report.user_properties:
+            if name == tally.KEY and isinstance(value, dict):
+                _accidents.update(value)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell how many accidents of each kind the run has caused."""
+    for name, count in sorted(_accidents.items()):
+        terminalreporter.write_line(f"{count:>8,} {name}")

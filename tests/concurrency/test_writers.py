@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from omnigraph.store.root import Root
+from tests import tally
 from tests.concurrency.writers import (
     SCHEMA,
     WRITERS,
@@ -125,6 +126,7 @@ def murder(root: Root, racer: int, job: Job, label: str, after: int, wait_s: flo
         said.append(here.recv())
     threading.Event().wait(wait_s)
     victim.kill()
+    tally.count("writers ended by SIGKILL")
     victim.join()
     assert victim.exitcode == -signal.SIGKILL
     victim.close()

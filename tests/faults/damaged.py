@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from omnigraph.testing import damage
 from omnigraph.testing.damage import Outcome
+from tests import tally
 from tests.faults.harness import children
 
 SECONDS_MAX: Final = 240
@@ -144,6 +145,7 @@ class Patient:
             # Nobody is told anything wrong, and the visitor's `ensure_indices` builds it anew.
             admissible = [{**each, _HISTORY: each[_HISTORY] + 1} for each in admissible]
         self._whole_again()
+        tally.count("files damaged")
         if harm.content is None:
             path.unlink()
         else:

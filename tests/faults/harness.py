@@ -40,6 +40,7 @@ from omnigraph.store.tables import Tables
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON, State
 from omnigraph.types import MAIN
+from tests import tally
 
 FAULTS: dict[str, Fault] = {"crash": Crash(), "refuse": Refuse(), "lost_reply": LostReply()}
 
@@ -129,6 +130,7 @@ def crash_child(path: Path, action: str, plan: Plan, *, while_opening: bool = Fa
     child.start()
     child.join()
     if child.exitcode == CRASH_STATUS:
+        tally.count("crashes of a process at a failpoint or a storage call")
         return Faulty(True, Ending.CRASHED)
     if child.exitcode != 0:
         raise AssertionError(f"the child ended with {child.exitcode}")
@@ -139,6 +141,8 @@ def attempt(run: Callable[[], object], faults: Mapping[StrEnum, Fault], nth: int
     """Do something in this process, under a fault that raises."""
     with armed(faults, nth=nth) as plan:
         ending = _ending(run)
+    if _fired(plan):
+        tally.count("failpoints and storage calls that were refused or whose reply was lost")
     return Faulty(_fired(plan), ending)
 
 

@@ -30,6 +30,7 @@ from omnigraph.store.root import Root
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON
 from omnigraph.types import MAIN, BranchName
+from tests import tally
 from tests.faults.harness import children
 
 CHILD = BranchName("child")
@@ -194,6 +195,8 @@ class Machine:
         """
         self.pipe.send((world, action, nth, call))
         said: str | Outcome = self.pipe.recv()
+        if not isinstance(said, Outcome):
+            tally.count("processes stopped at a storage call, taken for dead, and let go on")
         return said
 
     def go_on(self) -> Outcome:

@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from tests import tally
+
 PATIENCE_S = 60
 CHANGING = frozenset({"PUT", "POST", "DELETE"})
 
@@ -86,6 +88,7 @@ class KeptBack:
                 answer = _ask(server, request)
                 answer.read()
                 found.append(answer.status)
+            tally.count("requests that S3 got late", len(found))
             return found
 
 

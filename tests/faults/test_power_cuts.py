@@ -14,6 +14,7 @@ from threading import Event
 import pytest
 
 import omnigraph as og
+from tests import tally
 from tests.faults.disks import Cut, Disk, disk, why_not
 from tests.faults.harness import children
 from tests.faults.power import GRAPH, SCHEMA, Chance, Ledger, Seen, Step, look, write
@@ -60,6 +61,7 @@ def cut_once(disk: Disk, ledger: Ledger, number: int, chance: Chance) -> None:
     # Not only at the calls that we know of, but also between them.
     Event().wait(chance.below(DELAY_MAX_US) / 1e6)
     disk.cut(chance.choice(list(Cut)))
+    tally.count("power cuts")
     for child, _ in writers:
         child.kill()
         child.join()

@@ -21,6 +21,7 @@ from omnigraph.errors import Code, Conflict, RecoveryRequired
 from omnigraph.runtime import failpoints
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import COMPANY, DEV, KNOWS, PERSON
+from tests import tally
 from tests.faults.harness import Lab, audited, children
 
 HELD = {PERSON: ("held",), KNOWS: ("held",)}
@@ -189,6 +190,7 @@ def kill_after(pipe: Connection, child: BaseProcess, steps: int) -> set[str]:
         if taken == steps:
             assert child.pid is not None
             os.kill(child.pid, signal.SIGKILL)
+            tally.count("writers ended by SIGKILL")
 
 
 def kill_writers(world: Path, *, rounds: int, seed: int) -> None:

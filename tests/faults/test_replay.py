@@ -16,6 +16,7 @@ from omnigraph.store.sync import link
 from omnigraph.testing import worlds
 from omnigraph.testing.worlds import ACTIONS, DEV, PERSON, Action, State
 from omnigraph.types import BranchName
+from tests import tally
 from tests.faults import replay
 from tests.faults.harness import Lab
 from tests.faults.replay import Recorder
@@ -80,6 +81,7 @@ def replay_all(recorder: Recorder, check: Callable[[bool], None], *, few: int | 
         if number % step and number != len(states) - 1:
             continue
         replay.restore(state, recorder.root)
+        tally.count("states that a disk may have kept")
         try:
             check(is_last)
         except BaseException as error:
