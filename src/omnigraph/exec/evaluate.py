@@ -51,7 +51,7 @@ ColumnSource: TypeAlias = Callable[[str, str], "pa.Array | pa.ChunkedArray"]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class EvalContext:
     """The inputs of a statement: its parameters, its moment, and the search of text."""
 
     params: Mapping[str, ConstValue]
@@ -69,7 +69,7 @@ class _Given:
 _Side: TypeAlias = "_Given | pa.Array"
 
 
-def holds(predicate: Predicate, column: ColumnSource, rows: int, context: Context) -> pa.Array:
+def holds(predicate: Predicate, column: ColumnSource, rows: int, context: EvalContext) -> pa.Array:
     """For each row whether the predicate is true, false or (null) unknown.
 
     Args:
@@ -81,14 +81,14 @@ def holds(predicate: Predicate, column: ColumnSource, rows: int, context: Contex
     return _Evaluation(column, rows, context).predicate(predicate)
 
 
-def value(expr: Expr, column: ColumnSource, context: Context) -> pa.Array | pa.Scalar:
+def value(expr: Expr, column: ColumnSource, context: EvalContext) -> pa.Array | pa.Scalar:
     """The values of a plain expression: a column, or one scalar for all rows."""
     if isinstance(expr, Prop):
         return _whole(column(expr.var, expr.column))
     return pa.scalar(constant(expr, context), arrow_type(expr.type))
 
 
-def constant(expr: Expr, context: Context) -> ConstValue:
+def constant(expr: Expr, context: EvalContext) -> ConstValue:
     """The value of an expression that is the same in all rows, in stored form."""
     match expr:
         case Const(given):
@@ -106,7 +106,7 @@ class _Evaluation:
 
     __slots__ = ("column", "context", "rows")
 
-    def __init__(self, column: ColumnSource, rows: int, context: Context) -> None:
+    def __init__(self, column: ColumnSource, rows: int, context: EvalContext) -> None:
         self.column = column
         self.rows = rows
         self.context = context

@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from omnigraph.exec.evaluate import Context, constant
+from omnigraph.exec.evaluate import EvalContext, constant
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.expr import (
     And,
@@ -69,7 +69,7 @@ _SWAPPED: Final = {
 }
 
 
-def prefilter(predicate: Predicate, context: Context) -> str | None:
+def prefilter(predicate: Predicate, context: EvalContext) -> str | None:
     """A condition that all rows meet for which the predicate is true; None if none is known."""
     return _condition(predicate, context, negated=False)
 
@@ -85,7 +85,9 @@ def among(column: str, kind: ValueType, values: Iterable[ConstValue]) -> str:
     return f"{quoted(column)} IN ({', '.join(items)})"
 
 
-def fixed_ids(predicate: Predicate, entity: EntityType, context: Context) -> tuple[str, ...] | None:
+def fixed_ids(
+    predicate: Predicate, entity: EntityType, context: EvalContext
+) -> tuple[str, ...] | None:
     """The ids that entities can have for which the predicate is true; None if it tells nothing.
 
     It does when it demands a value for `id`, or one for each part of the key.
@@ -109,7 +111,7 @@ def fixed_ids(predicate: Predicate, entity: EntityType, context: Context) -> tup
     return tuple(dict.fromkeys(ids))
 
 
-def _condition(item: Predicate, context: Context, *, negated: bool) -> str | None:
+def _condition(item: Predicate, context: EvalContext, *, negated: bool) -> str | None:
     match item:
         case Not(inner):
             return _condition(inner, context, negated=not negated)
@@ -157,7 +159,7 @@ def _text_call(function: str, column: str, part: ConstValue) -> str:
     return f"{function}({quoted(column)}, {literal(part)})" if isinstance(part, str) else NOTHING
 
 
-def _comparison(item: Compare, context: Context, *, negated: bool) -> str | None:
+def _comparison(item: Compare, context: EvalContext, *, negated: bool) -> str | None:
     op, left, right = item.op, item.left, item.right
     if isinstance(right, Prop):
         op, left, right = _SWAPPED[op], right, left
@@ -176,7 +178,7 @@ def _comparison(item: Compare, context: Context, *, negated: bool) -> str | None
     return f"{quoted(left.column)} IS NOT NULL"
 
 
-def _demand(item: Predicate, context: Context) -> tuple[Prop, tuple[ConstValue, ...]] | None:
+def _demand(item: Predicate, context: EvalContext) -> tuple[Prop, tuple[ConstValue, ...]] | None:
     """The column that a predicate demands a value for, and the values that would do."""
     values: Iterable[ConstValue]
     match item:

@@ -8,7 +8,7 @@ from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
-from omnigraph.exec.direct.budget import Bounds, TooWide
+from omnigraph.exec.direct.budget import LookupBounds, TooWide
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
@@ -212,7 +212,7 @@ class Snapshot:
         parts = self._parts
         begin = parts.clock.ticks_ns()
         wanted = wanted_columns(reading.plan)
-        bounds = Bounds(bytes=parts.limits.bytes_max)
+        bounds = LookupBounds(bytes=parts.limits.bytes_max)
         view = DirectView(parts.repo, self._pinned, self._language.catalog, wanted, bounds)
         try:
             # All of it is read now: later it could turn out too wide, and nobody would catch it.

@@ -18,7 +18,7 @@ from omnigraph.errors import GraphError, JsonValue
 from omnigraph.runtime.clock import SystemClock
 
 __all__ = [
-    "Counts",
+    "Counters",
     "Span",
     "carried",
     "count",
@@ -50,7 +50,7 @@ class Span:
 Listener: TypeAlias = Callable[[Span], None]
 
 
-class Counts:
+class Counters:
     """Named counters. Safe to add to from many threads."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Counts:
 
 
 _op_id: Final[contextvars.ContextVar[str | None]] = contextvars.ContextVar("op_id", default=None)
-_counts: Final[contextvars.ContextVar[tuple[Counts, ...]]] = contextvars.ContextVar(
+_counts: Final[contextvars.ContextVar[tuple[Counters, ...]]] = contextvars.ContextVar(
     "counts", default=()
 )
 _listeners: Final[contextvars.ContextVar[tuple[Listener, ...]]] = contextvars.ContextVar(
@@ -93,9 +93,9 @@ def operation(op_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def counting() -> Iterator[Counts]:
+def counting() -> Iterator[Counters]:
     """Collect what is counted in the block; blocks nest, and each sees its own part."""
-    counts = Counts()
+    counts = Counters()
     token = _counts.set((*_counts.get(), counts))
     try:
         yield counts

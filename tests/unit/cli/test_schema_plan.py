@@ -8,7 +8,7 @@ import pytest
 from omnigraph.cli.commands.schema_plan import _note
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog import canonical, steps
-from omnigraph.lang.catalog.steps import DropMode, Entity, Step
+from omnigraph.lang.catalog.steps import DropMode, Step, StepSubject
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.values import Base, ValueType
 from tests.unit.cli.support import SCHEMA, invoke
@@ -97,36 +97,38 @@ def test_a_file_that_is_no_catalog(folder: Path) -> None:
 _TYPE = ValueType(Base.I32)
 _FILL = Literal(LiteralKind.INT, 7)
 NOTES: list[tuple[Step, str]] = [
-    (steps.AddType(entity=Entity(kind="node", name="A")), ""),
-    (steps.RenameType(entity=Entity(kind="node", name="A"), old="B"), "was B"),
-    (steps.AddProperty(entity=Entity(kind="node", name="A"), type=_TYPE), "I32"),
+    (steps.AddType(entity=StepSubject(kind="node", name="A")), ""),
+    (steps.RenameType(entity=StepSubject(kind="node", name="A"), old="B"), "was B"),
+    (steps.AddProperty(entity=StepSubject(kind="node", name="A"), type=_TYPE), "I32"),
     (
-        steps.AddProperty(entity=Entity(kind="node", name="A"), type=_TYPE, fill=_FILL),
+        steps.AddProperty(entity=StepSubject(kind="node", name="A"), type=_TYPE, fill=_FILL),
         "I32, filled with 7",
     ),
     (
-        steps.AddConstraint(entity=Entity(kind="node", name="A"), constraint="@index(a)"),
+        steps.AddConstraint(entity=StepSubject(kind="node", name="A"), constraint="@index(a)"),
         "@index(a)",
     ),
-    (steps.ExtendEnum(entity=Entity(kind="node", name="A"), added=("x", "y")), "adds x, y"),
+    (steps.ExtendEnum(entity=StepSubject(kind="node", name="A"), added=("x", "y")), "adds x, y"),
     (
-        steps.ChangeNullability(entity=Entity(kind="node", name="A"), nullable=False),
+        steps.ChangeNullability(entity=StepSubject(kind="node", name="A"), nullable=False),
         "must have a value",
     ),
     (
-        steps.ChangeDefault(entity=Entity(kind="node", name="A"), old=None, new=_FILL),
+        steps.ChangeDefault(entity=StepSubject(kind="node", name="A"), old=None, new=_FILL),
         "none -> 7",
     ),
     (
-        steps.ChangeCardinality(entity=Entity(kind="edge", name="A"), old="0..1", new="0.."),
+        steps.ChangeCardinality(entity=StepSubject(kind="edge", name="A"), old="0..1", new="0.."),
         "0..1 -> 0..",
     ),
     (
-        steps.UpdateTypeMetadata(entity=Entity(kind="node", name="A"), changes=("description",)),
+        steps.UpdateTypeMetadata(
+            entity=StepSubject(kind="node", name="A"), changes=("description",)
+        ),
         "description",
     ),
     (
-        steps.DropType(entity=Entity(kind="node", name="A"), mode=DropMode.HARD),
+        steps.DropType(entity=StepSubject(kind="node", name="A"), mode=DropMode.HARD),
         "earlier versions go as well",
     ),
 ]

@@ -36,7 +36,7 @@ def as_matrix(column: pa.Array) -> tuple[npt.NDArray[np.float32], Mask]:
     return flat.reshape(-1, dim)[column.offset : column.offset + len(column)], valid
 
 
-class Column:
+class LoadedColumn:
     """A column in one piece, and a reader of single values that is made when first used."""
 
     __slots__ = ("_cells", "array")

@@ -23,7 +23,7 @@ from omnigraph.core.graph_version import TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
 from omnigraph.exec.dense.cache import Slot, StructureCache
-from omnigraph.exec.dense.columns import Column, reordered
+from omnigraph.exec.dense.columns import LoadedColumn, reordered
 from omnigraph.exec.dense.disk_cache import Arrays, DiskCache
 from omnigraph.exec.dense.edge_ids import (
     EdgeIds,
@@ -141,7 +141,7 @@ class TypeColumns:
         self.entity_index = self._cache.slot(self._build_entity_index, _nbytes)
         self._order = self._cache.slot(self._build_order, _nbytes)
         self.edge_ids = self._cache.slot(self._build_edge_ids, _nbytes)
-        self._columns: dict[str, Slot[Column]] = {}
+        self._columns: dict[str, Slot[LoadedColumn]] = {}
         self._derived: dict[tuple[str, str], Slot[Any]] = {}
 
     # -- ids and handles ---------------------------------------------------------------------------
@@ -356,7 +356,7 @@ class TypeColumns:
 
     # -- columns -----------------------------------------------------------------------------------
 
-    def _column_slot(self, name: str) -> Slot[Column]:
+    def _column_slot(self, name: str) -> Slot[LoadedColumn]:
         slot = self._columns.get(name)
         if slot is None:
             fresh = self._cache.slot(lambda: self._build_column(name), self._column_bytes)
@@ -385,7 +385,7 @@ class TypeColumns:
         places = np.cumsum(there, dtype=np.int64) - 1
         return found.take(pa.array(places, mask=~there))
 
-    def _build_column(self, name: str) -> Column:
+    def _build_column(self, name: str) -> LoadedColumn:
         found = self._derived_column(name)
         if found is None:
             found = self._saved_column(name)
@@ -393,10 +393,10 @@ class TypeColumns:
             found = self._stored_column(name)
         return self._kept(found)
 
-    def _kept(self, values: pa.Array) -> Column:
+    def _kept(self, values: pa.Array) -> LoadedColumn:
         index = self.entity_index.get().id_index
         # The key of a type is often its id: one copy serves both.
-        return Column(index.ids if index is not None and values.equals(index.ids) else values)
+        return LoadedColumn(index.ids if index is not None and values.equals(index.ids) else values)
 
     def _read_together(self, names: Sequence[str]) -> None:
         order, table = self.order(), self.table()
@@ -465,16 +465,16 @@ class TypeColumns:
             return derived_column(known.array, delta, values)
         return None
 
-    def _available_column(self, name: str) -> Slot[Column]:
+    def _available_column(self, name: str) -> Slot[LoadedColumn]:
         """The slot of a column, filled if the column is in memory or on disk."""
         slot = self._column_slot(name)
         if slot.peek() is None:
             saved = self._saved_column(name)
             if saved is not None:
-                slot.put(Column(saved))
+                slot.put(LoadedColumn(saved))
         return slot
 
-    def _column_bytes(self, column: Column) -> int:
+    def _column_bytes(self, column: LoadedColumn) -> int:
         entity_index = self.entity_index.peek()
         index = None if entity_index is None else entity_index.id_index
         shared = index is not None and index.ids is column.array

@@ -15,7 +15,7 @@ class TooWide(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class LookupBounds:
     """The most that one query reads directly.
 
     An index finds some hundred keys in about the time that a hundred thousand rows take to read.
@@ -26,12 +26,12 @@ class Bounds:
     bytes: int = QUERY_BYTES_MAX  # and what they take
 
 
-class Budget:
+class LookupBudget:
     """The rest of the bounds of one query."""
 
     __slots__ = ("bytes", "keys", "rows")
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: LookupBounds) -> None:
         """Start with everything."""
         self.keys = bounds.keys
         self.rows = bounds.rows

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.exec.direct.budget import Budget, TooWide
+from omnigraph.exec.direct.budget import LookupBudget, TooWide
 from omnigraph.runtime.cancellation import checked
 from omnigraph.store.table import Table, literal, quoted
 
@@ -19,12 +19,14 @@ KEYS_MAX: Final = 500
 Keys = Mapping[str, Sequence[str]]
 
 
-class Lookups:
+class TableLookup:
     """One table, read by key within a budget."""
 
     __slots__ = ("_budget", "_open", "_table", "row_count")
 
-    def __init__(self, open_table: Callable[[], Table], row_count: int, budget: Budget) -> None:
+    def __init__(
+        self, open_table: Callable[[], Table], row_count: int, budget: LookupBudget
+    ) -> None:
         """Read the table that `open_table` opens, when it is first needed."""
         self._open = open_table
         self._table: Table | None = None

@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.direct.lookup import Lookups
+from omnigraph.exec.direct.lookup import TableLookup
 from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.view import MISSING, Counts, Handles
 
 ID: Final = "id"
 
 
-class _Cells:
+class _ColumnGroup:
     """The values of some columns that are always read together."""
 
     __slots__ = ("_joined", "columns", "parts", "place", "rows")
@@ -47,19 +47,19 @@ class _Cells:
         return taken(whole, numbers)
 
 
-class Members:
+class SeenEntities:
     """Entities of one type. `wanted` are the columns that the query is known to read."""
 
     __slots__ = ("_cells", "_complete", "_lookups", "_place", "ids", "wanted")
 
-    def __init__(self, lookups: Lookups, wanted: Iterable[str]) -> None:
+    def __init__(self, lookups: TableLookup, wanted: Iterable[str]) -> None:
         """Know nobody yet."""
         self._lookups = lookups
         self.wanted = tuple(name for name in dict.fromkeys(wanted) if name != ID)
         self.ids: list[str] = []
         self._place: dict[str, int] = {}
         self._complete = False
-        whole = _Cells((ID, *self.wanted))
+        whole = _ColumnGroup((ID, *self.wanted))
         self._cells = dict.fromkeys(self.wanted, whole)
         # Even without columns it tells who was looked up already.
         self._cells[ID] = whole
@@ -108,7 +108,7 @@ class Members:
             return pa.array(names, pa.string())
         cells = self._cells.get(column)
         if cells is None:
-            cells = self._cells[column] = _Cells((ID, column))
+            cells = self._cells[column] = _ColumnGroup((ID, column))
         self._fetch(cells, wanted)
         return cells.take(column, wanted)
 
@@ -126,7 +126,7 @@ class Members:
         ranks = {handle: rank for rank, handle in enumerate(order)}
         return np.array([ranks.get(handle, MISSING) for handle in wanted], np.int64)
 
-    def _fetch(self, cells: _Cells, handles: Sequence[int]) -> None:
+    def _fetch(self, cells: _ColumnGroup, handles: Sequence[int]) -> None:
         missing = [each for each in dict.fromkeys(handles) if each >= 0 and each not in cells.place]
         if missing or not cells.parts:
             names = [self.ids[handle] for handle in missing]

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
-from omnigraph.exec.direct.budget import Bounds, Budget
-from omnigraph.exec.direct.lookup import Lookups
-from omnigraph.exec.direct.members import ID, Members
+from omnigraph.exec.direct.budget import LookupBounds, LookupBudget
+from omnigraph.exec.direct.lookup import TableLookup
+from omnigraph.exec.direct.members import ID, SeenEntities
 from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import EntityRef
@@ -63,16 +63,16 @@ class DirectView:
         snapshot: GraphVersion,
         catalog: Catalog,
         wanted: Mapping[str, Sequence[str]] | None = None,
-        bounds: Bounds | None = None,
+        bounds: LookupBounds | None = None,
     ) -> None:
         """Read a snapshot; `wanted` columns are read along with what finds an entity."""
         self.snapshot = snapshot
         self._repo = repo
         self._catalog = catalog
         self._wanted = wanted or {}
-        self._budget = Budget(bounds or Bounds())
-        self._lookups: dict[str, Lookups] = {}
-        self._members: dict[str, Members] = {}
+        self._budget = LookupBudget(bounds or LookupBounds())
+        self._lookups: dict[str, TableLookup] = {}
+        self._members: dict[str, SeenEntities] = {}
 
     # -- entities --------------------------------------------------------------------------
 
@@ -148,30 +148,30 @@ class DirectView:
 
     # -- inside ----------------------------------------------------------------------------
 
-    def _ends(self, edge: EntityRef, towards: Towards) -> tuple[Members, Members]:
+    def _ends(self, edge: EntityRef, towards: Towards) -> tuple[SeenEntities, SeenEntities]:
         """The types at the near and at the far end."""
         kind = self._catalog.edge_by_name[edge.name]
         near, far = self._of(f"node:{kind.source}"), self._of(f"node:{kind.target}")
         return (far, near) if towards is Towards.IN else (near, far)
 
-    def _of(self, table_key: str) -> Members:
+    def _of(self, table_key: str) -> SeenEntities:
         found = self._members.get(table_key)
         if found is None:
             fixed = (_SRC, _DST) if table_key.startswith("edge:") else ()
             columns = (*fixed, *self._wanted.get(table_key, ()))
-            found = self._members[table_key] = Members(self._table(table_key), columns)
+            found = self._members[table_key] = SeenEntities(self._table(table_key), columns)
         return found
 
-    def _table(self, table_key: str) -> Lookups:
+    def _table(self, table_key: str) -> TableLookup:
         found = self._lookups.get(table_key)
         if found is None:
             pin = self.snapshot.pin(table_key)
             opening = partial(self._repo.table, pin)
-            found = self._lookups[table_key] = Lookups(opening, pin.row_count, self._budget)
+            found = self._lookups[table_key] = TableLookup(opening, pin.row_count, self._budget)
         return found
 
 
-def _ids_of(members: Members, handles: Handles) -> list[str]:
+def _ids_of(members: SeenEntities, handles: Handles) -> list[str]:
     """The ids of entities."""
     wanted = handles.tolist()
     members.meet(wanted)

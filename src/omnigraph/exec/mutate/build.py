@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from omnigraph.embed.missing import summed
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.committed import Committed
 from omnigraph.exec.mutate.delta import Delta, Outcome
 from omnigraph.exec.mutate.draft import Draft
@@ -30,7 +30,7 @@ class Build:
         self._drafts: dict[EntityRef, Draft] = {}
         self._ends: dict[EntityRef, tuple[EntityRef, EntityRef]] = {}
 
-    def apply(self, op: InsertOp | UpdateOp, context: Context) -> None:
+    def apply(self, op: InsertOp | UpdateOp, context: EvalContext) -> None:
         """Carry out one statement, on top of the earlier ones."""
         draft = self._drafts.get(op.entity)
         if draft is None:

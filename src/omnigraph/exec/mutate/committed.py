@@ -15,7 +15,7 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, LimitExceeded
-from omnigraph.exec.evaluate import Context, holds
+from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.prefilter import ITEMS_MAX, NOTHING, among, fixed_ids, prefilter
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.expr import Column, ConstValue, Predicate
@@ -89,7 +89,11 @@ class Committed:
     # -- by a predicate ----------------------------------------------------------------------------
 
     def matching(
-        self, where: Predicate, reads: Sequence[Column], columns: Sequence[str], context: Context
+        self,
+        where: Predicate,
+        reads: Sequence[Column],
+        columns: Sequence[str],
+        context: EvalContext,
     ) -> pa.Table:
         """The rows for which a predicate is true: these columns (no blobs) and their places."""
         tested = [item.name for item in reads]
@@ -312,7 +316,7 @@ def take_few(rows: pa.Table, places: Sequence[int]) -> pa.Table:
     return pa.concat_tables([rows.slice(0, 0), *(rows.slice(place, 1) for place in places)])
 
 
-def _truth(where: Predicate, rows: pa.Table | pa.RecordBatch, context: Context) -> pa.Array:
+def _truth(where: Predicate, rows: pa.Table | pa.RecordBatch, context: EvalContext) -> pa.Array:
     truth = holds(where, lambda _, name: rows.column(name), rows.num_rows, context)
     return truth.fill_null(False)
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.evaluate import Context, holds
+from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.mutate.committed import PLACES, Committed
 from omnigraph.exec.mutate.embedding import Embeddings, Pair, VectorsOfType
 from omnigraph.exec.mutate.given import Stored, given
@@ -44,7 +44,7 @@ class Draft:
 
     # -- statements --------------------------------------------------------------------------------
 
-    def insert(self, op: InsertOp, context: Context) -> None:
+    def insert(self, op: InsertOp, context: EvalContext) -> None:
         """Give an entity an image, whatever it was before."""
         row: dict[str, Stored] = {item.column.name: given(item, context) for item in op.values}
         name = self._ids.new()
@@ -61,7 +61,7 @@ class Draft:
             self._embeds.setdefault(spec, []).append(row)
         self.committed.check_rows(len(self._rows) + self._images.count)
 
-    def update(self, op: UpdateOp, context: Context) -> None:
+    def update(self, op: UpdateOp, context: EvalContext) -> None:
         """Change every entity that meets the predicate, as the statements before left it."""
         values = [(item.column.name, given(item, context)) for item in op.values]
         self._flush()
@@ -74,7 +74,7 @@ class Draft:
         self.committed.check_rows(self._images.count)
 
     def _update_named(
-        self, op: UpdateOp, ids: Sequence[str], values: _Values, context: Context
+        self, op: UpdateOp, ids: Sequence[str], values: _Values, context: EvalContext
     ) -> None:
         """Change some of a few entities."""
         images = self._images.find(ids)
@@ -85,7 +85,7 @@ class Draft:
                 changed = self._changed(op, rows, values)
                 self._images.put(changed.column("id").to_pylist(), changed)
 
-    def _update_all(self, op: UpdateOp, values: _Values, context: Context) -> None:
+    def _update_all(self, op: UpdateOp, values: _Values, context: EvalContext) -> None:
         """Change whatever meets a condition."""
         images = self._images.whole()
         mine = _truth(op, images, context)
@@ -115,7 +115,7 @@ class Draft:
         return rows
 
     def _fresh(
-        self, op: UpdateOp, images: pa.Table, assigned: Iterable[str], context: Context
+        self, op: UpdateOp, images: pa.Table, assigned: Iterable[str], context: EvalContext
     ) -> pa.Table:
         """Committed rows that match and have no image yet, whole but for what is assigned."""
         schema, blobs = self.committed.schema, self.committed.blobs
@@ -195,6 +195,6 @@ class Draft:
         return images
 
 
-def _truth(op: UpdateOp, rows: pa.Table, context: Context) -> pa.Array:
+def _truth(op: UpdateOp, rows: pa.Table, context: EvalContext) -> pa.Array:
     truth = holds(op.where, lambda _, name: rows.column(name), rows.num_rows, context)
     return truth.fill_null(False)

@@ -7,7 +7,7 @@ import binascii
 from typing import Final, TypeAlias
 
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.evaluate import Context, constant
+from omnigraph.exec.evaluate import EvalContext, constant
 from omnigraph.lang.ir.expr import Column, ConstValue
 from omnigraph.lang.ir.ops import Assign
 from omnigraph.lang.values import F32_MAX, FLOATS, INT_RANGES, Base, ValueType, to_f32
@@ -17,7 +17,7 @@ Stored: TypeAlias = "ConstValue | bytes"
 _BASE64: Final = "base64:"
 
 
-def given(assign: Assign, context: Context) -> Stored:
+def given(assign: Assign, context: EvalContext) -> Stored:
     """The value of an assignment; its width is known only now.
 
     Raises:

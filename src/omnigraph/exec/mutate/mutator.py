@@ -23,7 +23,7 @@ from omnigraph.errors import (
     JsonValue,
     PreconditionFailed,
 )
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.build import Build
 from omnigraph.exec.mutate.committed import Committed, MutationLimits
 from omnigraph.exec.mutate.delta import Outcome, stage
@@ -226,7 +226,7 @@ class Mutator:
 
     def _outcome(self, request: Request, base: GraphVersion, embeddings: Embeddings) -> Outcome:
         """Carry out the statements in memory and judge what comes out."""
-        context = Context(request.params, self._repo.clock.now_us() // 1_000)
+        context = EvalContext(request.params, self._repo.clock.now_us() // 1_000)
         known: dict[str, Committed] = {}
 
         def committed(ref: EntityRef) -> Committed:
@@ -288,7 +288,7 @@ def _recorded(commit: Commit, request: Request) -> Mutation:
 
 
 def _announce(
-    request: Request, committed: Callable[[EntityRef], Committed], context: Context
+    request: Request, committed: Callable[[EntityRef], Committed], context: EvalContext
 ) -> None:
     """Tell which entities the statements name, so that those of a type are read together."""
     for op in request.plan.ops:

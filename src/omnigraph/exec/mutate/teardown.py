@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.layout import table_key
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.committed import Committed, without_repeats
 from omnigraph.exec.mutate.delta import Delta, Outcome
 from omnigraph.exec.mutate.judge import judge_degrees
@@ -29,7 +29,7 @@ class Teardown:
         self._judged: set[str] = set()
         self._cascades: dict[Cascade, list[str]] = {}
 
-    def delete(self, op: DeleteOp, context: Context) -> None:
+    def delete(self, op: DeleteOp, context: EvalContext) -> None:
         """Find what a statement deletes."""
         rows = self._committed(op.entity).matching(op.where, op.reads, _columns(op.entity), context)
         if not rows.num_rows:

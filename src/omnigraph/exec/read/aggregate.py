@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.arrow_types import arrow_type
 from omnigraph.exec.large_text import is_long, taken
-from omnigraph.exec.read.columns import Cells, ResultColumn, Same, Values
+from omnigraph.exec.read.columns import ComputedColumn, ConstantColumn, ResultColumn, StoredColumn
 from omnigraph.exec.read.frame import ascending, summed, sums_by
 from omnigraph.exec.read.keys import column_codes, text_ranks
 from omnigraph.exec.read.sums import sum_floats, sum_integers
@@ -50,30 +50,32 @@ class Groups:
         return np.array([total], np.int64)
 
 
-def aggregate(item: Aggregate, arg: ResultColumn | None, groups: Groups) -> Values:
+def aggregate(item: Aggregate, arg: ResultColumn | None, groups: Groups) -> ComputedColumn:
     """The value of an aggregate for each group; `arg` is None when no row can lack it."""
     if arg is None:
-        return Values(pa.array(groups.counts()), item.type)
+        return ComputedColumn(pa.array(groups.counts()), item.type)
     if item.function is AggregateFunction.COUNT:
-        return Values(pa.array(_count(item, arg, groups)), item.type)
+        return ComputedColumn(pa.array(_count(item, arg, groups)), item.type)
     array = arg.arrow()
     if array.null_count:
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         groups, array = groups.where(valid), array.drop_null()
     if item.function in (AggregateFunction.MIN, AggregateFunction.MAX):
         least = item.function is AggregateFunction.MIN
-        return Values(_extreme(array, groups, least=least), item.type)
-    return Values(_sum(array, groups, mean=item.function is AggregateFunction.AVG), item.type)
+        return ComputedColumn(_extreme(array, groups, least=least), item.type)
+    return ComputedColumn(
+        _sum(array, groups, mean=item.function is AggregateFunction.AVG), item.type
+    )
 
 
 def _count(item: Aggregate, arg: ResultColumn, groups: Groups) -> Counts:
     if not item.distinct:
         mask = _valid(arg)
         return groups.counts() if mask is None else groups.where(mask).counts()
-    if groups.of is None and isinstance(arg, Cells) and arg.column == "id":
+    if groups.of is None and isinstance(arg, StoredColumn) and arg.column == "id":
         return np.array([_distinct_handles(arg)], np.int64)
     values, bound = column_codes(arg)
-    if isinstance(arg, Same):
+    if isinstance(arg, ConstantColumn):
         values = np.full(groups.rows, 0 if arg.value is None else 1)
         bound = 2
     there = values > 0
@@ -81,7 +83,7 @@ def _count(item: Aggregate, arg: ResultColumn, groups: Groups) -> Counts:
     return np.bincount(pairs // bound, minlength=groups.count)
 
 
-def _distinct_handles(arg: Cells) -> int:
+def _distinct_handles(arg: StoredColumn) -> int:
     handles = arg.handles
     if not len(handles):
         return 0
@@ -95,9 +97,9 @@ def _distinct_handles(arg: Cells) -> int:
 
 def _valid(arg: ResultColumn) -> Mask | None:
     """The mask of rows that have a value; None when all do."""
-    if isinstance(arg, Cells) and arg.column == "id":
+    if isinstance(arg, StoredColumn) and arg.column == "id":
         return arg.handles >= 0
-    if isinstance(arg, Same):
+    if isinstance(arg, ConstantColumn):
         return None if arg.value is not None else np.zeros(arg.rows, np.bool_)
     array = arg.arrow()
     if not array.null_count:
@@ -165,8 +167,8 @@ def _reduce(
     return best, there
 
 
-def nothing(item: Aggregate) -> Values:
+def nothing(item: Aggregate) -> ComputedColumn:
     """The value of an aggregate over no rows, in the one group that there is then."""
     if item.function is AggregateFunction.COUNT:
-        return Values(pa.array([0], pa.int64()), item.type)
-    return Values(pa.nulls(1, arrow_type(item.type)), item.type)
+        return ComputedColumn(pa.array([0], pa.int64()), item.type)
+    return ComputedColumn(pa.nulls(1, arrow_type(item.type)), item.type)

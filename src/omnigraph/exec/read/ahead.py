@@ -10,13 +10,13 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from omnigraph.exec.read.fold import Mode
+from omnigraph.exec.read.fold import Multiplicity
 from omnigraph.exec.read.frame import START, Frame, ascending
-from omnigraph.exec.read.join import Step, run_steps
+from omnigraph.exec.read.join import ReadStep, run_steps
 from omnigraph.exec.read.ranking import best_of, ranked_var
 from omnigraph.exec.read.results import bounds
 from omnigraph.exec.read.run import Run
-from omnigraph.exec.read.scan import Scan
+from omnigraph.exec.read.scan import ScanStep
 from omnigraph.lang.ir.expr import Bm25, Nearest, Ranking, Rrf
 from omnigraph.lang.ir.ops import ReadPlan
 
@@ -35,7 +35,10 @@ class Shortcut(Protocol):
 
 
 def shortcut(
-    plan: ReadPlan, steps: tuple[Step, ...], mode: Mode, matched: Callable[[str], Sequence[Step]]
+    plan: ReadPlan,
+    steps: tuple[ReadStep, ...],
+    mode: Multiplicity,
+    matched: Callable[[str], Sequence[ReadStep]],
 ) -> Shortcut | None:
     """The shortcut that a plan allows, if any.
 
@@ -45,10 +48,10 @@ def shortcut(
         mode: What it needs to know about equal rows.
         matched: Gives the steps that find which entities of a variable are in any match.
     """
-    if mode is not Mode.ROWS or plan.limit is None or len(steps) < 2:
+    if mode is not Multiplicity.ROWS or plan.limit is None or len(steps) < 2:
         return None
     first = steps[0]
-    if not isinstance(first, Scan) or first.lookup is not None:
+    if not isinstance(first, ScanStep) or first.lookup is not None:
         return None
     if isinstance(plan.ranking, Nearest | Bm25) and ranked_var(plan.ranking) == first.var:
         return BestFirst(plan, plan.ranking, first, steps[1:])
@@ -69,7 +72,7 @@ class BestFirst:
     __slots__ = ("first", "label", "plan", "ranking", "rest")
 
     def __init__(
-        self, plan: ReadPlan, ranking: Ranking, first: Scan, rest: tuple[Step, ...]
+        self, plan: ReadPlan, ranking: Ranking, first: ScanStep, rest: tuple[ReadStep, ...]
     ) -> None:
         """Rank what `first` finds, then take the other steps."""
         self.plan = plan
@@ -109,9 +112,9 @@ class FusedFirst:
         self,
         plan: ReadPlan,
         ranking: Rrf,
-        first: Scan,
-        rest: tuple[Step, ...],
-        matched: tuple[Step, ...],
+        first: ScanStep,
+        rest: tuple[ReadStep, ...],
+        matched: tuple[ReadStep, ...],
     ) -> None:
         """Rank what the steps `matched` find, then take the other steps from the best."""
         self.plan = plan
@@ -144,7 +147,7 @@ class FirstIds:
 
     __slots__ = ("first", "label", "plan", "rest")
 
-    def __init__(self, plan: ReadPlan, first: Scan, rest: tuple[Step, ...]) -> None:
+    def __init__(self, plan: ReadPlan, first: ScanStep, rest: tuple[ReadStep, ...]) -> None:
         """Begin with a part of what `first` finds, then take the other steps."""
         self.plan = plan
         self.first = first

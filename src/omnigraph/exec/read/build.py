@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from omnigraph.core.arrow_types import arrow_type
-from omnigraph.exec.read.conditions import Condition, FilterRows
-from omnigraph.exec.read.expand import Arrive, Close, Degree, Hop, HopEdges, Reach
-from omnigraph.exec.read.fold import Mode, Tail
-from omnigraph.exec.read.intersect import Intersect
-from omnigraph.exec.read.join import Anti, Optionally, Step, Unlinked
-from omnigraph.exec.read.scan import Match, joinable, lookup
-from omnigraph.exec.read.scan import Scan as ScanStep
+from omnigraph.exec.read.conditions import EntityCondition, FilterStep
+from omnigraph.exec.read.expand import (
+    ArriveStep,
+    CloseStep,
+    DegreeStep,
+    HopEdgesStep,
+    HopStep,
+    ReachStep,
+)
+from omnigraph.exec.read.fold import Multiplicity, Tail
+from omnigraph.exec.read.intersect import IntersectStep
+from omnigraph.exec.read.join import AntiJoinStep, OptionalStep, ReadStep, UnlinkedStep
+from omnigraph.exec.read.scan import JoinStep, ScanStep, joinable, lookup
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import Compare, CompareOp, EntityRef, Predicate, Prop
 from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, Scan
@@ -67,10 +73,10 @@ class Builder:
         pipeline: tuple[Op, ...],
         bound: frozenset[str],
         live: frozenset[str],
-        mode: Mode,
+        mode: Multiplicity,
         *,
         ends: bool = True,
-    ) -> list[Step]:
+    ) -> list[ReadStep]:
         """The steps of a pipeline.
 
         Args:
@@ -81,12 +87,12 @@ class Builder:
             ends: Whether equal rows are worth removing after the last operator, too.
         """
         ops = with_joins(pipeline, bound)
-        if not bound and mode is not Mode.ROWS:
+        if not bound and mode is not Multiplicity.ROWS:
             ops = self._arriving(ops, live)
-        if mode is not Mode.ROWS:
+        if mode is not Multiplicity.ROWS:
             ops = self._in_common(ops, live)
         after = live_after(ops, live)
-        built: list[Step] = []
+        built: list[ReadStep] = []
         kept = bound
         for place, op in enumerate(ops):
             there = kept | binds_of(op)
@@ -132,7 +138,7 @@ class Builder:
 
     # -- steps -----------------------------------------------------------------------------
 
-    def _step(self, op: StepOp, tail: Tail) -> Step:
+    def _step(self, op: StepOp, tail: Tail) -> ReadStep:
         match op:
             case Scan():
                 return self._scan(op, tail)
@@ -140,16 +146,16 @@ class Builder:
                 label = (
                     f"join {scan.var}: {scan.entity.name} on {column} = {other.var}.{other.column}"
                 )
-                return Match(self._scan(scan, tail), column, other, tail, label=label)
+                return JoinStep(self._scan(scan, tail), column, other, tail, label=label)
             case Expand():
                 return self._expand(op, tail)
             case ArriveOp(hop):
                 label = f"count {_arrow(hop)} by the degrees of all {hop.target}"
-                return Arrive(hop, self._target_condition(hop), tail, label=label)
+                return ArriveStep(hop, self._target_condition(hop), tail, label=label)
             case CommonOp(hop, closing):
                 return self._common(hop, closing, tail)
             case Filter(predicate):
-                return FilterRows(predicate, tail, label="filter")
+                return FilterStep(predicate, tail, label="filter")
             case AntiJoin():
                 return self._anti(op, tail)
             case OptionalJoin():
@@ -160,13 +166,13 @@ class Builder:
     def _scan(self, op: Scan, tail: Tail) -> ScanStep:
         entity = self.catalog.node_by_name[op.entity.name]
         found, rest = lookup(op.var, op.entity, entity, op.filters)
-        condition = Condition(op.var, op.entity, rest) if rest else None
+        condition = EntityCondition(op.var, op.entity, rest) if rest else None
         word = "scan" if found is None else "find"
         checks = f" where {len(rest)} conditions hold" if rest else ""
         label = f"{word} {op.var}: {op.entity.name}{checks}"
         return ScanStep(op.var, op.entity, found, condition, tail, label=label)
 
-    def _expand(self, op: Expand, tail: Tail) -> Step:
+    def _expand(self, op: Expand, tail: Tail) -> ReadStep:
         nullable = op.source in self.nullable or (op.closes and op.target in self.nullable)
         condition = self._target_condition(op)
         edges = _condition(op.edge_var or "", op.edge, op.edge_filters)
@@ -177,29 +183,29 @@ class Builder:
                 unseen
                 and edges is None
                 and op.edge_var not in tail.live
-                and tail.mode is not Mode.ROWS
+                and tail.mode is not Multiplicity.ROWS
             ):
-                return Degree(op, tail, nullable=nullable, label=f"count {_arrow(op)}")
+                return DegreeStep(op, tail, nullable=nullable, label=f"count {_arrow(op)}")
             label = f"expand {_arrow(op)} by edge"
-            return HopEdges(op, condition, edges, tail, nullable=nullable, label=label)
+            return HopEdgesStep(op, condition, edges, tail, nullable=nullable, label=label)
         if not single:
             chains = self._chains(op)
             label = f"reach {_arrow(op)} in {op.low}..{op.high} hops"
-            return Reach(op, condition, tail, chains=chains, nullable=nullable, label=label)
+            return ReachStep(op, condition, tail, chains=chains, nullable=nullable, label=label)
         if op.closes:
-            return Close(op, tail, nullable=nullable, label=f"close {_arrow(op)}")
-        if unseen and tail.mode is not Mode.ROWS:
-            return Degree(op, tail, nullable=nullable, label=f"count {_arrow(op)} by degree")
-        return Hop(op, condition, tail, nullable=nullable, label=f"expand {_arrow(op)}")
+            return CloseStep(op, tail, nullable=nullable, label=f"close {_arrow(op)}")
+        if unseen and tail.mode is not Multiplicity.ROWS:
+            return DegreeStep(op, tail, nullable=nullable, label=f"count {_arrow(op)} by degree")
+        return HopStep(op, condition, tail, nullable=nullable, label=f"expand {_arrow(op)}")
 
-    def _common(self, hop: Expand, closing: Expand, tail: Tail) -> Step:
+    def _common(self, hop: Expand, closing: Expand, tail: Tail) -> ReadStep:
         owner = closing.source if closing.target == hop.target else closing.target
         nullable = not self.nullable.isdisjoint((hop.source, owner))
         label = f"count {_arrow(hop)} where {_arrow(closing)}"
         condition = self._target_condition(hop)
-        return Intersect(hop, closing, condition, tail, nullable=nullable, label=label)
+        return IntersectStep(hop, closing, condition, tail, nullable=nullable, label=label)
 
-    def _target_condition(self, op: Expand) -> Condition | None:
+    def _target_condition(self, op: Expand) -> EntityCondition | None:
         return _condition(op.target, op.target_entity, op.filters)
 
     def _chains(self, op: Expand) -> bool:
@@ -212,26 +218,26 @@ class Builder:
 
     # -- inner pipelines -------------------------------------------------------------------
 
-    def _anti(self, op: AntiJoin, tail: Tail) -> Step:
+    def _anti(self, op: AntiJoin, tail: Tail) -> ReadStep:
         match op.inner:
             case (Expand(low=1, closes=False, filters=(), edge_filters=()) as hop,):
                 nullable = hop.source in self.nullable
-                return Unlinked(
+                return UnlinkedStep(
                     hop, tail, nullable=nullable, label=f"without {_arrow(hop)} by degree"
                 )
         number = self._number()
         live = frozenset({number})
-        inner = self.steps(op.inner, frozenset(op.outer) | live, live, Mode.SET)
+        inner = self.steps(op.inner, frozenset(op.outer) | live, live, Multiplicity.SET)
         label = f"without [{'; '.join(step.label for step in inner)}]"
-        return Anti(op.outer, inner, number, tail, label=label)
+        return AntiJoinStep(op.outer, inner, number, tail, label=label)
 
-    def _optional(self, op: OptionalJoin, tail: Tail) -> Step:
+    def _optional(self, op: OptionalJoin, tail: Tail) -> ReadStep:
         number = self._number()
         binds = tuple(name for name in op.binds if name in tail.live)
         live = frozenset({number, *binds})
         inner = self.steps(op.inner, frozenset({number, *op.outer}), live, tail.mode)
         label = f"optional [{'; '.join(step.label for step in inner)}]"
-        return Optionally(op.outer, binds, inner, number, tail, label=label)
+        return OptionalStep(op.outer, binds, inner, number, tail, label=label)
 
     def _number(self) -> str:
         """A name for row numbers that no variable has."""
@@ -239,8 +245,10 @@ class Builder:
         return f"#{self.depth}"
 
 
-def _condition(var: str, entity: EntityRef, filters: tuple[Predicate, ...]) -> Condition | None:
-    return Condition(var, entity, filters) if filters else None
+def _condition(
+    var: str, entity: EntityRef, filters: tuple[Predicate, ...]
+) -> EntityCondition | None:
+    return EntityCondition(var, entity, filters) if filters else None
 
 
 def _arrow(op: Expand) -> str:

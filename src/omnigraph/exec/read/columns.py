@@ -33,7 +33,7 @@ _TRUSTED: Final = pc.TakeOptions(boundscheck=False)
 
 # These are made for every query, so they are not frozen: assigning is three times as fast.
 @dataclass(slots=True, eq=False)
-class Cells:
+class StoredColumn:
     """A stored column of the entities in each row."""
 
     view: GraphView
@@ -42,27 +42,27 @@ class Cells:
     handles: Handles
     type: ValueType
 
-    def pick(self, places: Index | slice) -> Cells:
+    def pick(self, places: Index | slice) -> StoredColumn:
         """The same column for some of the rows."""
-        return Cells(self.view, self.entity, self.column, self.handles[places], self.type)
+        return StoredColumn(self.view, self.entity, self.column, self.handles[places], self.type)
 
-    def arrow(self, reader: Reader | None = None) -> pa.Array:
+    def arrow(self, reader: ColumnReader | None = None) -> pa.Array:
         """The values."""
         if reader is None:
             return self.view.take(self.entity, self.column, self.handles)
         return reader.take(self.view, self.entity, self.column, self.handles, self.type)
 
-    def settled(self, reader: Reader) -> Values:
+    def settled(self, reader: ColumnReader) -> ComputedColumn:
         """The same column with nothing left to read."""
-        return Values(self.arrow(reader), self.type)
+        return ComputedColumn(self.arrow(reader), self.type)
 
-    def python(self, reader: Reader) -> list[Any]:
+    def python(self, reader: ColumnReader) -> list[Any]:
         """The values as plain Python."""
         return reader.read(self.view, self.entity, self.column, self.handles, self.type)
 
 
 @dataclass(slots=True, eq=False)
-class Entities:
+class EntityColumn:
     """The whole entity in each row; `read` are its columns once they have been read."""
 
     view: GraphView
@@ -72,22 +72,22 @@ class Entities:
     type: ValueType
     read: Mapping[str, pa.Array] | None = None
 
-    def pick(self, places: Index | slice) -> Entities:
+    def pick(self, places: Index | slice) -> EntityColumn:
         """The same column for some of the rows."""
-        return Entities(self.view, self.entity, self.columns, self.handles[places], self.type)
+        return EntityColumn(self.view, self.entity, self.columns, self.handles[places], self.type)
 
-    def settled(self, reader: Reader) -> Entities:
+    def settled(self, reader: ColumnReader) -> EntityColumn:
         """The same column with nothing left to read."""
         return replace(self, read={item.name: self._take(item, reader) for item in self.columns})
 
-    def arrow(self, reader: Reader | None = None) -> pa.Array:
+    def arrow(self, reader: ColumnReader | None = None) -> pa.Array:
         """The values as structs, null where the entity is missing."""
-        known = reader or Reader()
+        known = reader or ColumnReader()
         names = [SPOKEN.get(item.name, item.name) for item in self.columns]
         arrays = [self._take(item, known) for item in self.columns]
         return pa.StructArray.from_arrays(arrays, names, mask=pa.array(self.handles < 0))
 
-    def python(self, reader: Reader) -> list[Any]:
+    def python(self, reader: ColumnReader) -> list[Any]:
         """The values as dictionaries, None where the entity is missing."""
         names = [SPOKEN.get(item.name, item.name) for item in self.columns]
         parts = [self._python(item, reader) for item in self.columns]
@@ -95,63 +95,63 @@ class Entities:
         there = (self.handles >= 0).tolist()
         return [item if exists else None for item, exists in zip(found, there, strict=True)]
 
-    def _python(self, item: Column, reader: Reader) -> list[Any]:
+    def _python(self, item: Column, reader: ColumnReader) -> list[Any]:
         if self.read is not None:
             return plain(self.read[item.name], item.type)
         return reader.read(self.view, self.entity, item.name, self.handles, item.type)
 
-    def _take(self, item: Column, reader: Reader) -> pa.Array:
+    def _take(self, item: Column, reader: ColumnReader) -> pa.Array:
         if self.read is not None:
             return self.read[item.name]
         return reader.take(self.view, self.entity, item.name, self.handles, item.type)
 
 
 @dataclass(slots=True, eq=False)
-class Values:
+class ComputedColumn:
     """Values that were computed."""
 
     array: pa.Array
     type: ValueType
 
-    def pick(self, places: Index | slice) -> Values:
+    def pick(self, places: Index | slice) -> ComputedColumn:
         """The same column for some of the rows."""
         if isinstance(places, slice):
             start, stop, _ = places.indices(len(self.array))
-            return Values(self.array.slice(start, max(stop - start, 0)), self.type)
-        return Values(taken(self.array, places), self.type)
+            return ComputedColumn(self.array.slice(start, max(stop - start, 0)), self.type)
+        return ComputedColumn(taken(self.array, places), self.type)
 
-    def settled(self, _reader: Reader) -> Values:
+    def settled(self, _reader: ColumnReader) -> ComputedColumn:
         """The same column with nothing left to read."""
         return self
 
-    def arrow(self, _reader: Reader | None = None) -> pa.Array:
+    def arrow(self, _reader: ColumnReader | None = None) -> pa.Array:
         """The values."""
         return self.array
 
-    def python(self, _reader: Reader) -> list[Any]:
+    def python(self, _reader: ColumnReader) -> list[Any]:
         """The values as plain Python."""
         return plain(self.array, self.type)
 
 
 @dataclass(slots=True, eq=False)
-class Same:
+class ConstantColumn:
     """One value in all rows, in stored form."""
 
     value: ConstValue
     rows: int
     type: ValueType
 
-    def pick(self, places: Index | slice) -> Same:
+    def pick(self, places: Index | slice) -> ConstantColumn:
         """The same column for some of the rows."""
         if isinstance(places, slice):
-            return Same(self.value, len(range(*places.indices(self.rows))), self.type)
-        return Same(self.value, len(places), self.type)
+            return ConstantColumn(self.value, len(range(*places.indices(self.rows))), self.type)
+        return ConstantColumn(self.value, len(places), self.type)
 
-    def settled(self, _reader: Reader) -> Same:
+    def settled(self, _reader: ColumnReader) -> ConstantColumn:
         """The same column with nothing left to read."""
         return self
 
-    def arrow(self, _reader: Reader | None = None) -> pa.Array:
+    def arrow(self, _reader: ColumnReader | None = None) -> pa.Array:
         """The value, repeated."""
         kind = arrow_type(self.type)
         if self.value is None:
@@ -161,23 +161,23 @@ class Same:
         one = pa.repeat(pa.scalar(self.value, kind), 1)
         return taken(one, np.zeros(self.rows, np.int64))
 
-    def python(self, _reader: Reader) -> list[Any]:
+    def python(self, _reader: ColumnReader) -> list[Any]:
         """The value as plain Python, repeated."""
-        return plain(Same(self.value, 1, self.type).arrow(), self.type) * self.rows
+        return plain(ConstantColumn(self.value, 1, self.type).arrow(), self.type) * self.rows
 
 
-ResultColumn: TypeAlias = Cells | Entities | Values | Same
+ResultColumn: TypeAlias = StoredColumn | EntityColumn | ComputedColumn | ConstantColumn
 
 
 def prepare(columns: Sequence[ResultColumn]) -> None:
     """Let views that can do so load columns together, where several of a type are wanted."""
-    if len(columns) <= _SEVERAL and not any(isinstance(item, Entities) for item in columns):
+    if len(columns) <= _SEVERAL and not any(isinstance(item, EntityColumn) for item in columns):
         return
     wanted: dict[tuple[int, EntityRef], tuple[GraphView, list[str]]] = {}
     for item in columns:
-        if isinstance(item, Cells):
+        if isinstance(item, StoredColumn):
             names = [item.column]
-        elif isinstance(item, Entities) and item.read is None:
+        elif isinstance(item, EntityColumn) and item.read is None:
             names = [column.name for column in item.columns]
         else:
             continue
@@ -202,7 +202,7 @@ def plain(array: pa.Array, kind: ValueType) -> list[Any]:
     return [_moment(item) for item in array.cast(pa.int64()).to_pylist()]
 
 
-class Reader:
+class ColumnReader:
     """Reads columns of a result as plain Python; fast where the view has them in memory."""
 
     __slots__ = ("_bytes_max", "_indices")

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.evaluate import Context, holds
+from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.read.coded import coded
 from omnigraph.exec.read.fold import Tail
 from omnigraph.exec.read.frame import Frame
@@ -37,7 +37,7 @@ from omnigraph.runtime.cancellation import checked
 _SHARE: Final = 8  # from one in so many entities on, all of them are judged at once
 
 
-class Condition:
+class EntityCondition:
     """Predicates on one variable, all of which must be true."""
 
     __slots__ = ("columnar", "entity", "predicates", "texts", "var")
@@ -102,7 +102,7 @@ class Condition:
         return true(holds(predicate, column, rows, context))
 
 
-class FilterRows:
+class FilterStep:
     """A predicate on rows, of any number of variables."""
 
     __slots__ = ("label", "negates", "predicate", "tail")
@@ -130,7 +130,7 @@ class FilterRows:
             found = found[places] & (handles >= 0) if len(found) else np.zeros(frame.rows, np.bool_)
             return _known(found, column(match.var, match.column) if self.negates else None)
 
-        context = Context(run.context.params, run.context.now_ms, text)
+        context = EvalContext(run.context.params, run.context.now_ms, text)
         return true(holds(self.predicate, column, frame.rows, context))
 
 

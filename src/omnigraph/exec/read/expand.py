@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.exec.read.conditions import Condition
-from omnigraph.exec.read.fold import Mode, Tail
+from omnigraph.exec.read.conditions import EntityCondition
+from omnigraph.exec.read.fold import Multiplicity, Tail
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.reach import Walk
 from omnigraph.exec.read.run import Run
@@ -38,13 +38,19 @@ class Along:
             run.limits.check(found, len(self.tail.live))
 
 
-class Hop(Along):
+class HopStep(Along):
     """One hop to the distinct nodes at the other end."""
 
     __slots__ = ("condition",)
 
     def __init__(
-        self, op: Expand, condition: Condition | None, tail: Tail, *, nullable: bool, label: str
+        self,
+        op: Expand,
+        condition: EntityCondition | None,
+        tail: Tail,
+        *,
+        nullable: bool,
+        label: str,
     ) -> None:
         """Follow `op` to nodes that meet a condition."""
         super().__init__(op, tail, nullable=nullable, label=label)
@@ -65,7 +71,7 @@ class Hop(Along):
         )
 
 
-class HopEdges(Along):
+class HopEdgesStep(Along):
     """One hop with a row per edge; closed when the target is bound already."""
 
     __slots__ = ("condition", "edge_condition", "edge_var")
@@ -73,8 +79,8 @@ class HopEdges(Along):
     def __init__(
         self,
         op: Expand,
-        condition: Condition | None,
-        edge_condition: Condition | None,
+        condition: EntityCondition | None,
+        edge_condition: EntityCondition | None,
         tail: Tail,
         *,
         nullable: bool,
@@ -110,7 +116,7 @@ class HopEdges(Along):
         return self.tail.expanded(frame, slices.counts, fresh, mask)
 
 
-class Close(Along):
+class CloseStep(Along):
     """A hop between two bound nodes: keeps the rows in which it exists."""
 
     __slots__ = ()
@@ -125,7 +131,7 @@ class Close(Along):
         return self.tail.kept(frame.keep(linked))
 
 
-class Reach(Along):
+class ReachStep(Along):
     """Several hops, open or closed."""
 
     __slots__ = ("chains", "condition", "walk")
@@ -133,7 +139,7 @@ class Reach(Along):
     def __init__(
         self,
         op: Expand,
-        condition: Condition | None,
+        condition: EntityCondition | None,
         tail: Tail,
         *,
         chains: bool,
@@ -180,7 +186,7 @@ class Reach(Along):
         return self.walk.reach(run.view, distinct, size, run.limits), rows
 
 
-class Degree(Along):
+class DegreeStep(Along):
     """A hop to nodes that nobody asks about: only how many there are matters."""
 
     __slots__ = ()
@@ -198,12 +204,14 @@ class Degree(Along):
         return counted(frame, counts, self.tail)
 
 
-class Arrive:
+class ArriveStep:
     """A hop from all nodes of a type that nobody asks about: its targets, as often as reached."""
 
     __slots__ = ("condition", "label", "op", "tail")
 
-    def __init__(self, op: Expand, condition: Condition | None, tail: Tail, *, label: str) -> None:
+    def __init__(
+        self, op: Expand, condition: EntityCondition | None, tail: Tail, *, label: str
+    ) -> None:
         """Arrive along `op` from everywhere."""
         self.op = op
         self.condition = condition
@@ -216,7 +224,7 @@ class Arrive:
         if self.condition is not None:
             counts = np.where(self.condition.whole(run), counts, 0)
         targets = np.flatnonzero(counts)
-        weights = None if self.tail.mode is Mode.SET else counts[targets]
+        weights = None if self.tail.mode is Multiplicity.SET else counts[targets]
         found = Frame(len(targets), {self.op.target: targets.astype(np.int32)}, weights)
         return self.tail.kept(found)
 
@@ -228,7 +236,7 @@ def counted(frame: Frame, counts: Counts, tail: Tail) -> Frame:
     if not there.all():
         places = np.flatnonzero(there)
         frame, counts, whole = frame.pick(places, frame.order), counts[places], None
-    weights = frame.weights if tail.mode is Mode.SET else multiplied(frame.weights, counts)
+    weights = frame.weights if tail.mode is Multiplicity.SET else multiplied(frame.weights, counts)
     return tail.kept(Frame(frame.rows, frame.vars, weights, frame.order, whole))
 
 

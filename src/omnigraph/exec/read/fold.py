@@ -14,7 +14,7 @@ _WORTH: Final = 256  # fewer rows than this are not worth the search for equal o
 _KEY_MAX: Final = 2**62
 
 
-class Mode(Enum):
+class Multiplicity(Enum):
     """The treatment of equal rows that the end of a pipeline allows."""
 
     ROWS = auto()  # every row by itself
@@ -34,11 +34,13 @@ class Tail:
 
     __slots__ = ("again", "folds", "live", "mode")
 
-    def __init__(self, live: tuple[str, ...], mode: Mode, *, folds: bool, again: bool) -> None:
+    def __init__(
+        self, live: tuple[str, ...], mode: Multiplicity, *, folds: bool, again: bool
+    ) -> None:
         """Keep these variables."""
         self.live = live
         self.mode = mode
-        self.folds = folds and mode is not Mode.ROWS
+        self.folds = folds and mode is not Multiplicity.ROWS
         self.again = again
 
     def kept(self, frame: Frame) -> Frame:
@@ -83,19 +85,19 @@ class Tail:
                 columns[name] = frame.vars[name][rows]
             if frame.weights is not None:
                 weights = frame.weights[rows]
-        if self.mode is not Mode.ROWS:
+        if self.mode is not Multiplicity.ROWS:
             known = None
         made = Frame(length, columns, weights, known)
         return fold(made, self.mode, again=self.again) if self.folds else made
 
 
-def fold(frame: Frame, mode: Mode, *, again: bool) -> Frame:
+def fold(frame: Frame, mode: Multiplicity, *, again: bool) -> Frame:
     """Make equal rows one: with the sum of their weights, or just one of them."""
     names = tuple(frame.vars)
     if frame.rows <= 1:
         return frame
     if not names:
-        if mode is Mode.SET:
+        if mode is Multiplicity.SET:
             return Frame(1, {})
         return Frame(
             1, {}, np.array([frame.rows if frame.weights is None else summed(frame.weights)])
@@ -107,7 +109,7 @@ def fold(frame: Frame, mode: Mode, *, again: bool) -> Frame:
     keys = packed([frame.vars[name] for name in names])
     if keys is None:
         return frame
-    if mode is Mode.SET:
+    if mode is Multiplicity.SET:
         _, first = np.unique(keys, return_index=True)
         return Frame(len(first), {name: frame.vars[name][first] for name in names})
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
@@ -115,12 +117,12 @@ def fold(frame: Frame, mode: Mode, *, again: bool) -> Frame:
     return Frame(len(first), {name: frame.vars[name][first] for name in names}, weights)
 
 
-def _fold_one(frame: Frame, name: str, mode: Mode) -> Frame:
+def _fold_one(frame: Frame, name: str, mode: Multiplicity) -> Frame:
     handles = frame.vars[name]
     low = int(handles.min())
     size = int(handles.max()) + 2
     shifted = handles + np.int32(1) if low < 0 else handles
-    if mode is Mode.SET:
+    if mode is Multiplicity.SET:
         found = distinct(shifted, size)
         return Frame(len(found), {name: found - np.int32(1) if low < 0 else found})
     if frame.rows * 16 < size:

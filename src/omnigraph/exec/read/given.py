@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.evaluate import Context, constant
+from omnigraph.exec.evaluate import EvalContext, constant
 from omnigraph.lang.ir.expr import And, Expr, Not, Or, Param, Predicate, Rrf, TextMatch
 from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, ReadPlan, Scan
 from omnigraph.lang.query.search import EDITS_MAX
@@ -21,7 +21,7 @@ class Bounded:
     most: int | None
     word: str
 
-    def check(self, context: Context) -> None:
+    def check(self, context: EvalContext) -> None:
         """Refuse a value out of bounds."""
         value = constant(self.expr, context)
         above = isinstance(value, int) and value >= self.least

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.exec.read.conditions import Condition
+from omnigraph.exec.read.conditions import EntityCondition
 from omnigraph.exec.read.expand import REVERSED, both, counted, present
 from omnigraph.exec.read.fold import Tail
 from omnigraph.exec.read.frame import Frame, Index
@@ -24,7 +24,7 @@ _FEW: Final = 4096  # up to so many nodes are looked up one by one
 _AT_ONCE: Final = 1 << 20  # about how many nodes are looked at in one go
 
 
-class Intersect:
+class IntersectStep:
     """A hop to nodes that nobody asks about, which another node of the row is linked to as well.
 
     The nodes that 64 owners lead to are marked, a bit for each owner; then one look at a mark
@@ -37,7 +37,7 @@ class Intersect:
         self,
         op: Expand,
         closing: Expand,
-        condition: Condition | None,
+        condition: EntityCondition | None,
         tail: Tail,
         *,
         nullable: bool,

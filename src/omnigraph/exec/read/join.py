@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from omnigraph.exec.read.expand import Along
-from omnigraph.exec.read.fold import Mode, Tail, packed
+from omnigraph.exec.read.fold import Multiplicity, Tail, packed
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Counts, Handles, Mask
@@ -17,7 +17,7 @@ from omnigraph.runtime import cancellation
 _WORTH: Final = 64  # fewer rows than this are not worth the search for equal ones
 
 
-class Step(Protocol):
+class ReadStep(Protocol):
     """An operator: a frame in, a frame out."""
 
     label: str
@@ -27,7 +27,7 @@ class Step(Protocol):
         ...
 
 
-def run_steps(steps: Sequence[Step], frame: Frame, run: Run) -> Frame | None:
+def run_steps(steps: Sequence[ReadStep], frame: Frame, run: Run) -> Frame | None:
     """The frame after some operators; None as soon as there are no rows."""
     for step in steps:
         cancellation.check()
@@ -37,13 +37,19 @@ def run_steps(steps: Sequence[Step], frame: Frame, run: Run) -> Frame | None:
     return frame
 
 
-class Anti:
+class AntiJoinStep:
     """Keeps the rows for which an inner pipeline yields nothing."""
 
     __slots__ = ("inner", "label", "number", "outer", "tail")
 
     def __init__(
-        self, outer: tuple[str, ...], inner: Sequence[Step], number: str, tail: Tail, *, label: str
+        self,
+        outer: tuple[str, ...],
+        inner: Sequence[ReadStep],
+        number: str,
+        tail: Tail,
+        *,
+        label: str,
     ) -> None:
         """`number` is the name under which the inner rows know the outer one."""
         self.outer = outer
@@ -64,7 +70,7 @@ class Anti:
         return self.tail.kept(frame)
 
 
-class Unlinked(Along):
+class UnlinkedStep(Along):
     """Keeps the rows whose node has no edge of a type."""
 
     __slots__ = ()
@@ -83,7 +89,7 @@ class Unlinked(Along):
         return self.tail.kept(frame.keep(alone))
 
 
-class Optionally:
+class OptionalStep:
     """Joins the rows with what an inner pipeline yields, or with nothing."""
 
     __slots__ = ("binds", "inner", "label", "number", "outer", "tail")
@@ -92,7 +98,7 @@ class Optionally:
         self,
         outer: tuple[str, ...],
         binds: tuple[str, ...],
-        inner: Sequence[Step],
+        inner: Sequence[ReadStep],
         number: str,
         tail: Tail,
         *,
@@ -124,7 +130,7 @@ class Optionally:
         for name in self.binds:
             found = missing if end is None else np.concatenate([end.vars[name], missing])
             joined.vars[name] = found
-        if end is not None and end.weights is not None and self.tail.mode is Mode.COUNTS:
+        if end is not None and end.weights is not None and self.tail.mode is Multiplicity.COUNTS:
             counts = np.concatenate([end.weights, np.ones(len(lonely), np.int64)])
             joined.weights = multiplied(joined.weights, counts)
         return self.tail.kept(joined)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.exec.large_text import is_long
 from omnigraph.exec.read.coded import coded
-from omnigraph.exec.read.columns import Cells, Entities, ResultColumn, Same
+from omnigraph.exec.read.columns import ConstantColumn, EntityColumn, ResultColumn, StoredColumn
 from omnigraph.exec.view import Counts
 
 SortKeys: TypeAlias = list[npt.NDArray[Any]]
@@ -25,11 +25,11 @@ _CODES_MAX = 2**62
 def column_codes(column: ResultColumn) -> tuple[Counts, int]:
     """A number per row, equal where values are, 0 for missing ones; and a bound of them."""
     match column:
-        case Entities(handles=handles) | Cells(column="id", handles=handles):
+        case EntityColumn(handles=handles) | StoredColumn(column="id", handles=handles):
             return handles.astype(np.int64) + 1, int(handles.max(initial=-1)) + 2
-        case Same(rows=rows):
+        case ConstantColumn(rows=rows):
             return np.zeros(rows, np.int64), 1
-        case Cells(view, entity, name, handles):
+        case StoredColumn(view, entity, name, handles):
             known = coded(view, entity, name)
             if known is not None:
                 numbers = (
@@ -105,9 +105,9 @@ def grouped(parts: list[tuple[Counts, int]], rows: int) -> tuple[Counts, Counts]
 def column_order(column: ResultColumn) -> SortKeys:
     """Arrays that sort as the values do, nulls first; the first array decides first."""
     match column:
-        case Entities(view, entity, _, handles) | Cells(view, entity, "id", handles):
+        case EntityColumn(view, entity, _, handles) | StoredColumn(view, entity, "id", handles):
             return [view.rank(entity, handles)]
-        case Same():
+        case ConstantColumn():
             return []
         case _:
             return order_keys(column.arrow())

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from omnigraph.exec.read.ahead import Shortcut, shortcut
 from omnigraph.exec.read.build import Builder
-from omnigraph.exec.read.fold import Mode
+from omnigraph.exec.read.fold import Multiplicity
 from omnigraph.exec.read.frame import START
 from omnigraph.exec.read.given import bounded, predicates, text_matches
-from omnigraph.exec.read.join import Step, run_steps
+from omnigraph.exec.read.join import ReadStep, run_steps
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.profile import Profile
-from omnigraph.exec.read.results import Results, always_there
+from omnigraph.exec.read.results import ResultBuilder, always_there
 from omnigraph.exec.read.rows import Rows
-from omnigraph.exec.read.run import Run, Search
-from omnigraph.exec.read.scan import Scan as ScanStep
+from omnigraph.exec.read.run import Run, SearchBackend
+from omnigraph.exec.read.scan import ScanStep
 from omnigraph.exec.view import GraphView
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import (
@@ -50,13 +50,13 @@ class Program:
     )
 
     def __init__(
-        self, plan: ReadPlan, steps: tuple[Step, ...], ahead: Shortcut | None = None
+        self, plan: ReadPlan, steps: tuple[ReadStep, ...], ahead: Shortcut | None = None
     ) -> None:
         """Run `steps`, or what `ahead` finds by a shortcut, then make the results of `plan`."""
         self.plan = plan
         self.steps = steps
         self.entities: Mapping[str, EntityRef] = {need.var: need.entity for need in plan.needs}
-        self.results = Results(plan)
+        self.results = ResultBuilder(plan)
         self.bounded = bounded(plan)
         self.searches = _searches(plan)
         self.shortcut = ahead
@@ -68,7 +68,7 @@ class Program:
         view: GraphView,
         params: Mapping[str, ConstValue],
         now_ms: int,
-        search: Search | None = None,
+        search: SearchBackend | None = None,
         limits: Limits = _DEFAULT,
         profile: Profile | None = None,
     ) -> Rows:
@@ -126,19 +126,19 @@ def prepare(plan: ReadPlan, catalog: Catalog) -> Program:
     nothing: frozenset[str] = frozenset()
     steps = tuple(builder.steps(plan.pipeline, nothing, live, mode, ends=_sees_rows(plan)))
 
-    def matched(var: str) -> list[Step]:
-        return builder.steps(plan.pipeline, nothing, frozenset({var}), Mode.SET)
+    def matched(var: str) -> list[ReadStep]:
+        return builder.steps(plan.pipeline, nothing, frozenset({var}), Multiplicity.SET)
 
     return Program(plan, steps, shortcut(plan, steps, mode, matched))
 
 
-def mode_of(plan: ReadPlan) -> Mode:
+def mode_of(plan: ReadPlan) -> Multiplicity:
     """What the results need to know about equal rows of the pattern."""
     if not plan.grouped:
-        return Mode.SET if plan.distinct else Mode.ROWS
+        return Multiplicity.SET if plan.distinct else Multiplicity.ROWS
     aggregates = [item.expr for item in plan.outputs if isinstance(item.expr, Aggregate)]
     blind = all(item.distinct or item.function in _BLIND_TO_COUNT for item in aggregates)
-    return Mode.SET if blind else Mode.COUNTS
+    return Multiplicity.SET if blind else Multiplicity.COUNTS
 
 
 def _sees_rows(plan: ReadPlan) -> bool:
@@ -174,7 +174,7 @@ def _searches(plan: ReadPlan) -> bool:
     return any(any(text_matches(item)) for item in predicates(plan.pipeline))
 
 
-def _finds(pipeline: tuple[Op, ...], steps: tuple[Step, ...]) -> bool:
+def _finds(pipeline: tuple[Op, ...], steps: tuple[ReadStep, ...]) -> bool:
     """True if the pattern starts from named entities and scans no type."""
     if _scans(pipeline) != 1 or not steps:
         return False

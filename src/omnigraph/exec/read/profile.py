@@ -9,7 +9,7 @@ from omnigraph.runtime.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProfileEntry:
     """One operator of a run."""
 
     label: str
@@ -32,7 +32,7 @@ class Profile:
     def __init__(self, clock: Clock) -> None:
         """Measure with this clock."""
         self._clock = clock
-        self.entries: list[Entry] = []
+        self.entries: list[ProfileEntry] = []
         self.path = ""
         self.rows = Rows((), (), 0)
         self.restarts: list[str] = []
@@ -43,7 +43,7 @@ class Profile:
 
     def add(self, label: str, rows: int, nanoseconds: int) -> None:
         """An operator has run."""
-        self.entries.append(Entry(label, rows, nanoseconds))
+        self.entries.append(ProfileEntry(label, rows, nanoseconds))
 
     def restart(self, reason: str) -> None:
         """Forget what ran: the query begins again on another path."""

@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.evaluate import Context, constant
+from omnigraph.exec.evaluate import EvalContext, constant
 from omnigraph.exec.read.aggregate import Groups, aggregate, nothing
-from omnigraph.exec.read.columns import Cells, Entities, ResultColumn, Same, Values
+from omnigraph.exec.read.columns import (
+    ComputedColumn,
+    ConstantColumn,
+    EntityColumn,
+    ResultColumn,
+    StoredColumn,
+)
 from omnigraph.exec.read.frame import Frame, Index
 from omnigraph.exec.read.keys import SortKeys, backwards, column_codes, column_order, grouped
 from omnigraph.exec.read.order import KeySource, ordered
@@ -32,7 +38,7 @@ from omnigraph.lang.values import ValueType
 from omnigraph.runtime import cancellation
 
 
-class Results:
+class ResultBuilder:
     """The end of one plan."""
 
     __slots__ = ("bounded", "by_ids", "names", "plan", "props")
@@ -57,7 +63,8 @@ class Results:
             # The common case, and the one where a microsecond counts.
             view, handles = run.view, frame.vars
             columns = [
-                Cells(view, ref, name, handles[var], kind) for var, ref, name, kind in self.props
+                StoredColumn(view, ref, name, handles[var], kind)
+                for var, ref, name, kind in self.props
             ]
             places = None if frame.rows < 2 else self._by_ids(frame, run, last)
             return self._cut(columns, frame.rows, places, first, last, run)
@@ -110,7 +117,7 @@ class Results:
         if plan.ranking is not None:
             Rankings(nowhere, run).values(plan.ranking)
         columns = [
-            Values(nothing(item.expr).array.slice(0, 0), item.expr.type)
+            ComputedColumn(nothing(item.expr).array.slice(0, 0), item.expr.type)
             if isinstance(item.expr, Aggregate)
             else column(item.expr, nowhere, run, Rankings(nowhere, run))
             for item in plan.outputs
@@ -223,13 +230,13 @@ def column(expr: Expr, frame: Frame, run: Run, rankings: Rankings) -> ResultColu
     """The values of an expression that is no aggregate, for the rows of a frame."""
     match expr:
         case Prop(var, name, kind):
-            return Cells(run.view, run.entities[var], name, frame.vars[var], kind)
+            return StoredColumn(run.view, run.entities[var], name, frame.vars[var], kind)
         case Entity(var, entity, columns, kind):
-            return Entities(run.view, entity, columns, frame.vars[var], kind)
+            return EntityColumn(run.view, entity, columns, frame.vars[var], kind)
         case Nearest() | Bm25() | Rrf():
-            return Values(rankings.array(expr), expr.type)
+            return ComputedColumn(rankings.array(expr), expr.type)
         case _:
-            return Same(constant(expr, run.context), frame.rows, expr.type)
+            return ConstantColumn(constant(expr, run.context), frame.rows, expr.type)
 
 
 def _plain_props(plan: ReadPlan) -> tuple[tuple[str, EntityRef, str, ValueType], ...] | None:
@@ -255,14 +262,14 @@ def always_there(item: Aggregate) -> bool:
     return not item.arg.type.nullable
 
 
-def bounds(plan: ReadPlan, context: Context) -> tuple[int, int | None]:
+def bounds(plan: ReadPlan, context: EvalContext) -> tuple[int, int | None]:
     """From which result on, and up to which one, results are asked for."""
     offset = _bound(plan.offset, context, "offset") or 0
     limit = _bound(plan.limit, context, "limit")
     return offset, None if limit is None else offset + limit
 
 
-def _bound(given: Const | Param | None, context: Context, word: str) -> int | None:
+def _bound(given: Const | Param | None, context: EvalContext, word: str) -> int | None:
     if given is None:
         return None
     value = constant(given, context)

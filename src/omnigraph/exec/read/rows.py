@@ -9,7 +9,7 @@ from typing import Any, Final, overload
 import pyarrow as pa
 
 from omnigraph.exec.large_text import narrowed
-from omnigraph.exec.read.columns import Reader, ResultColumn, prepare
+from omnigraph.exec.read.columns import ColumnReader, ResultColumn, prepare
 from omnigraph.exec.read.limits import Limits
 from omnigraph.lang.values import ValueType
 from omnigraph.runtime.cancellation import checked
@@ -83,7 +83,7 @@ class Rows(Sequence[dict[str, Any]]):
     def settled(self) -> Rows:
         """The same rows, with nothing left to read."""
         prepare(self._columns)
-        reader = Reader(self._limits.bytes_max)
+        reader = ColumnReader(self._limits.bytes_max)
         found = [item.settled(reader) for item in checked(self._columns)]
         return Rows(self.columns, found, self._count, self._limits)
 
@@ -97,13 +97,13 @@ class Rows(Sequence[dict[str, Any]]):
             return [()] * self._count
         self._limits.check_python(self._count, len(self._columns))
         prepare(self._columns)
-        reader = Reader(self._limits.bytes_max)
+        reader = ColumnReader(self._limits.bytes_max)
         return list(zip(*[item.python(reader) for item in self._columns], strict=True))
 
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table. A whole entity is a struct."""
         prepare(self._columns)
-        reader = Reader(self._limits.bytes_max)
+        reader = ColumnReader(self._limits.bytes_max)
         arrays = [narrowed(item.arrow(reader)) for item in self._columns]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.errors import Code, Internal
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.read.frame import Frame
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.view import GraphView, Handles, Mask
@@ -33,11 +33,11 @@ class Best(Protocol):
         ...
 
 
-class Search(Protocol):
+class SearchBackend(Protocol):
     """The search of text and vectors."""
 
     def matches(
-        self, match: TextMatch, entity: EntityRef, view: GraphView, context: Context
+        self, match: TextMatch, entity: EntityRef, view: GraphView, context: EvalContext
     ) -> Mask:
         """For every entity of the type whether its text matches."""
         ...
@@ -48,7 +48,7 @@ class Search(Protocol):
         entity: EntityRef,
         view: GraphView,
         handles: Handles,
-        context: Context,
+        context: EvalContext,
     ) -> tuple[Scores, Mask]:
         """The value of a ranking for distinct entities, and which of them have one.
 
@@ -63,7 +63,7 @@ class Search(Protocol):
         view: GraphView,
         handles: Handles | None,
         count: int,
-        context: Context,
+        context: EvalContext,
     ) -> Best:
         """The best `count` of distinct candidates (None for the whole type), ascending handles.
 
@@ -83,12 +83,12 @@ class Run:
         params: Mapping[str, ConstValue],
         now_ms: int,
         entities: Mapping[str, EntityRef],
-        search: Search | None,
+        search: SearchBackend | None,
         limits: Limits,
     ) -> None:
         """Begin; `entities` says what each variable stands for."""
         self.view = view
-        self.context = Context(params, now_ms)
+        self.context = EvalContext(params, now_ms)
         self.entities = entities
         self.search = search
         self.limits = limits
@@ -105,7 +105,7 @@ class Run:
 
         return column
 
-    def searching(self) -> Search:
+    def searching(self) -> SearchBackend:
         """The search of text and vectors."""
         if self.search is None:
             raise Internal(Code.INTERNAL, "this query cannot be run without search")

@@ -11,8 +11,8 @@ from omnigraph.core.arrow_types import arrow_type
 from omnigraph.exec.compare import exactly
 from omnigraph.exec.evaluate import constant
 from omnigraph.exec.large_text import concatenated
-from omnigraph.exec.read.conditions import Condition
-from omnigraph.exec.read.fold import Mode, Tail
+from omnigraph.exec.read.conditions import EntityCondition
+from omnigraph.exec.read.fold import Multiplicity, Tail
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Handles
@@ -140,7 +140,7 @@ def _texts(given: ConstValue) -> list[str]:
     return [given] if isinstance(given, str) else []
 
 
-class Scan:
+class ScanStep:
     """The entities of a type beside each row."""
 
     __slots__ = ("condition", "entity", "label", "lookup", "tail", "var")
@@ -150,7 +150,7 @@ class Scan:
         var: str,
         entity: EntityRef,
         found: Lookup | None,
-        condition: Condition | None,
+        condition: EntityCondition | None,
         tail: Tail,
         *,
         label: str,
@@ -178,7 +178,7 @@ class Scan:
         """Every row with every entity."""
         handles = self.candidates(run)
         count = run.view.size(self.entity) if handles is None else len(handles)
-        if self.var not in self.tail.live and self.tail.mode is not Mode.ROWS:
+        if self.var not in self.tail.live and self.tail.mode is not Multiplicity.ROWS:
             return self._counted(frame, count)
         run.limits.check(frame.rows * count, len(self.tail.live))
         whole = self.var if handles is None else None
@@ -195,18 +195,18 @@ class Scan:
     def _counted(self, frame: Frame, count: int) -> Frame:
         if not count:
             return self.tail.kept(frame.pick(np.empty(0, np.int64)))
-        if self.tail.mode is Mode.SET:
+        if self.tail.mode is Multiplicity.SET:
             return self.tail.kept(frame)
         weights = multiplied(frame.weights, np.full(frame.rows, count))
         return self.tail.kept(Frame(frame.rows, frame.vars, weights, frame.order, frame.whole))
 
 
-class Match:
+class JoinStep:
     """The entities of a type whose column equals a column of the row."""
 
     __slots__ = ("column", "label", "other", "scan", "tail")
 
-    def __init__(self, scan: Scan, column: str, other: Prop, tail: Tail, *, label: str) -> None:
+    def __init__(self, scan: ScanStep, column: str, other: Prop, tail: Tail, *, label: str) -> None:
         """Bind what `scan` finds where its `column` equals `other`."""
         self.scan = scan
         self.column = column

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, Internal, InvalidInput, LimitExceeded
-from omnigraph.exec.evaluate import Context, constant
-from omnigraph.exec.search.fusion import Keys, depth, fuse, ranks_of
-from omnigraph.exec.search.nearest import Query
+from omnigraph.exec.evaluate import EvalContext, constant
+from omnigraph.exec.search.fusion import RankKeys, depth, fuse, ranks_of
+from omnigraph.exec.search.nearest import NearestQuery
 from omnigraph.exec.search.sources import Columns, Sources
 from omnigraph.exec.search.text_index import Relevance, TextIndex
 from omnigraph.exec.search.tokens import stem, words
@@ -48,7 +48,9 @@ class Search:
 
     # -- conditions ------------------------------------------------------------------------
 
-    def matches(self, match: TextMatch, entity: EntityRef, view: Columns, context: Context) -> Mask:
+    def matches(
+        self, match: TextMatch, entity: EntityRef, view: Columns, context: EvalContext
+    ) -> Mask:
         """For every entity of the type whether its text matches; a missing text does not."""
         return matching(match, self._sources.text(view, entity, match.column), context)
 
@@ -64,7 +66,7 @@ class Search:
         entity: EntityRef,
         view: Columns,
         handles: Handles,
-        context: Context,
+        context: EvalContext,
     ) -> tuple[Scores, Mask]:
         """The value of a ranking for distinct entities, and which of them have one.
 
@@ -99,7 +101,7 @@ class Search:
         view: Columns,
         handles: Handles | None,
         count: int,
-        context: Context,
+        context: EvalContext,
     ) -> Top:
         """The best `count` of distinct candidates, and those that equal the last of them.
 
@@ -129,16 +131,18 @@ class Search:
     # -- inside ----------------------------------------------------------------------------
 
     def _relevance(
-        self, ranking: Bm25, entity: EntityRef, view: Columns, context: Context
+        self, ranking: Bm25, entity: EntityRef, view: Columns, context: EvalContext
     ) -> Relevance:
         index = self._sources.text(view, entity, ranking.column)
         return index.bm25([stem(word) for word in query_words(ranking.query, context)])
 
-    def _query(self, ranking: Nearest, entity: EntityRef, view: Columns, context: Context) -> Query:
+    def _query(
+        self, ranking: Nearest, entity: EntityRef, view: Columns, context: EvalContext
+    ) -> NearestQuery:
         vectors = self._sources.vectors(view, entity, ranking.column, ranking.dim)
-        return Query(vectors, ranking.metric, self.target(ranking, context))
+        return NearestQuery(vectors, ranking.metric, self.target(ranking, context))
 
-    def target(self, ranking: Nearest, context: Context) -> Scores:
+    def target(self, ranking: Nearest, context: EvalContext) -> Scores:
         """The vector that `nearest` compares with; a text is embedded."""
         wanted = constant(ranking.query, context)
         if isinstance(wanted, str):
@@ -157,20 +161,20 @@ class Search:
         entity: EntityRef,
         view: Columns,
         handles: Handles | None,
-        context: Context,
+        context: EvalContext,
     ) -> _Candidates:
         """The entities that have a value in a ranking, and their sort keys."""
         if isinstance(ranking, Bm25):
             chosen, numbers = _scored(self._relevance(ranking, entity, view, context), handles)
             keys = -numbers
             ties = view.rank(entity, chosen)
-            return _Candidates(chosen, Keys(keys, 0.0, keys.__getitem__, ties))
+            return _Candidates(chosen, RankKeys(keys, 0.0, keys.__getitem__, ties))
         query = self._query(ranking, entity, view, context)
         valued = query.with_value(handles)
         rough = query.rough(valued)
         chosen = np.arange(len(rough.values), dtype=np.int32) if valued is None else valued
         ties = view.rank(entity, chosen)
-        return _Candidates(chosen, Keys(rough.values, rough.slack, _Exact(query, chosen), ties))
+        return _Candidates(chosen, RankKeys(rough.values, rough.slack, _Exact(query, chosen), ties))
 
     def _best_fused(
         self,
@@ -179,7 +183,7 @@ class Search:
         view: Columns,
         handles: Handles | None,
         count: int,
-        context: Context,
+        context: EvalContext,
     ) -> tuple[Handles, Scores]:
         k = k_of(ranking, context)
         far = depth(k, count)
@@ -203,21 +207,21 @@ class _Candidates:
     """The candidates with a value in one ranking, ascending, and what they are ranked by."""
 
     handles: Handles
-    keys: Keys
+    keys: RankKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exact:
     """Exact distances of some of the candidates."""
 
-    query: Query
+    query: NearestQuery
     handles: Handles
 
     def __call__(self, places: npt.NDArray[np.int64]) -> Scores:
         return self.query.distances(self.handles[places])
 
 
-def matching(match: TextMatch, index: TextIndex, context: Context) -> Mask:
+def matching(match: TextMatch, index: TextIndex, context: EvalContext) -> Mask:
     """For every text of an index whether it matches; a missing one does not."""
     asked = query_words(match.query, context)
     match match.mode:
@@ -269,7 +273,7 @@ def _cut(
     return Top(handles[order], numbers[order])
 
 
-def query_words(query: Expr, context: Context) -> list[str]:
+def query_words(query: Expr, context: EvalContext) -> list[str]:
     """The words of a query text, in their order."""
     text = constant(query, context)
     if not isinstance(text, str):
@@ -281,7 +285,7 @@ def query_words(query: Expr, context: Context) -> list[str]:
     return found
 
 
-def edits_of(expr: Expr | None, context: Context) -> int:
+def edits_of(expr: Expr | None, context: EvalContext) -> int:
     """How many edits a fuzzy search allows."""
     edits = 0 if expr is None else constant(expr, context)
     if not isinstance(edits, int) or not 0 <= edits <= EDITS_MAX:
@@ -290,7 +294,7 @@ def edits_of(expr: Expr | None, context: Context) -> int:
     return edits
 
 
-def k_of(ranking: Rrf, context: Context) -> int:
+def k_of(ranking: Rrf, context: EvalContext) -> int:
     """The constant of a fusion."""
     k = constant(ranking.k, context)
     if not isinstance(k, int) or k < 1:

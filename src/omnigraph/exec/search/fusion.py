@@ -33,7 +33,7 @@ _FEW: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Keys:
+class RankKeys:
     """The sort keys of candidates, smaller first; perhaps known roughly only.
 
     `exact` gives the true keys at some places, `ties` the numbers that decide between equals.

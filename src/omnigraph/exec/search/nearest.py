@@ -93,7 +93,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Query:
+class NearestQuery:
     """One nearest-neighbour query over the vectors of a type."""
 
     vectors: Vectors

@@ -11,7 +11,7 @@ from typing import Final
 
 from omnigraph.dataplane.spark.dense import NUMBER, DenseFrames
 from omnigraph.dataplane.spark.table_scan import Frame
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.prefilter import among, fixed_ids, prefilter
 from omnigraph.exec.read.conditions import props_in
 from omnigraph.exec.read.given import text_matches
@@ -38,7 +38,7 @@ class Frames:
     """Makes the frames of one run of one plan."""
 
     def __init__(
-        self, dense: DenseFrames, plan: ReadPlan, catalog: Catalog, context: Context
+        self, dense: DenseFrames, plan: ReadPlan, catalog: Catalog, context: EvalContext
     ) -> None:
         """Read the entities of a snapshot for a plan."""
         self.dense = dense

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.arrow_types import arrow_type
 from omnigraph.dataplane.spark.kernel import raising
-from omnigraph.exec.evaluate import Context, holds
+from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.read.conditions import true
 from omnigraph.exec.search.engine import matching
@@ -40,7 +40,7 @@ class KeepEntities:
     """
 
     predicates: tuple[Predicate, ...]
-    context: Context
+    context: EvalContext
     columns: tuple[tuple[str, str], ...] = ()
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -70,7 +70,7 @@ class KeepRows:
     """
 
     predicate: Predicate
-    context: Context
+    context: EvalContext
     columns: Mapping[tuple[str, str], tuple[str, ValueType]]
     kept: tuple[str, ...]
 
@@ -93,7 +93,7 @@ def truth(
     predicate: Predicate,
     column: Callable[[str, str], pa.Array],
     rows: int,
-    context: Context,
+    context: EvalContext,
 ) -> Mask:
     """Where a predicate is true, text search included."""
 

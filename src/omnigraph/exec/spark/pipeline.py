@@ -22,7 +22,7 @@ from omnigraph.exec.read.build import (
     with_joins,
 )
 from omnigraph.exec.read.conditions import props_in
-from omnigraph.exec.read.fold import Mode
+from omnigraph.exec.read.fold import Multiplicity
 from omnigraph.exec.read.given import text_matches
 from omnigraph.exec.spark.frames import COUNT, Bound, Frames
 from omnigraph.exec.spark.judging import KeepRows
@@ -47,7 +47,7 @@ class Pipeline:
         self._name = frames.name
 
     def run(
-        self, pipeline: tuple[Op, ...], bound: Bound, live: frozenset[str], mode: Mode
+        self, pipeline: tuple[Op, ...], bound: Bound, live: frozenset[str], mode: Multiplicity
     ) -> Bound:
         """The rows that a pipeline makes of others.
 
@@ -64,16 +64,16 @@ class Pipeline:
             needed = bound.vars & after[place]
             again = any(multiplies(item) for item in ops[place + 1 :])
             if needed != bound.vars:
-                bound = self._without(bound, needed, mode if again else Mode.ROWS)
+                bound = self._without(bound, needed, mode if again else Multiplicity.ROWS)
         return bound
 
-    def _without(self, bound: Bound, needed: frozenset[str], mode: Mode) -> Bound:
+    def _without(self, bound: Bound, needed: frozenset[str], mode: Multiplicity) -> Bound:
         columns = self.frames.columns(needed, count=False)
-        if mode is Mode.ROWS:
+        if mode is Multiplicity.ROWS:
             frame = self._sql(
                 f"SELECT {self.frames.columns(needed)} FROM {{f}} AS f", f=bound.frame
             )
-        elif mode is Mode.SET:
+        elif mode is Multiplicity.SET:
             comma = ", " if needed else ""
             text = f"SELECT DISTINCT {columns}{comma}CAST(1 AS BIGINT) AS {COUNT} FROM {{f}} AS f"
             frame = self._sql(text, f=bound.frame)
@@ -85,7 +85,7 @@ class Pipeline:
             frame = self._sql(text, f=bound.frame)
         return Bound(frame, needed)
 
-    def _step(self, op: StepOp, bound: Bound, live: frozenset[str], mode: Mode) -> Bound:
+    def _step(self, op: StepOp, bound: Bound, live: frozenset[str], mode: Multiplicity) -> Bound:
         match op:
             case Scan():
                 return self._scan(op, bound)
@@ -251,19 +251,21 @@ class Pipeline:
     # -- inner pipelines -------------------------------------------------------------------
 
     def _inner(
-        self, op: AntiJoin | OptionalJoin, bound: Bound, binds: frozenset[str], mode: Mode
+        self, op: AntiJoin | OptionalJoin, bound: Bound, binds: frozenset[str], mode: Multiplicity
     ) -> Bound:
         """What the inner pipeline yields, started once from each different outer row."""
         outer = frozenset(op.outer)
-        begin = self._without(bound, outer, Mode.SET) if outer else self.frames.start()
+        begin = self._without(bound, outer, Multiplicity.SET) if outer else self.frames.start()
         return self.run(op.inner, begin, outer | binds, mode)
 
     def _anti(self, op: AntiJoin, bound: Bound) -> Bound:
-        inner = self._inner(op, bound, frozenset(), Mode.SET)
+        inner = self._inner(op, bound, frozenset(), Multiplicity.SET)
         text = f"SELECT f.* FROM {{f}} AS f LEFT ANTI JOIN {{g}} AS g ON {self._same(op.outer)}"
         return Bound(self._sql(text, f=bound.frame, g=inner.frame), bound.vars)
 
-    def _optional(self, op: OptionalJoin, bound: Bound, live: frozenset[str], mode: Mode) -> Bound:
+    def _optional(
+        self, op: OptionalJoin, bound: Bound, live: frozenset[str], mode: Multiplicity
+    ) -> Bound:
         binds = frozenset(op.binds) & live
         inner = self._inner(op, bound, binds, mode)
         columns = [self.frames.columns(bound.vars, count=False)] if bound.vars else []

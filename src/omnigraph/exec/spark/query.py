@@ -16,7 +16,7 @@ from omnigraph.dataplane.spark.dense import DenseFrames
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held, acquire
 from omnigraph.dataplane.spark.table_scan import Frame
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.read.given import bounded
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.plan import mode_of, read_at_the_end
@@ -56,7 +56,7 @@ class SparkQueries:
             InvalidInput: A parameter is out of bounds, or Spark cannot be started here.
             Unavailable: Spark does not answer.
         """
-        context = Context(params, now_ms)
+        context = EvalContext(params, now_ms)
         for item in bounded(plan):
             item.check(context)
         held = acquire(config)

@@ -14,7 +14,7 @@ from omnigraph.core.arrow_types import arrow_type
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.memory import too_large
-from omnigraph.exec.read.columns import SPOKEN, Entities, ResultColumn, Values
+from omnigraph.exec.read.columns import SPOKEN, ComputedColumn, EntityColumn, ResultColumn
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.view import GraphView
@@ -87,7 +87,7 @@ class SparkRows(Rows):
 def _column(item: Output, array: pa.ChunkedArray) -> ResultColumn:
     """A column as it came back, in the types that the graph gives it."""
     if not isinstance(item.expr, Entity):
-        return Values(_cast(array, item.type), item.type)
+        return ComputedColumn(_cast(array, item.type), item.type)
     whole = joined(array)
     valid = whole.is_valid().to_numpy(zero_copy_only=False)
     expr = item.expr
@@ -99,7 +99,7 @@ def _column(item: Output, array: pa.ChunkedArray) -> ResultColumn:
     }
     handles = np.where(valid, np.int32(0), np.int32(-1))
     # Everything is read, so no view is asked.
-    return Entities(cast(GraphView, None), expr.entity, expr.columns, handles, expr.type, read)
+    return EntityColumn(cast(GraphView, None), expr.entity, expr.columns, handles, expr.type, read)
 
 
 def _cast(array: pa.Array | pa.ChunkedArray, kind: ValueType) -> pa.Array:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.exec.large_text import joined
-from omnigraph.exec.search.nearest import Query, Scores, Vectors
+from omnigraph.exec.search.nearest import NearestQuery, Scores, Vectors
 from omnigraph.exec.search.sources import matrix_of
 from omnigraph.exec.search.text_index import Corpus, TextIndex
 from omnigraph.lang.catalog.model import Metric
@@ -36,7 +36,7 @@ class Distances:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The distances of a batch."""
-        query = Query(
+        query = NearestQuery(
             Vectors(*matrix_of(batch.column(self.column), self.dim)), self.metric, self.target
         )
         places = query.with_value(None)

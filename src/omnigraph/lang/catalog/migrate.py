@@ -27,12 +27,12 @@ from omnigraph.lang.catalog.steps import (
     DropMode,
     DropProperty,
     DropType,
-    Entity,
     ExtendEnum,
     RemoveConstraint,
     RenameProperty,
     RenameType,
     Step,
+    StepSubject,
     Tier,
     Touch,
     UnsupportedChange,
@@ -110,13 +110,13 @@ def _refuse_cycles(wanted: Catalog, result: Catalog) -> Iterator[Step]:
         kept = {item.name: item for item in adopted}
         for cycle in hint_cycles(hints_of(group)):
             item = kept[cycle[0]]
-            entity = Entity(kind=item.kind, name=item.name, id=item.id)
+            entity = StepSubject(kind=item.kind, name=item.name, id=item.id)
             yield _cyclic(entity, cycle)
         for item in group:
             for cycle in hint_cycles(hints_of(item.properties)):
                 owner = kept[item.name]
                 first = owner.property_by_name[cycle[0]]
-                entity = Entity(
+                entity = StepSubject(
                     kind=item.kind,
                     name=item.name,
                     id=owner.id,
@@ -126,7 +126,7 @@ def _refuse_cycles(wanted: Catalog, result: Catalog) -> Iterator[Step]:
                 yield _cyclic(entity, cycle)
 
 
-def _cyclic(entity: Entity, cycle: tuple[str, ...]) -> UnsupportedChange:
+def _cyclic(entity: StepSubject, cycle: tuple[str, ...]) -> UnsupportedChange:
     circle = " from ".join((*cycle, cycle[0]))
     reason = (
         f"the rename hints form a cycle, {circle}; "
@@ -176,7 +176,7 @@ def _diff_enums(accepted: Catalog, result: Catalog) -> Iterator[Step]:
     old = {item.name: item.values for item in accepted.enums}
     new = {item.name: item.values for item in result.enums}
     for name in sorted(old.keys() | new.keys()):
-        entity = Entity(kind="enum", name=name)
+        entity = StepSubject(kind="enum", name=name)
         if name not in old:
             yield AddType(entity=entity)
         elif name not in new:
@@ -190,7 +190,7 @@ def _diff_interfaces(accepted: Catalog, result: Catalog) -> Iterator[Step]:
     old = {item.name: plain_interface(item) for item in accepted.interfaces}
     new = {item.name: plain_interface(item) for item in result.interfaces}
     for name in sorted(old.keys() | new.keys()):
-        entity = Entity(kind="interface", name=name)
+        entity = StepSubject(kind="interface", name=name)
         if name not in old:
             yield AddType(entity=entity)
         elif name not in new:
@@ -210,7 +210,7 @@ def _diff_types(
     old = {item.id: item for item in accepted}
     new = {item.id: item for item in wanted}
     for type_id, item in new.items():
-        entity = Entity(kind=item.kind, name=item.name, id=type_id)
+        entity = StepSubject(kind=item.kind, name=item.name, id=type_id)
         before = old.get(type_id)
         if before is None:
             yield AddType(entity=entity)
@@ -233,7 +233,7 @@ def _diff_types(
         if type_id not in new:
             hard = mode is DropMode.HARD
             yield DropType(
-                entity=Entity(kind=item.kind, name=item.name, id=type_id),
+                entity=StepSubject(kind=item.kind, name=item.name, id=type_id),
                 mode=mode,
                 code="OG-DS-102" if item.kind == "node" else "OG-DS-103",
                 tier=Tier.DESTRUCTIVE if hard else Tier.SAFE,
@@ -243,13 +243,13 @@ def _diff_types(
 
 def _diff_node(old: NodeType, new: NodeType) -> Iterator[Step]:
     if old.implements != new.implements:
-        entity = Entity(kind="node", name=new.name, id=new.id)
+        entity = StepSubject(kind="node", name=new.name, id=new.id)
         reason = "the interfaces of an existing node type cannot be changed"
         yield UnsupportedChange(entity=entity, code="OG-MF-109", reason=reason)
 
 
 def _diff_edge(old: EdgeType, new: EdgeType, accepted: Catalog, result: Catalog) -> Iterator[Step]:
-    entity = Entity(kind="edge", name=new.name, id=new.id)
+    entity = StepSubject(kind="edge", name=new.name, id=new.id)
     old_ends = [accepted.node_by_name[name].id for name in (old.source, old.target)]
     new_ends = [result.node_by_name[name].id for name in (new.source, new.target)]
     if old_ends != new_ends:

@@ -8,9 +8,9 @@ from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import EntityType, NodeType, Range
 from omnigraph.lang.catalog.steps import (
     AddConstraint,
-    Entity,
     RemoveConstraint,
     Step,
+    StepSubject,
     Tier,
     Touch,
     UnsupportedChange,
@@ -23,7 +23,7 @@ _Columns = tuple[int, ...]
 
 def diff_constraints(old: EntityType, new: EntityType) -> Iterator[Step]:
     """The steps from the constraints of `old` to those of `new`."""
-    entity = Entity(kind=new.kind, name=new.name, id=new.id)
+    entity = StepSubject(kind=new.kind, name=new.name, id=new.id)
     old_ids, new_ids = _ids(old), _ids(new)
     # The names to spell constraints with: the new ones, and old ones for what is dropped.
     names = {number: name for name, number in old_ids.items()}
@@ -56,7 +56,7 @@ def diff_constraints(old: EntityType, new: EntityType) -> Iterator[Step]:
         yield from _diff_checks(entity, old, new, null_everywhere)
 
 
-def _added(entity: Entity, text: str, *, holds: bool) -> AddConstraint:
+def _added(entity: StepSubject, text: str, *, holds: bool) -> AddConstraint:
     """A new constraint; when it `holds` for every stored row there is nothing to validate."""
     if holds:
         return AddConstraint(entity=entity, constraint=text)
@@ -70,7 +70,7 @@ def _added(entity: Entity, text: str, *, holds: bool) -> AddConstraint:
 
 
 def _diff_ranges(
-    entity: Entity, old: NodeType, new: NodeType, null_everywhere: set[int]
+    entity: StepSubject, old: NodeType, new: NodeType, null_everywhere: set[int]
 ) -> Iterator[Step]:
     old_ids, new_ids = _ids(old), _ids(new)
     before = {old_ids[item.property]: item for item in old.ranges}
@@ -99,7 +99,7 @@ def _contains(outer: Range, inner: Range) -> bool:
 
 
 def _diff_checks(
-    entity: Entity, old: NodeType, new: NodeType, null_everywhere: set[int]
+    entity: StepSubject, old: NodeType, new: NodeType, null_everywhere: set[int]
 ) -> Iterator[Step]:
     old_ids, new_ids = _ids(old), _ids(new)
     names = {number: name for name, number in old_ids.items()}

@@ -12,10 +12,10 @@ from omnigraph.lang.catalog.steps import (
     ChangeType,
     DropMode,
     DropProperty,
-    Entity,
     ExtendEnum,
     RenameProperty,
     Step,
+    StepSubject,
     Tier,
     Touch,
     UnsupportedChange,
@@ -60,13 +60,13 @@ def diff_properties(old: EntityType, new: EntityType, mode: DropMode) -> Iterato
             )
 
 
-def _entity(owner: EntityType, item: Property) -> Entity:
-    return Entity(
+def _entity(owner: EntityType, item: Property) -> StepSubject:
+    return StepSubject(
         kind=owner.kind, name=owner.name, id=owner.id, property=item.name, property_id=item.id
     )
 
 
-def _added(entity: Entity, item: Property) -> Step:
+def _added(entity: StepSubject, item: Property) -> Step:
     if item.type.nullable:
         return AddProperty(entity=entity, type=item.type)
     if item.default is not None:
@@ -79,7 +79,9 @@ def _added(entity: Entity, item: Property) -> Step:
     return UnsupportedChange(entity=entity, code="OG-MF-103", reason=reason)
 
 
-def _diff_type(entity: Entity, old: Property, new: Property, *, in_key: bool) -> Iterator[Step]:
+def _diff_type(
+    entity: StepSubject, old: Property, new: Property, *, in_key: bool
+) -> Iterator[Step]:
     before, after = old.type.required(), new.type.required()
     if before != after and in_key and before.base is Base.F32:
         # Ids spell a key's number as short as its width allows; at another width they differ.
@@ -102,7 +104,7 @@ def _diff_type(entity: Entity, old: Property, new: Property, *, in_key: bool) ->
         yield ChangeDefault(entity=entity, old=old.default, new=new.default)
 
 
-def _changed_type(entity: Entity, before: ValueType, after: ValueType) -> Step:
+def _changed_type(entity: StepSubject, before: ValueType, after: ValueType) -> Step:
     if before.enum and after.enum and set(before.enum) <= set(after.enum):
         added = tuple(value for value in after.enum if value not in before.enum)
         return ExtendEnum(entity=entity, added=added)
@@ -115,7 +117,7 @@ def _changed_type(entity: Entity, before: ValueType, after: ValueType) -> Step:
     return UnsupportedChange(entity=entity, code="OG-MF-106", reason=reason)
 
 
-def _diff_notes(entity: Entity, old: Property, new: Property) -> Iterator[Step]:
+def _diff_notes(entity: StepSubject, old: Property, new: Property) -> Iterator[Step]:
     changes: list[str] = []
     if old.description != new.description:
         changes.append("description")

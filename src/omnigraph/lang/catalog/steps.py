@@ -67,7 +67,7 @@ class DropMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entity:
+class StepSubject:
     """The subject of a step, by its new name; types without storage have no id."""
 
     kind: TypeKind
@@ -88,7 +88,7 @@ class Step:
 
     kind: ClassVar[str]
 
-    entity: Entity
+    entity: StepSubject
     code: str | None = None
     tier: Tier = Tier.SAFE
     touches_data: Touch = Touch.NONE

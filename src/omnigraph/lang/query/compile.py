@@ -25,14 +25,14 @@ from omnigraph.lang.ir.ops import (
 )
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
-from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.expressions import Expressions
 from omnigraph.lang.query.lower import Lowering
 from omnigraph.lang.query.mutations import Mutations
 from omnigraph.lang.query.parse import parse_queries
 from omnigraph.lang.query.patterns import Patterns
 from omnigraph.lang.query.results import ResultClauses
-from omnigraph.lang.query.scope import Names, Scope, entity_ref
+from omnigraph.lang.query.scope import Names, QueryScope, entity_ref
 from omnigraph.lang.source import Diagnostics, Source, did_you_mean, reject
 from omnigraph.lang.values import Base
 
@@ -81,7 +81,7 @@ def check_query(query: ast.Query, catalog: Catalog, found: Diagnostics) -> Check
         return Checked(query, None, ())
     before = found.errors
     names = Names(catalog, {item.name: item.type for item in query.params})
-    context = Context(names, found)
+    context = CheckContext(names, found)
     _check_params(query, context)
     params = tuple(ParamSpec(item.name, item.type) for item in query.params)
     plan: Plan
@@ -93,7 +93,7 @@ def check_query(query: ast.Query, catalog: Catalog, found: Diagnostics) -> Check
     return Checked(query, plan if found.errors == before else None, unused)
 
 
-def _check_params(query: ast.Query, context: Context) -> None:
+def _check_params(query: ast.Query, context: CheckContext) -> None:
     seen: set[str] = set()
     for item in query.params:
         if item.name in seen:
@@ -109,12 +109,12 @@ def _check_params(query: ast.Query, context: Context) -> None:
 
 
 def _read_plan(
-    query: ast.Query, body: ast.Read, context: Context, params: tuple[ParamSpec, ...]
+    query: ast.Query, body: ast.Read, context: CheckContext, params: tuple[ParamSpec, ...]
 ) -> ReadPlan:
     names = context.names
     before = context.found.errors
     exprs = Expressions(context)
-    scope = Scope(names)
+    scope = QueryScope(names)
     block = Patterns(context, exprs).block(body.match, scope)
     results = ResultClauses(body, scope, context, exprs).check()
     pipeline: tuple[Op, ...] = ()
@@ -163,7 +163,7 @@ def _collect_reads(pipeline: tuple[Op, ...], reads: set[EntityRef]) -> None:
 
 
 def _mutation_plan(
-    query: ast.Query, body: ast.Mutation, context: Context, params: tuple[ParamSpec, ...]
+    query: ast.Query, body: ast.Mutation, context: CheckContext, params: tuple[ParamSpec, ...]
 ) -> MutationPlan:
     ops = Mutations(context).check(body)
     reads: set[EntityRef] = set()

@@ -11,7 +11,7 @@ from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.scope import (
     Names,
-    Scope,
+    QueryScope,
     Variable,
     builtin_columns,
     column_of,
@@ -24,7 +24,7 @@ from omnigraph.lang.values import Base, ValueType
 _NEAR_MAX = 2_000
 
 
-class Context:
+class CheckContext:
     """The state of checking one query. Lookups answer None after they reported a mistake."""
 
     __slots__ = ("found", "names")
@@ -68,7 +68,7 @@ class Context:
         self.names.used_params.add(name)
         return ir.Param(name, kind)
 
-    def unbound(self, item: ast.Var, scope: Scope) -> None:
+    def unbound(self, item: ast.Var, scope: QueryScope) -> None:
         """Report a name that is neither a variable nor a parameter."""
         if scope.has_lost(item.name):
             return
@@ -91,7 +91,9 @@ class Context:
         kind = ValueType(Base.ENTITY, nullable=variable.optional)
         return ir.Entity(variable.key, entity_ref(entity), (*fixed, *columns), kind)
 
-    def property(self, item: ast.PropertyOf, scope: Scope, *, read: bool = True) -> ir.Prop | None:
+    def property(
+        self, item: ast.PropertyOf, scope: QueryScope, *, read: bool = True
+    ) -> ir.Prop | None:
         """`$x.name`; without `read` the column is only named, as by a search over its index."""
         variable = scope.find(item.var.name)
         name = item.property.text

@@ -15,15 +15,15 @@ from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.conditions import AGGREGATES
-from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.predicates import Predicates
-from omnigraph.lang.query.scope import Scope, Variable, column_of
+from omnigraph.lang.query.scope import QueryScope, Variable, column_of
 from omnigraph.lang.query.search import SearchCalls
 from omnigraph.lang.query.typing import comparable, fit_comparison, temporal_hint
 from omnigraph.lang.values import NUMERIC, Base, ValueType
 
 
-class Place(Enum):
+class OperandPlace(Enum):
     """The position of an operand, which decides what may be written there."""
 
     MATCH = auto()
@@ -35,14 +35,14 @@ class Expressions:
 
     __slots__ = ("context", "search")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: CheckContext) -> None:
         """Check in this context."""
         self.context = context
         self.search = SearchCalls(context)
 
     # -- operands --------------------------------------------------------------------------
 
-    def operand(self, item: ast.Operand, scope: Scope, place: Place) -> ir.Expr | None:
+    def operand(self, item: ast.Operand, scope: QueryScope, place: OperandPlace) -> ir.Expr | None:
         """A value of any kind."""
         match item:
             case Literal():
@@ -75,7 +75,7 @@ class Expressions:
             )
         return const
 
-    def _variable(self, item: ast.Var, scope: Scope, place: Place) -> ir.Expr | None:
+    def _variable(self, item: ast.Var, scope: QueryScope, place: OperandPlace) -> ir.Expr | None:
         variable = scope.find(item.name)
         if variable is None:
             param = self.context.param(item.name)
@@ -84,7 +84,7 @@ class Expressions:
             elif param.type.base is Base.BLOB:
                 return None  # reported where it is declared
             return param
-        if place is Place.RETURN:
+        if place is OperandPlace.RETURN:
             return self.context.entity(variable)
         hint = f"compare one of its properties, or `${item.name}.id`"
         message = f"`${item.name}` is a whole {variable.entity.name}, not a value"
@@ -93,7 +93,7 @@ class Expressions:
 
     # -- calls -----------------------------------------------------------------------------
 
-    def _call(self, item: ast.Call, scope: Scope, place: Place) -> ir.Expr | None:
+    def _call(self, item: ast.Call, scope: QueryScope, place: OperandPlace) -> ir.Expr | None:
         name = item.function.text
         if item.distinct and name != "count":
             message = f"`distinct` goes with count, not with {name}"
@@ -103,11 +103,11 @@ class Expressions:
             return ir.Now()
         if name in AGGREGATES:
             return self._aggregate(item, scope, place)
-        return self.search.value(item, scope, returned=place is Place.RETURN)
+        return self.search.value(item, scope, returned=place is OperandPlace.RETURN)
 
-    def _aggregate(self, item: ast.Call, scope: Scope, place: Place) -> ir.Expr | None:
+    def _aggregate(self, item: ast.Call, scope: QueryScope, place: OperandPlace) -> ir.Expr | None:
         function = ir.AggregateFunction(item.function.text)
-        if place is not Place.RETURN:
+        if place is not OperandPlace.RETURN:
             hint = f"return it: `return {{ {function}(...) as n }}`"
             message = "aggregates are computed over the rows of a match, not inside it"
             self.context.error(QueryCode.GROUPING, message, item.span, hint)
@@ -118,7 +118,7 @@ class Expressions:
             return None
         arg: ir.Expr | None = self._counted(item.args[0], scope)
         if arg is None:
-            arg = self.operand(item.args[0], scope, Place.RETURN)
+            arg = self.operand(item.args[0], scope, OperandPlace.RETURN)
         elif function is not ir.AggregateFunction.COUNT:
             message = f"{function} needs a property, not a whole entity"
             self.context.error(QueryCode.AGGREGATE_OPERAND, message, item.args[0].span)
@@ -131,7 +131,7 @@ class Expressions:
             return None
         return ir.Aggregate(function, arg, item.distinct, _aggregate_type(function, arg.type))
 
-    def _counted(self, item: ast.Operand, scope: Scope) -> ir.Prop | None:
+    def _counted(self, item: ast.Operand, scope: QueryScope) -> ir.Prop | None:
         """The id of a whole entity: counting entities reads none of their properties."""
         variable = scope.find(item.name) if isinstance(item, ast.Var) else None
         if variable is None:
@@ -140,13 +140,15 @@ class Expressions:
 
     # -- conditions ------------------------------------------------------------------------
 
-    def condition(self, item: ast.Condition, scope: Scope) -> ir.Predicate | None:
+    def condition(self, item: ast.Condition, scope: QueryScope) -> ir.Predicate | None:
         """A boolean condition over the variables of a scope."""
         return Predicates(self.context, _InScope(self, scope)).condition(item)
 
     # -- property matches ------------------------------------------------------------------
 
-    def match(self, item: ast.Assignment, variable: Variable, scope: Scope) -> ir.Predicate | None:
+    def match(
+        self, item: ast.Assignment, variable: Variable, scope: QueryScope
+    ) -> ir.Predicate | None:
         """`name: value` inside a binding: equality, or membership of a list property."""
         entity = variable.entity
         name = item.property.text
@@ -170,7 +172,9 @@ class Expressions:
             return ir.Contains(prop, value)
         return ir.Compare(ir.CompareOp.EQ, prop, value)
 
-    def _match_value(self, item: ast.Assignment, kind: ValueType, scope: Scope) -> ir.Expr | None:
+    def _match_value(
+        self, item: ast.Assignment, kind: ValueType, scope: QueryScope
+    ) -> ir.Expr | None:
         name = item.property.text
         wanted = kind.element() if kind.is_list else kind.required()
         value = item.value
@@ -185,7 +189,7 @@ class Expressions:
                 return fitted
             self.context.misfit(name, value, wanted, fitted)
             return None
-        checked = self.operand(value, scope, Place.MATCH)
+        checked = self.operand(value, scope, OperandPlace.MATCH)
         if checked is None:
             return None
         if not comparable(checked.type, wanted):
@@ -205,7 +209,7 @@ class _InScope:
 
     __slots__ = ("exprs", "list_hint", "misfit_code", "scope")
 
-    def __init__(self, exprs: Expressions, scope: Scope) -> None:
+    def __init__(self, exprs: Expressions, scope: QueryScope) -> None:
         self.exprs = exprs
         self.scope = scope
         self.misfit_code = QueryCode.INCOMPATIBLE
@@ -215,10 +219,10 @@ class _InScope:
         return False
 
     def left(self, item: ast.Operand) -> ir.Expr | None:
-        return self.exprs.operand(item, self.scope, Place.MATCH)
+        return self.exprs.operand(item, self.scope, OperandPlace.MATCH)
 
     def right(self, item: ast.Operand) -> ir.Expr | None:
-        return self.exprs.operand(item, self.scope, Place.MATCH)
+        return self.exprs.operand(item, self.scope, OperandPlace.MATCH)
 
     def search(self, call: ast.Call) -> ir.Predicate | None:
         return self.exprs.search.predicate(call, self.scope)

@@ -20,7 +20,7 @@ from omnigraph.lang.ir.ops import (
 from omnigraph.lang.literal import Literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
-from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.predicates import Predicates
 from omnigraph.lang.query.scope import ID, builtin_columns, column_of, entity_ref
 from omnigraph.lang.query.typing import assignable, temporal_hint
@@ -37,7 +37,7 @@ class Mutations:
 
     __slots__ = ("context",)
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: CheckContext) -> None:
         """Check in this context."""
         self.context = context
 

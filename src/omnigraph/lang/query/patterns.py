@@ -19,10 +19,10 @@ from omnigraph.lang.ir.ops import Towards
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.blocks import Block, Hop, InnerBlock
 from omnigraph.lang.query.codes import QueryCode
-from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.expressions import Expressions
 from omnigraph.lang.query.inference import Link, Undecided, decide, parts
-from omnigraph.lang.query.scope import ID, Scope, Variable
+from omnigraph.lang.query.scope import ID, QueryScope, Variable
 from omnigraph.lang.source import Span
 
 HOPS_MAX = 64
@@ -42,12 +42,12 @@ class Patterns:
 
     __slots__ = ("context", "exprs")
 
-    def __init__(self, context: Context, exprs: Expressions) -> None:
+    def __init__(self, context: CheckContext, exprs: Expressions) -> None:
         """Check in this context."""
         self.context = context
         self.exprs = exprs
 
-    def block(self, clauses: Iterable[ast.Clause], scope: Scope) -> Block:
+    def block(self, clauses: Iterable[ast.Clause], scope: QueryScope) -> Block:
         """Check one block in its scope, binding its variables there."""
         clauses = tuple(clauses)
         block = Block()
@@ -75,7 +75,7 @@ class Patterns:
 
     # -- bindings --------------------------------------------------------------------------
 
-    def _bind(self, item: ast.Binding, scope: Scope, block: Block) -> Variable | None:
+    def _bind(self, item: ast.Binding, scope: QueryScope, block: Block) -> Variable | None:
         node = self.context.names.catalog.node_by_name.get(item.type.text)
         if node is None:
             self._unknown_node(item.type)
@@ -105,7 +105,7 @@ class Patterns:
         self.context.error(QueryCode.UNKNOWN_NODE_TYPE, message, name.span, hint)
 
     def _bind_node(
-        self, var: ast.Var, node: NodeType, scope: Scope, block: Block
+        self, var: ast.Var, node: NodeType, scope: QueryScope, block: Block
     ) -> Variable | None:
         variable = scope.find(var.name)
         if variable is None:
@@ -126,7 +126,7 @@ class Patterns:
             return None
         return variable
 
-    def _free_of_params(self, var: ast.Var, scope: Scope) -> bool:
+    def _free_of_params(self, var: ast.Var, scope: QueryScope) -> bool:
         if var.name not in self.context.names.params:
             return True
         message = f"`${var.name}` is a parameter, it cannot be bound as a variable"
@@ -134,7 +134,7 @@ class Patterns:
         scope.lose(var.name)
         return False
 
-    def _check_optional_order(self, clauses: tuple[ast.Clause, ...], scope: Scope) -> None:
+    def _check_optional_order(self, clauses: tuple[ast.Clause, ...], scope: QueryScope) -> None:
         """Reports clauses that require what an earlier optional block introduces.
 
         The clauses of a pattern hold in any order, so such a clause would bind the variable by
@@ -159,7 +159,7 @@ class Patterns:
 
     # -- traversals ------------------------------------------------------------------------
 
-    def _bind_edges(self, traversals: list[ast.Traversal], scope: Scope, block: Block) -> None:
+    def _bind_edges(self, traversals: list[ast.Traversal], scope: QueryScope, block: Block) -> None:
         """Declare the edge variables, so that ends cannot take their names."""
         for item in traversals:
             edge = self._edge(item.edge)
@@ -182,7 +182,7 @@ class Patterns:
     def _edge(self, name: ast.Name) -> EdgeType | None:
         return self.context.names.catalog.edge_by_folded_name.get(name.text.lower())
 
-    def _resolve(self, traversals: list[ast.Traversal], scope: Scope, block: Block) -> None:
+    def _resolve(self, traversals: list[ast.Traversal], scope: QueryScope, block: Block) -> None:
         """Type the ends of all traversals, starting from those that touch a typed variable."""
         steps: dict[int, _Step] = {}
         for index, item in enumerate(traversals):
@@ -217,12 +217,12 @@ class Patterns:
             if hops.get(index) is None:
                 self._lose(item, scope)
 
-    def _lose(self, item: ast.Traversal, scope: Scope) -> None:
+    def _lose(self, item: ast.Traversal, scope: QueryScope) -> None:
         for var in _pattern_variables(item):
             scope.lose(var.name)
 
     def _starts(
-        self, steps: Mapping[int, _Step], scope: Scope, hops: dict[int, Hop | None]
+        self, steps: Mapping[int, _Step], scope: QueryScope, hops: dict[int, Hop | None]
     ) -> dict[int, Towards]:
         """Decides how to follow the first traversal of each part that no binding types.
 
@@ -265,7 +265,7 @@ class Patterns:
         self.context.error(QueryCode.UNKNOWN_EDGE, message, item.edge.span, hint)
         return False
 
-    def _step(self, item: ast.Traversal, scope: Scope) -> _Step | None:
+    def _step(self, item: ast.Traversal, scope: QueryScope) -> _Step | None:
         """A traversal that is sound by itself, whatever the types of its ends."""
         edge = self._edge(item.edge) if self._known_edge(item) else None
         if edge is None:
@@ -287,7 +287,9 @@ class Patterns:
             return None
         return _Step(item, edge, *bounds)
 
-    def _hop(self, step: _Step, start: Towards | None, scope: Scope, block: Block) -> Hop | None:
+    def _hop(
+        self, step: _Step, start: Towards | None, scope: QueryScope, block: Block
+    ) -> Hop | None:
         item, edge = step.item, step.edge
         towards = start or self._direction(item, edge, scope)
         if towards is None:
@@ -324,7 +326,7 @@ class Patterns:
             return None
         return hops.low, hops.high
 
-    def _ends_are_nodes(self, item: ast.Traversal, scope: Scope) -> bool:
+    def _ends_are_nodes(self, item: ast.Traversal, scope: QueryScope) -> bool:
         for var in (item.source, item.target):
             variable = scope.find(var.name)
             if variable is not None and variable.entity.kind == "edge":
@@ -333,7 +335,7 @@ class Patterns:
                 return False
         return True
 
-    def _direction(self, item: ast.Traversal, edge: EdgeType, scope: Scope) -> Towards | None:
+    def _direction(self, item: ast.Traversal, edge: EdgeType, scope: QueryScope) -> Towards | None:
         """Follow the edge out of the source if the types allow it, else into it."""
         source, target = scope.find(item.source.name), scope.find(item.target.name)
         out = (edge.source, edge.target)
@@ -351,7 +353,9 @@ class Patterns:
             self.context.error(QueryCode.ENDPOINT_MISMATCH, message, var.span)
         return None
 
-    def _end(self, var: ast.Var, node: NodeType, scope: Scope, block: Block) -> Variable | None:
+    def _end(
+        self, var: ast.Var, node: NodeType, scope: QueryScope, block: Block
+    ) -> Variable | None:
         if var.name == "_":
             variable = scope.bind("_", node)
             block.binds.append(variable.key)
@@ -360,7 +364,7 @@ class Patterns:
 
     # -- conditions and blocks -------------------------------------------------------------
 
-    def _filter(self, condition: ast.Condition, scope: Scope, block: Block) -> None:
+    def _filter(self, condition: ast.Condition, scope: QueryScope, block: Block) -> None:
         # A conjunction is the same as its parts side by side; parts can be pushed down.
         if isinstance(condition, ast.And):
             for part in condition.items:
@@ -370,9 +374,9 @@ class Patterns:
         if predicate is not None:
             block.filters.append(predicate)
 
-    def _inner(self, clause: ast.Negation | ast.Optional, scope: Scope, block: Block) -> None:
+    def _inner(self, clause: ast.Negation | ast.Optional, scope: QueryScope, block: Block) -> None:
         optional = isinstance(clause, ast.Optional)
-        inner_scope = Scope(self.context.names, scope)
+        inner_scope = QueryScope(self.context.names, scope)
         errors = self.context.found.errors
         inner = self.block(clause.clauses, inner_scope)
         outer = tuple(sorted(inner.mentioned() - set(inner.all_bound())))

@@ -15,7 +15,7 @@ from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
-from omnigraph.lang.query.context import Context
+from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.typing import comparable, fit_comparison, temporal_hint
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import Base, ValueType
@@ -50,7 +50,7 @@ class Predicates:
 
     __slots__ = ("context", "operands")
 
-    def __init__(self, context: Context, operands: Operands) -> None:
+    def __init__(self, context: CheckContext, operands: Operands) -> None:
         """Check in this context, with operands of this place."""
         self.context = context
         self.operands = operands

@@ -10,9 +10,9 @@ from omnigraph.lang.literal import Literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.conditions import RANKINGS
-from omnigraph.lang.query.context import Context
-from omnigraph.lang.query.expressions import Expressions, Place
-from omnigraph.lang.query.scope import Scope
+from omnigraph.lang.query.context import CheckContext
+from omnigraph.lang.query.expressions import Expressions, OperandPlace
+from omnigraph.lang.query.scope import QueryScope
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import INT_RANGES, INTEGERS, Base, ValueType
 
@@ -37,7 +37,9 @@ class ResultClauses:
 
     __slots__ = ("body", "context", "exprs", "lost", "scope")
 
-    def __init__(self, body: ast.Read, scope: Scope, context: Context, exprs: Expressions) -> None:
+    def __init__(
+        self, body: ast.Read, scope: QueryScope, context: CheckContext, exprs: Expressions
+    ) -> None:
         """Check this body; `scope` holds everything its match binds."""
         self.body = body
         self.scope = scope
@@ -69,7 +71,7 @@ class ResultClauses:
         spans: list[Span] = []
         taken: set[str] = set()
         for item in self.body.returns:
-            value = self.exprs.operand(item.expr, self.scope, Place.RETURN)
+            value = self.exprs.operand(item.expr, self.scope, OperandPlace.RETURN)
             name = item.alias.text if item.alias is not None else column_name(item.expr)
             if value is None:
                 self.lost.add(name)
@@ -153,7 +155,7 @@ class ResultClauses:
                 hint = self.context.near(item.name, by_name)
                 self.context.error(QueryCode.UNBOUND, message, item.span, hint)
             return None
-        value = self.exprs.operand(item, self.scope, Place.RETURN)
+        value = self.exprs.operand(item, self.scope, OperandPlace.RETURN)
         return None if value is None else (by_expr.get(value), value)
 
     def _check_ranking(

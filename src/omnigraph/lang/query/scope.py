@@ -80,7 +80,7 @@ class Names:
         return variable
 
 
-class Scope:
+class QueryScope:
     """The variables visible in one block.
 
     A name whose clause was rejected is `lost`: what it would have been is not known, so its uses
@@ -89,7 +89,7 @@ class Scope:
 
     __slots__ = ("doubtful", "lost", "names", "own", "parent")
 
-    def __init__(self, names: Names, parent: Scope | None = None) -> None:
+    def __init__(self, names: Names, parent: QueryScope | None = None) -> None:
         """Open a scope inside `parent`."""
         self.names = names
         self.parent = parent
@@ -99,7 +99,7 @@ class Scope:
 
     def find(self, name: str) -> Variable | None:
         """The variable of this name, from the innermost scope that has it."""
-        scope: Scope | None = self
+        scope: QueryScope | None = self
         while scope is not None:
             variable = scope.own.get(name)
             if variable is not None:
@@ -121,7 +121,7 @@ class Scope:
 
     def has_lost(self, name: str) -> bool:
         """Would a rejected clause have bound this name?"""
-        scope: Scope | None = self
+        scope: QueryScope | None = self
         while scope is not None:
             if name in scope.lost:
                 self.doubtful = True
@@ -131,7 +131,7 @@ class Scope:
 
     def visible(self) -> Iterator[str]:
         """All variable names that can be used here."""
-        scope: Scope | None = self
+        scope: QueryScope | None = self
         while scope is not None:
             yield from scope.own
             scope = scope.parent

@@ -8,8 +8,8 @@ from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
-from omnigraph.lang.query.context import Context
-from omnigraph.lang.query.scope import Scope, Variable
+from omnigraph.lang.query.context import CheckContext
+from omnigraph.lang.query.scope import QueryScope, Variable
 from omnigraph.lang.values import INTEGERS, Base, ValueType
 
 EDITS_DEFAULT = 2
@@ -31,11 +31,11 @@ class SearchCalls:
 
     __slots__ = ("context",)
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: CheckContext) -> None:
         """Check in this context."""
         self.context = context
 
-    def value(self, call: ast.Call, scope: Scope, *, returned: bool) -> ir.Expr | None:
+    def value(self, call: ast.Call, scope: QueryScope, *, returned: bool) -> ir.Expr | None:
         """A search function where a value is expected."""
         name = call.function.text
         error = self.context.error
@@ -52,7 +52,7 @@ class SearchCalls:
             return None
         return self.ranking(call, scope)
 
-    def ranking(self, call: ast.Call, scope: Scope) -> ir.Ranking | None:
+    def ranking(self, call: ast.Call, scope: QueryScope) -> ir.Ranking | None:
         """`nearest`, `bm25` or `rrf`."""
         match call.function.text:
             case "nearest":
@@ -64,7 +64,7 @@ class SearchCalls:
 
     # -- text ------------------------------------------------------------------------------
 
-    def predicate(self, call: ast.Call, scope: Scope) -> ir.Predicate | None:
+    def predicate(self, call: ast.Call, scope: QueryScope) -> ir.Predicate | None:
         """`search`, `fuzzy` or `match_text` as a condition."""
         name = call.function.text
         most = 3 if name == "fuzzy" else 2
@@ -90,7 +90,7 @@ class SearchCalls:
             self.context.error(QueryCode.SEARCH_OPERAND, message, item.span)
         return value
 
-    def _bm25(self, call: ast.Call, scope: Scope) -> ir.Bm25 | None:
+    def _bm25(self, call: ast.Call, scope: QueryScope) -> ir.Bm25 | None:
         operands = self._text_operands(call, scope, 2)
         if operands is None:
             return None
@@ -98,7 +98,7 @@ class SearchCalls:
         return ir.Bm25(field.var, field.column, query)
 
     def _text_operands(
-        self, call: ast.Call, scope: Scope, most: int
+        self, call: ast.Call, scope: QueryScope, most: int
     ) -> tuple[ir.Prop, ir.Expr] | None:
         """The property and the query text that every text function starts with."""
         name = call.function.text
@@ -117,7 +117,7 @@ class SearchCalls:
             return None
         return field, query
 
-    def _field(self, call: ast.Call, scope: Scope, code: QueryCode) -> ir.Prop | None:
+    def _field(self, call: ast.Call, scope: QueryScope, code: QueryCode) -> ir.Prop | None:
         """The first argument: a property of a node variable."""
         item = call.args[0]
         name = call.function.text
@@ -133,7 +133,7 @@ class SearchCalls:
             return None
         return self.context.property(item, scope, read=False)
 
-    def _text(self, call: ast.Call, scope: Scope, code: QueryCode) -> ir.Expr | None:
+    def _text(self, call: ast.Call, scope: QueryScope, code: QueryCode) -> ir.Expr | None:
         """The second argument: a String literal or parameter."""
         item = call.args[1]
         if self._unknown(item, scope):
@@ -147,7 +147,7 @@ class SearchCalls:
             return None
         return value
 
-    def _unknown(self, item: ast.Operand, scope: Scope) -> bool:
+    def _unknown(self, item: ast.Operand, scope: QueryScope) -> bool:
         """Report a name that means nothing at all."""
         if not isinstance(item, ast.Var) or item.name in self.context.names.params:
             return False
@@ -177,7 +177,7 @@ class SearchCalls:
 
     # -- vectors and fusion ----------------------------------------------------------------
 
-    def _nearest(self, call: ast.Call, scope: Scope) -> ir.Nearest | None:
+    def _nearest(self, call: ast.Call, scope: QueryScope) -> ir.Nearest | None:
         code = QueryCode.HOPS_OR_NEAREST
         if len(call.args) != 2:
             message = "nearest takes a Vector property and a vector or a text"
@@ -217,7 +217,7 @@ class SearchCalls:
         self.context.error(QueryCode.HOPS_OR_NEAREST, problem, item.span, hint)
         return None
 
-    def _rrf(self, call: ast.Call, scope: Scope) -> ir.Rrf | None:
+    def _rrf(self, call: ast.Call, scope: QueryScope) -> ir.Rrf | None:
         code = QueryCode.RRF
         if not 2 <= len(call.args) <= 3:
             message = "rrf takes two rankings and optionally k"

@@ -50,7 +50,7 @@ from omnigraph.lang.schema.check_constraints import (
     resolve_constraints,
 )
 from omnigraph.lang.schema.check_types import enum_values
-from omnigraph.lang.schema.scope import Draft, Scope
+from omnigraph.lang.schema.scope import PropertyDraft, SchemaScope
 from omnigraph.lang.source import Diagnostics
 
 _Decl = TypeVar("_Decl", NodeDecl, EdgeDecl)
@@ -62,7 +62,7 @@ def check_schema(file: SchemaFile, found: Diagnostics, *, accepted: bool = False
     `accepted` says that this schema is in force already: a body `@unique` over a Blob, which
     early graphs could declare, is then let through.
     """
-    scope = Scope(found, accepted, partial=found.errors > 0)
+    scope = SchemaScope(found, accepted, partial=found.errors > 0)
     enums = _declare(file, scope)
     interfaces = [_interface(item, scope) for item in scope.interfaces.values()]
     nodes = [_node(item, scope) for item in scope.nodes.values()]
@@ -86,7 +86,7 @@ def check_schema(file: SchemaFile, found: Diagnostics, *, accepted: bool = False
 # -- names -----------------------------------------------------------------------------------------
 
 
-def _declare(file: SchemaFile, scope: Scope) -> tuple[EnumType, ...]:
+def _declare(file: SchemaFile, scope: SchemaScope) -> tuple[EnumType, ...]:
     """Enter every name into the scope; of two equal ones the first counts."""
     enums: list[EnumDecl] = []
     for item in file.declarations:
@@ -113,7 +113,7 @@ def _declare(file: SchemaFile, scope: Scope) -> tuple[EnumType, ...]:
     return tuple(EnumType(name=name, values=scope.enums[name]) for name in sorted(scope.enums))
 
 
-def _declare_enum(item: EnumDecl, scope: Scope) -> None:
+def _declare_enum(item: EnumDecl, scope: SchemaScope) -> None:
     name = item.name.text
     values = enum_values(item.values, item.name.span, scope)
     if name in BUILT_IN:
@@ -133,9 +133,9 @@ def _declare_enum(item: EnumDecl, scope: Scope) -> None:
 
 
 def _properties(
-    declared: Iterable[PropertyDecl], owner: str, kind: OwnerKind, scope: Scope
-) -> dict[str, Draft]:
-    drafts: dict[str, Draft] = {}
+    declared: Iterable[PropertyDecl], owner: str, kind: OwnerKind, scope: SchemaScope
+) -> dict[str, PropertyDraft]:
+    drafts: dict[str, PropertyDraft] = {}
     for item in declared:
         name = item.name.text
         _check_property_name(item.name, kind, scope)
@@ -147,7 +147,7 @@ def _properties(
     return drafts
 
 
-def _check_property_name(name: Name, kind: OwnerKind, scope: Scope) -> None:
+def _check_property_name(name: Name, kind: OwnerKind, scope: SchemaScope) -> None:
     if name.text == ID_NAME:
         message = "every entity has an `id` already"
         scope.error("S112", message, name.span, "choose another name, for example `slug`")
@@ -159,7 +159,9 @@ def _check_property_name(name: Name, kind: OwnerKind, scope: Scope) -> None:
         scope.error("S111", message, name.span)
 
 
-def _inherit(item: NodeDecl, drafts: dict[str, Draft], scope: Scope) -> dict[str, Name]:
+def _inherit(
+    item: NodeDecl, drafts: dict[str, PropertyDraft], scope: SchemaScope
+) -> dict[str, Name]:
     """Take over the properties of the interfaces; answers which came from which.
 
     A property that the node, or an interface named earlier, has already keeps what it says there
@@ -193,7 +195,7 @@ def _inherit(item: NodeDecl, drafts: dict[str, Draft], scope: Scope) -> dict[str
 
 
 def _check_agreement(
-    own: Draft, offered: Draft, item: NodeDecl, interface: Name, scope: Scope
+    own: PropertyDraft, offered: PropertyDraft, item: NodeDecl, interface: Name, scope: SchemaScope
 ) -> None:
     if own.type is None or offered.type is None or own.type == offered.type:
         return
@@ -212,12 +214,12 @@ class _Checked(Generic[_Decl]):
     """A node or edge type that was checked and waits to be built."""
 
     decl: _Decl
-    drafts: dict[str, Draft]
+    drafts: dict[str, PropertyDraft]
     notes: TypeNotes
     rules: Rules
 
 
-def _interface(item: InterfaceDecl, scope: Scope) -> InterfaceType:
+def _interface(item: InterfaceDecl, scope: SchemaScope) -> InterfaceType:
     drafts = _properties(item.properties, item.name.text, "interface", scope)
     scope.drafts[item.name.text] = drafts
     _check_renamed_properties(drafts, scope)
@@ -225,7 +227,7 @@ def _interface(item: InterfaceDecl, scope: Scope) -> InterfaceType:
     return InterfaceType(name=item.name.text, properties=_build_properties(drafts))
 
 
-def _node(item: NodeDecl, scope: Scope) -> _Checked[NodeDecl]:
+def _node(item: NodeDecl, scope: SchemaScope) -> _Checked[NodeDecl]:
     name = item.name.text
     notes = resolve_type_notes(item.annotations, name, scope)
     drafts = _properties(properties_of(item.members), name, "node", scope)
@@ -236,7 +238,7 @@ def _node(item: NodeDecl, scope: Scope) -> _Checked[NodeDecl]:
     return _Checked(item, drafts, notes, rules)
 
 
-def _edge(item: EdgeDecl, scope: Scope) -> _Checked[EdgeDecl]:
+def _edge(item: EdgeDecl, scope: SchemaScope) -> _Checked[EdgeDecl]:
     name = item.name.text
     for end in (item.source, item.target):
         _check_end(end, scope)
@@ -249,7 +251,7 @@ def _edge(item: EdgeDecl, scope: Scope) -> _Checked[EdgeDecl]:
     return _Checked(item, drafts, notes, rules)
 
 
-def _check_end(end: Name, scope: Scope) -> None:
+def _check_end(end: Name, scope: SchemaScope) -> None:
     name = end.text
     if name in scope.nodes:
         return
@@ -262,7 +264,7 @@ def _check_end(end: Name, scope: Scope) -> None:
     scope.unknown("S107", message, end.span, word=name, known=scope.nodes)
 
 
-def _check_card(card: Card, scope: Scope) -> None:
+def _check_card(card: Card, scope: SchemaScope) -> None:
     if max(card.low, card.high or 0) > CARD_MAX:
         scope.error("S416", f"a bound of `@card` is at most {CARD_MAX}", card.span)
     elif is_empty(card.low, card.high):
@@ -271,7 +273,7 @@ def _check_card(card: Card, scope: Scope) -> None:
 
 
 def _check_renamed_types(
-    checked: Sequence[_Checked[NodeDecl]] | Sequence[_Checked[EdgeDecl]], scope: Scope
+    checked: Sequence[_Checked[NodeDecl]] | Sequence[_Checked[EdgeDecl]], scope: SchemaScope
 ) -> None:
     claims = ((item.decl.name.text, item.notes) for item in checked)
     check_old_names(
@@ -279,7 +281,7 @@ def _check_renamed_types(
     )
 
 
-def _check_renamed_properties(drafts: dict[str, Draft], scope: Scope) -> None:
+def _check_renamed_properties(drafts: dict[str, PropertyDraft], scope: SchemaScope) -> None:
     check_old_names(
         ((name, item.renamed_from, item.renamed_span) for name, item in drafts.items()), scope
     )
@@ -325,7 +327,7 @@ def _common(item: _Checked[NodeDecl] | _Checked[EdgeDecl], type_id: str) -> Enti
     }
 
 
-def _build_properties(drafts: dict[str, Draft]) -> tuple[Property, ...]:
+def _build_properties(drafts: dict[str, PropertyDraft]) -> tuple[Property, ...]:
     """The properties in the order of their names, which also numbers them at birth."""
     return tuple(
         Property(

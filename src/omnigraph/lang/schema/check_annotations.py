@@ -14,7 +14,7 @@ from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.schema.ast import Annotation, Name, PropertyDecl
 from omnigraph.lang.schema.check_default import resolve_default
 from omnigraph.lang.schema.check_types import resolve_type
-from omnigraph.lang.schema.scope import Draft, Scope
+from omnigraph.lang.schema.scope import PropertyDraft, SchemaScope
 from omnigraph.lang.source import NOWHERE, Span, did_you_mean
 from omnigraph.lang.values import Base
 
@@ -30,24 +30,26 @@ _METRICS = {str(metric): metric for metric in Metric}
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _AnnotationPlace:
     """The property that is being annotated."""
 
-    draft: Draft
+    draft: PropertyDraft
     label: str
     owner_kind: OwnerKind
-    scope: Scope
+    scope: SchemaScope
 
 
-def resolve_property(decl: PropertyDecl, owner: str, owner_kind: OwnerKind, scope: Scope) -> Draft:
+def resolve_property(
+    decl: PropertyDecl, owner: str, owner_kind: OwnerKind, scope: SchemaScope
+) -> PropertyDraft:
     """Check a property by itself; what needs its neighbours comes later."""
     of_type, enum_name = resolve_type(decl, scope)
-    draft = Draft(decl, of_type, enum_name)
+    draft = PropertyDraft(decl, of_type, enum_name)
     if of_type is not None and of_type.base is Base.VECTOR:
         draft.metric = Metric.COSINE
     if not decl.annotations:
         return draft
-    place = _Place(draft, f"{owner}.{decl.name.text}", owner_kind, scope)
+    place = _AnnotationPlace(draft, f"{owner}.{decl.name.text}", owner_kind, scope)
     custom: list[Annotation] = []
     seen: set[str] = set()
     for annotation in decl.annotations:
@@ -67,7 +69,7 @@ def resolve_property(decl: PropertyDecl, owner: str, owner_kind: OwnerKind, scop
 # -- one handler per annotation of a property ------------------------------------------------------
 
 
-def _mark(annotation: Annotation, place: _Place) -> None:
+def _mark(annotation: Annotation, place: _AnnotationPlace) -> None:
     if annotation.name == "key" and place.owner_kind == "edge":
         message = f"`{place.label}` is a property of an edge, it cannot be its key"
         hint = f"write `@key(src, dst, {place.draft.decl.name.text})` in the body"
@@ -76,36 +78,36 @@ def _mark(annotation: Annotation, place: _Place) -> None:
     place.draft.marks[annotation.name] = annotation.span
 
 
-def _describe(annotation: Annotation, place: _Place) -> None:
+def _describe(annotation: Annotation, place: _AnnotationPlace) -> None:
     place.draft.description = _one_text(annotation, place.scope)
 
 
-def _instruct(annotation: Annotation, place: _Place) -> None:
+def _instruct(annotation: Annotation, place: _AnnotationPlace) -> None:
     message = "`@instruction` is for node and edge types"
     hint = "use `@description` for a property"
     place.scope.error("S303", message, annotation.span, hint)
 
 
-def _rename(annotation: Annotation, place: _Place) -> None:
+def _rename(annotation: Annotation, place: _AnnotationPlace) -> None:
     name = place.draft.decl.name.text
     place.draft.renamed_from = _old_name(annotation, name, PROPERTY_NAME, place.scope)
     place.draft.renamed_span = annotation.span
 
 
-def _body_form(annotation: Annotation, place: _Place) -> None:
+def _body_form(annotation: Annotation, place: _AnnotationPlace) -> None:
     name = place.draft.decl.name.text
     form = f"@range({name}, 0..100)" if annotation.name == "range" else f'@check({name}, "^x")'
     message = f"`@{annotation.name}` is written in the body"
     place.scope.error("S306", message, annotation.span, f"on a line of its own: `{form}`")
 
 
-def _default(annotation: Annotation, place: _Place) -> None:
+def _default(annotation: Annotation, place: _AnnotationPlace) -> None:
     draft = place.draft
     draft.default = resolve_default(annotation, draft.type, place.label, place.scope)
     draft.default_span = annotation.span
 
 
-def _metric(annotation: Annotation, place: _Place) -> None:
+def _metric(annotation: Annotation, place: _AnnotationPlace) -> None:
     draft = place.draft
     if draft.type is not None and draft.type.base is not Base.VECTOR:
         message = f"`{place.label}` has the type {draft.type}, `@metric` is for a Vector"
@@ -121,7 +123,7 @@ def _metric(annotation: Annotation, place: _Place) -> None:
     place.scope.error("S511", message, annotation.span, hint)
 
 
-def _embed(annotation: Annotation, place: _Place) -> None:
+def _embed(annotation: Annotation, place: _AnnotationPlace) -> None:
     draft, scope = place.draft, place.scope
     if place.owner_kind == "edge":
         scope.error("S507", "a property of an edge cannot be embedded", annotation.span)
@@ -150,7 +152,7 @@ def _embed(annotation: Annotation, place: _Place) -> None:
     draft.embed_span = annotation.span
 
 
-_HANDLERS: dict[str, Callable[[Annotation, _Place], None]] = {
+_HANDLERS: dict[str, Callable[[Annotation, _AnnotationPlace], None]] = {
     "key": _mark,
     "unique": _mark,
     "index": _mark,
@@ -165,7 +167,7 @@ _HANDLERS: dict[str, Callable[[Annotation, _Place], None]] = {
 }
 
 
-def inherit_notes(own: Draft, offered: Draft) -> Draft:
+def inherit_notes(own: PropertyDraft, offered: PropertyDraft) -> PropertyDraft:
     """A property that is declared again: it keeps what it says and gets the rest.
 
     Constraints add up, so a node never promises less than its interface. Of everything that can
@@ -190,7 +192,7 @@ def inherit_notes(own: Draft, offered: Draft) -> Draft:
     return merged
 
 
-def check_embed_sources(drafts: dict[str, Draft], owner: str, scope: Scope) -> None:
+def check_embed_sources(drafts: dict[str, PropertyDraft], owner: str, scope: SchemaScope) -> None:
     """Is each embedded text a String of the same type?"""
     for draft in drafts.values():
         if draft.embed is None:
@@ -220,7 +222,9 @@ class TypeNotes:
     annotations: tuple[CustomAnnotation, ...] = ()
 
 
-def resolve_type_notes(annotations: tuple[Annotation, ...], owner: str, scope: Scope) -> TypeNotes:
+def resolve_type_notes(
+    annotations: tuple[Annotation, ...], owner: str, scope: SchemaScope
+) -> TypeNotes:
     """Check the annotations of the type called `owner`."""
     notes = TypeNotes()
     custom: list[Annotation] = []
@@ -246,7 +250,7 @@ def resolve_type_notes(annotations: tuple[Annotation, ...], owner: str, scope: S
     return notes
 
 
-def check_old_names(claims: Iterable[tuple[str, str | None, Span]], scope: Scope) -> None:
+def check_old_names(claims: Iterable[tuple[str, str | None, Span]], scope: SchemaScope) -> None:
     """Two declarations cannot both continue the same old one."""
     taken: dict[str, str] = {}
     for name, old, span in claims:
@@ -258,7 +262,7 @@ def check_old_names(claims: Iterable[tuple[str, str | None, Span]], scope: Scope
             scope.error("S308", message, span)
 
 
-def _report_misplaced(annotation: Annotation, scope: Scope) -> None:
+def _report_misplaced(annotation: Annotation, scope: SchemaScope) -> None:
     name = annotation.name
     columns = ", ".join(arg.text for arg in annotation.args if isinstance(arg, Name))
     if name in ("key", "unique", "index") and columns:
@@ -273,7 +277,7 @@ def _report_misplaced(annotation: Annotation, scope: Scope) -> None:
 # -- shared ----------------------------------------------------------------------------------------
 
 
-def keep_custom(annotations: list[Annotation], scope: Scope) -> tuple[CustomAnnotation, ...]:
+def keep_custom(annotations: list[Annotation], scope: SchemaScope) -> tuple[CustomAnnotation, ...]:
     """Annotations without a meaning here, in an order of their own."""
     kept: list[CustomAnnotation] = []
     for item in annotations:
@@ -301,7 +305,7 @@ def plain(literal: Literal) -> Literal:
     return Literal(literal.kind, value, tuple(plain(item) for item in literal.items))
 
 
-def _report_twice(annotation: Annotation, owner: str, scope: Scope) -> None:
+def _report_twice(annotation: Annotation, owner: str, scope: SchemaScope) -> None:
     message = f"{owner} has `@{annotation.name}` already"
     scope.error("S301", message, annotation.span)
 
@@ -310,7 +314,7 @@ def _is_text(value: Literal) -> bool:
     return value.kind is LiteralKind.STRING and bool(str(value.value).strip())
 
 
-def _one_text(annotation: Annotation, scope: Scope) -> str | None:
+def _one_text(annotation: Annotation, scope: SchemaScope) -> str | None:
     value = annotation.args[0] if len(annotation.args) == 1 and not annotation.kwargs else None
     if isinstance(value, Literal) and _is_text(value):
         return str(value.value)
@@ -329,7 +333,9 @@ def _one_word(annotation: Annotation, *, allow_kwargs: bool = False) -> str | No
     return str(value.value).strip() if _is_text(value) else None
 
 
-def _old_name(annotation: Annotation, name: str, form: re.Pattern[str], scope: Scope) -> str | None:
+def _old_name(
+    annotation: Annotation, name: str, form: re.Pattern[str], scope: SchemaScope
+) -> str | None:
     word = _one_word(annotation)
     if not word:
         message = "`@rename_from` takes exactly one old name"

@@ -28,7 +28,7 @@ from omnigraph.lang.schema.ast import (
     RangeConstraint,
 )
 from omnigraph.lang.schema.check_annotations import OwnerKind
-from omnigraph.lang.schema.scope import Draft, Scope
+from omnigraph.lang.schema.scope import PropertyDraft, SchemaScope
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import ValueType
 
@@ -52,16 +52,16 @@ class Rules:
 class _Owner:
     name: str
     kind: OwnerKind
-    drafts: dict[str, Draft]
-    scope: Scope
+    drafts: dict[str, PropertyDraft]
+    scope: SchemaScope
 
 
 def resolve_constraints(
     members: tuple[Member, ...],
-    drafts: dict[str, Draft],
+    drafts: dict[str, PropertyDraft],
     owner: str,
     kind: OwnerKind,
-    scope: Scope,
+    scope: SchemaScope,
     inherited: Mapping[str, Name] = MappingProxyType({}),
 ) -> Rules:
     """Check the constraints of a type against its properties.
@@ -116,7 +116,7 @@ def _add_unique(
 
 
 def _report_second_key(
-    item: ColumnConstraint, owner: str, source: Name | None, scope: Scope
+    item: ColumnConstraint, owner: str, source: Name | None, scope: SchemaScope
 ) -> None:
     if source is None:
         hint = "a key of several properties is written `@key(a, b)` in the body"
@@ -128,7 +128,7 @@ def _report_second_key(
 
 
 def _column_constraints(
-    members: tuple[Member, ...], drafts: dict[str, Draft]
+    members: tuple[Member, ...], drafts: dict[str, PropertyDraft]
 ) -> Iterator[tuple[ColumnConstraint, bool]]:
     """All of @key, @unique and @index, with a flag for those from the body."""
     for draft in drafts.values():
@@ -169,7 +169,7 @@ def _columns(item: ColumnConstraint, place: _Owner, *, from_body: bool) -> tuple
     return ends + tuple(sorted(names.difference(ends)))
 
 
-def _find(column: Name, rule: str, place: _Owner) -> Draft | None:
+def _find(column: Name, rule: str, place: _Owner) -> PropertyDraft | None:
     draft = place.drafts.get(column.text)
     if draft is None:
         message = f"`@{rule}` names `{column.text}`, which is not a property of `{place.name}`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from omnigraph.lang.fit import normal
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.schema.ast import Annotation, Name
-from omnigraph.lang.schema.scope import Scope
+from omnigraph.lang.schema.scope import SchemaScope
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import (
     FLOATS,
@@ -18,7 +18,7 @@ from omnigraph.lang.values import (
 
 
 def resolve_default(
-    annotation: Annotation, of_type: ValueType | None, owner: str, scope: Scope
+    annotation: Annotation, of_type: ValueType | None, owner: str, scope: SchemaScope
 ) -> Literal | None:
     """The checked default of the property `owner`, or None after a reported mistake."""
     literal = annotation.args[0] if annotation.args else None
@@ -49,7 +49,7 @@ def resolve_default(
     return Literal(LiteralKind.LIST, None, tuple(item for item in items if item is not None))
 
 
-def _scalar(literal: Literal, of_type: ValueType, scope: Scope) -> Literal | None:
+def _scalar(literal: Literal, of_type: ValueType, scope: SchemaScope) -> Literal | None:
     """One value in normal form, or None after the reason is reported."""
     kind, base = literal.kind, of_type.base
     if kind is LiteralKind.STRING and base in _TEMPORAL:
@@ -78,7 +78,7 @@ _TEMPORAL = {
 }
 
 
-def _moment(literal: Literal, base: Base, scope: Scope) -> Literal | None:
+def _moment(literal: Literal, base: Base, scope: SchemaScope) -> Literal | None:
     """A text as the default of a Date or a DateTime: a schema may spell them as JSON does."""
     kind, parse, what, form = _TEMPORAL[base]
     text = str(literal.value)
@@ -102,6 +102,8 @@ _KIND_NAMES = {
 }
 
 
-def _mismatch(literal: Literal, of_type: ValueType, scope: Scope, hint: str | None = None) -> None:
+def _mismatch(
+    literal: Literal, of_type: ValueType, scope: SchemaScope, hint: str | None = None
+) -> None:
     message = f"{_KIND_NAMES[literal.kind]} is not a value of the type {of_type.required()}"
     scope.error("S523", message, literal.span, hint)

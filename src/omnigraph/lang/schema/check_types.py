@@ -14,7 +14,7 @@ from omnigraph.lang.schema.ast import (
     TypeName,
     VectorType,
 )
-from omnigraph.lang.schema.scope import Scope
+from omnigraph.lang.schema.scope import SchemaScope
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import SCALARS, VECTOR_DIM_MAX, Base, ValueType
 
@@ -49,7 +49,7 @@ _FOREIGN = {
 }
 
 
-def resolve_type(decl: PropertyDecl, scope: Scope) -> tuple[ValueType | None, str | None]:
+def resolve_type(decl: PropertyDecl, scope: SchemaScope) -> tuple[ValueType | None, str | None]:
     """The type of a property and the name of its enum; None after a reported mistake."""
     expr = decl.type
     if isinstance(expr, TypeName):
@@ -62,7 +62,7 @@ def resolve_type(decl: PropertyDecl, scope: Scope) -> tuple[ValueType | None, st
     return _resolve(expr, nullable=decl.nullable, scope=scope), None
 
 
-def _resolve(expr: TypeExpr, *, nullable: bool, scope: Scope) -> ValueType | None:
+def _resolve(expr: TypeExpr, *, nullable: bool, scope: SchemaScope) -> ValueType | None:
     match expr:
         case TypeName():
             _unknown(expr, scope)
@@ -81,7 +81,7 @@ def _resolve(expr: TypeExpr, *, nullable: bool, scope: Scope) -> ValueType | Non
             assert_never(expr)
 
 
-def _element(expr: TypeExpr, scope: Scope) -> Base | None:
+def _element(expr: TypeExpr, scope: SchemaScope) -> Base | None:
     """The base of a list's element, which must be a plain scalar."""
     match expr:
         case ListType():
@@ -106,7 +106,7 @@ def _element(expr: TypeExpr, scope: Scope) -> Base | None:
     return None
 
 
-def _unknown(expr: TypeName, scope: Scope) -> None:
+def _unknown(expr: TypeName, scope: SchemaScope) -> None:
     name = expr.name
     if name == Base.VECTOR.value:
         message = "a Vector needs its dimension"
@@ -132,7 +132,7 @@ def _unknown(expr: TypeName, scope: Scope) -> None:
     scope.unknown("S201", message, expr.span, word=name, known=known, hint=hint)
 
 
-def _check_dimension(expr: VectorType, scope: Scope) -> bool:
+def _check_dimension(expr: VectorType, scope: SchemaScope) -> bool:
     if expr.dim == 0:
         scope.error("S203", "a vector has at least one element", expr.span)
         return False
@@ -143,7 +143,7 @@ def _check_dimension(expr: VectorType, scope: Scope) -> bool:
     return True
 
 
-def enum_values(values: tuple[Name, ...], span: Span, scope: Scope) -> tuple[str, ...]:
+def enum_values(values: tuple[Name, ...], span: Span, scope: SchemaScope) -> tuple[str, ...]:
     """The sorted values of an enum; empty after a reported mistake."""
     if not values:
         scope.error("S205", "an enum needs at least one value", span)

@@ -21,7 +21,7 @@ from omnigraph.lang.values import ValueType
 
 
 @dataclass(slots=True)
-class Draft:
+class PropertyDraft:
     """A property while it is checked; `type` stays None when it could not be resolved."""
 
     decl: PropertyDecl
@@ -40,7 +40,7 @@ class Draft:
 
 
 @dataclass(slots=True)
-class Scope:
+class SchemaScope:
     """Names in reach of every declaration of one file."""
 
     found: Diagnostics
@@ -50,7 +50,7 @@ class Scope:
     edges: dict[str, EdgeDecl] = field(default_factory=dict)
     interfaces: dict[str, InterfaceDecl] = field(default_factory=dict)
     enums: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    drafts: dict[str, dict[str, Draft]] = field(default_factory=dict)  # of the interfaces
+    drafts: dict[str, dict[str, PropertyDraft]] = field(default_factory=dict)  # of the interfaces
 
     def error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         """Record an error."""

@@ -10,10 +10,10 @@ import pytest
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.direct.budget import Bounds, TooWide
+from omnigraph.exec.direct.budget import LookupBounds, TooWide
 from omnigraph.exec.direct.lookup import KEYS_MAX
 from omnigraph.exec.direct.view import DirectView, wanted_columns
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search.engine import Search
 from omnigraph.exec.view import GraphView, Handles, NeighbourSlices
 from omnigraph.lang import compile_queries
@@ -45,7 +45,7 @@ def repo(tmp_path: Path) -> Repository:
 def direct(
     repo: Repository,
     wanted: Mapping[str, tuple[str, ...]] | None = None,
-    bounds: Bounds | None = None,
+    bounds: LookupBounds | None = None,
 ) -> DirectView:
     pinned = repo.snapshot()
     return DirectView(repo, pinned, repo.schema(pinned).catalog, wanted, bounds)
@@ -160,7 +160,9 @@ def test_text_is_searched_with_the_statistics_of_the_type(repo: Repository) -> N
     numbers = []
     for view in (direct(repo), dense(repo)):
         people = found(view, PERSON, "anna", "Bo", "zoë")
-        numbers.append(Search().values(ranking, PERSON, view, people, Context({}, 0))[0].tolist())
+        numbers.append(
+            Search().values(ranking, PERSON, view, people, EvalContext({}, 0))[0].tolist()
+        )
     assert numbers[0] == numbers[1]
 
 
@@ -184,20 +186,20 @@ def _ring(ids: list[str]) -> Delta:
 def test_more_than_the_bounds_is_too_wide(repo: Repository) -> None:
     write(repo, {"node:Person": persons(*(f"p{n:04}" for n in range(50)))})
     ids = [f"p{n:04}" for n in range(50)]
-    assert len(direct(repo, bounds=Bounds(keys=50, rows=50)).find(PERSON, ids)) == 50
+    assert len(direct(repo, bounds=LookupBounds(keys=50, rows=50)).find(PERSON, ids)) == 50
     with pytest.raises(TooWide):
-        direct(repo, bounds=Bounds(keys=49)).find(PERSON, ids)
+        direct(repo, bounds=LookupBounds(keys=49)).find(PERSON, ids)
     with pytest.raises(TooWide):
-        direct(repo, bounds=Bounds(rows=49)).find(PERSON, ids)
+        direct(repo, bounds=LookupBounds(rows=49)).find(PERSON, ids)
     with pytest.raises(TooWide):
-        direct(repo, bounds=Bounds(rows=49)).take(PERSON, "name", None)
+        direct(repo, bounds=LookupBounds(rows=49)).take(PERSON, "name", None)
 
 
 @pytest.mark.parametrize("rows", [KEYS_MAX * 2, KEYS_MAX * 3])
 def test_long_lists_of_keys_are_cut_or_read_at_once(repo: Repository, rows: int) -> None:
     ids = [f"p{n:04}" for n in range(KEYS_MAX * 2 + 7)]
     write(repo, {"node:Person": persons(*ids), "edge:Knows": _ring(ids)})
-    view = direct(repo, bounds=Bounds(keys=10_000, rows=rows * 3))
+    view = direct(repo, bounds=LookupBounds(keys=10_000, rows=rows * 3))
     asked = ids[: KEYS_MAX + 3]
     handles = found(view, PERSON, *asked)
     assert names(view, PERSON, handles) == asked

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.indices import ensure_indices
-from omnigraph.exec.evaluate import Context, holds
+from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.prefilter import NOTHING, fixed_ids, prefilter
 from omnigraph.lang import compile_schema
 from omnigraph.lang.ir.expr import (
@@ -189,7 +189,7 @@ def predicates() -> st.SearchStrategy[Predicate]:
     )
 
 
-CONTEXT = Context({}, 0)
+CONTEXT = EvalContext({}, 0)
 
 
 def true_ids(predicate: Predicate) -> set[str]:
@@ -234,7 +234,7 @@ def test_a_simple_predicate_is_not_only_kept_but_used(
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_text_is_only_a_text(tables: list[Table], text: str) -> None:
-    context = Context({"p": text}, 0)
+    context = EvalContext({"p": text}, 0)
     given_text = Param("p", ValueType(Base.STRING))
     for predicate in (
         Compare(CompareOp.EQ, prop("s"), given_text),
@@ -259,7 +259,7 @@ def test_a_hostile_text_is_only_a_text(tables: list[Table], text: str) -> None:
 
 
 def fixed(predicate: Predicate, **params: ConstValue) -> tuple[str, ...] | None:
-    return fixed_ids(predicate, ENTITY, Context(params, 0))
+    return fixed_ids(predicate, ENTITY, EvalContext(params, 0))
 
 
 def test_ids_are_fixed_by_a_whole_key_or_by_themselves() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.errors import Internal
 from omnigraph.exec.compare import exactly
-from omnigraph.exec.evaluate import Context, holds, value
+from omnigraph.exec.evaluate import EvalContext, holds, value
 from omnigraph.lang.ir.expr import (
     And,
     Compare,
@@ -85,7 +85,7 @@ def truths(
     params: dict[str, ConstValue] | None = None,
 ) -> list[bool | None]:
     columns = {"left": left, "right": right}
-    context = Context(params or {}, now_ms=5)
+    context = EvalContext(params or {}, now_ms=5)
     found = holds(predicate, lambda _var, name: columns[name], len(left), context)
     assert found.type == pa.bool_()
     return list(found.to_pylist())
@@ -190,7 +190,7 @@ def test_chunks_are_one_column() -> None:
 
 def test_plain_expressions_have_values() -> None:
     column = pa.array(["a"])
-    context = Context({"p": 3}, now_ms=7)
+    context = EvalContext({"p": 3}, now_ms=7)
     assert value(LEFT, lambda _var, _name: column, context) is column
     assert value(Param("p", ANY), lambda *_: column, context) == pa.scalar(3, pa.int64())
     assert value(Now(), lambda *_: column, context).value == 7
@@ -208,5 +208,5 @@ def test_text_is_searched_only_where_somebody_can() -> None:
     match = TextMatch(TextMode.SEARCH, "x", "left", const("a"))
     with pytest.raises(Internal):
         truths(match, pa.array(["a"]))
-    context = Context({}, 0, lambda _match: pa.array([True, None]))
+    context = EvalContext({}, 0, lambda _match: pa.array([True, None]))
     assert holds(match, lambda *_: None, 2, context).to_pylist() == [True, None]

@@ -48,61 +48,64 @@ def steps(made: Program) -> list[str]:
 @pytest.mark.parametrize(
     ("body", "wanted"),
     [
-        ("match { $a: Person $a knows $b } return { count($b) as n }", ["Arrive"]),
+        ("match { $a: Person $a knows $b } return { count($b) as n }", ["ArriveStep"]),
         (
             "match { $a: Person $a knows $b $b knows $c } return { count($c) as n }",
-            ["Arrive", "Degree"],
+            ["ArriveStep", "DegreeStep"],
         ),
         (
             "match { $a: Person $a.age > 0 $a knows $b } return { count($b) as n }",
-            ["Scan", "Degree"],
+            ["ScanStep", "DegreeStep"],
         ),
         (
             "match { $a: Person $a knows $b $a worksAt $c } return { $a.city, count($c) as n }",
-            ["Scan", "Degree", "Degree"],
+            ["ScanStep", "DegreeStep", "DegreeStep"],
         ),
         (
             "match { $a: Person not { $a knows $b } } return { count($a) as n }",
-            ["Scan", "Unlinked"],
+            ["ScanStep", "UnlinkedStep"],
         ),
         (
             "match { $a: Person $a knows $b $b knows $c $a knows $c } return { count($c) as n }",
-            ["Scan", "Hop", "Intersect"],
+            ["ScanStep", "HopStep", "IntersectStep"],
         ),
         (
             "match { $a: Person $a knows $b $b knows $c $c knows $a } return { count($c) as n }",
-            ["Scan", "Hop", "Intersect"],
+            ["ScanStep", "HopStep", "IntersectStep"],
         ),
         (
             "match { $a: Person $b: Company $a.city = $b.name } return { $a.name, $b.name as b }",
-            ["Scan", "Match"],
+            ["ScanStep", "JoinStep"],
         ),
         (
             "match { $a: Person $b: Company $a.age = $b.size } return { $a.name, $b.name as b }",
-            ["Scan", "Match"],
+            ["ScanStep", "JoinStep"],
         ),
         (
             "match { $a: Person $b: Company $a.rating = $b.size } return { $a.name, $b.name as b }",
-            ["Scan", "Scan", "FilterRows"],
+            ["ScanStep", "ScanStep", "FilterStep"],
         ),
-        ("match { $a: Person $a knows $b } return { $a.name, $b.name as b }", ["Scan", "Hop"]),
+        (
+            "match { $a: Person $a knows $b } return { $a.name, $b.name as b }",
+            ["ScanStep", "HopStep"],
+        ),
         (
             "match { $a: Person $a knows {1,3} $b } return { $a.name, count($b) as n }",
-            ["Scan", "Reach"],
+            ["ScanStep", "ReachStep"],
         ),
         (
             "match { $a: Person $a worksAt {1,4} $b } return { $b.name, count($a) as n }",
-            ["Arrive"],
+            ["ArriveStep"],
         ),
         (
             "match { $a: Person optional { $a knows $b } } return { $a.name, count($b) as n }",
-            ["Scan", "Optionally"],
+            ["ScanStep", "OptionalStep"],
         ),
         (
             "match { $a: Person $a $e: knows $b } return { $a.name, count($e) as n }",
-            ["Scan", "Degree"],
+            ["ScanStep", "DegreeStep"],
         ),
-        ("match { $a: Person $b: Person } return { count($a) as n }", ["Scan", "Scan"]),
+        ("match { $a: Person $b: Person } return { count($a) as n }", ["ScanStep", "ScanStep"]),
     ],
 )
 def test_ways(body: str, wanted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from omnigraph.embed.mock import MockEmbedder
 from omnigraph.embed.provider import Purpose
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import InvalidInput, LimitExceeded
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search import fusion
 from omnigraph.exec.search.engine import QUERY_WORDS_MAX, Search
 from omnigraph.lang.catalog.model import Metric
@@ -45,8 +45,8 @@ def view(ids: list[str] | None = None) -> ColumnView:
     return ColumnView(columns, ids)
 
 
-def context(params: Mapping[str, ConstValue] | None = None) -> Context:
-    return Context(params or {}, 0)
+def context(params: Mapping[str, ConstValue] | None = None) -> EvalContext:
+    return EvalContext(params or {}, 0)
 
 
 def handles(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.exec.search.nearest import Query, Vectors
+from omnigraph.exec.search.nearest import NearestQuery, Vectors
 from omnigraph.exec.view import Mask
 from omnigraph.lang.catalog.model import Metric
 
 Row = Sequence[float] | None
 
 
-def query(rows: Sequence[Row], metric: Metric, target: Sequence[float]) -> Query:
+def query(rows: Sequence[Row], metric: Metric, target: Sequence[float]) -> NearestQuery:
     dim = len(target)
     matrix = np.array([row or [math.nan] * dim for row in rows], np.float32).reshape(-1, dim)
     valid = np.array([row is not None for row in rows], np.bool_)
-    return Query(Vectors(matrix, valid), metric, np.array(target, np.float64))
+    return NearestQuery(Vectors(matrix, valid), metric, np.array(target, np.float64))
 
 
-def valued(asked: Query) -> Mask:
+def valued(asked: NearestQuery) -> Mask:
     found = asked.has_value(None)
     return np.ones(len(asked.vectors.matrix), np.bool_) if found is None else found
 
@@ -102,7 +102,7 @@ def test_zero_vectors_have_no_direction() -> None:
 def test_the_best_of_many_are_few(metric: Metric) -> None:
     generator = np.random.default_rng(11)
     rows = generator.normal(size=(5_000, 32)).astype(np.float32)
-    asked = Query(Vectors(rows, np.ones(5_000, np.bool_)), metric, generator.normal(size=32))
+    asked = NearestQuery(Vectors(rows, np.ones(5_000, np.bool_)), metric, generator.normal(size=32))
     everyone = np.arange(5_000, dtype=np.int32)
     exact = asked.distances(everyone)
     found = asked.best(None, 10)

@@ -8,7 +8,7 @@ import pytest
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.evaluate import Context
+from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search import segment, text_index
 from omnigraph.exec.search.engine import Search
 from omnigraph.lang.catalog.model import Metric
@@ -58,7 +58,7 @@ def searched(
     """The matching entities, the most relevant first."""
     pinned = at or repo.snapshot()
     view = views.view(pinned, repo.schema(pinned).catalog)
-    search, context = Search(), Context({}, 0)
+    search, context = Search(), EvalContext({}, 0)
     query = Const(text, TEXT)
     match = TextMatch(TextMode.SEARCH, "d", "body", query)
     handles = np.flatnonzero(search.matches(match, DOC, view, context)).astype(np.int32)
@@ -122,7 +122,7 @@ def test_vectors_follow_writes(repo: Repository) -> None:
     def nearest() -> list[str]:
         pinned = repo.snapshot()
         view = views.view(pinned, repo.schema(pinned).catalog)
-        top = Search().best(ranking, DOC, view, None, 2, Context({}, 0))
+        top = Search().best(ranking, DOC, view, None, 2, EvalContext({}, 0))
         return [str(each) for each in view.take(DOC, "id", top.handles).to_pylist()]
 
     assert nearest() == ["a", "b"]
