@@ -6,6 +6,7 @@ from omnigraph.dataplane.progress import Progress as Progress
 from omnigraph.dataplane.spark.registration import register_spark as register_spark
 from omnigraph.embed.provider import Embedder as Embedder
 from omnigraph.exec.changes.table_changes import ChangeCounts as ChangeCounts
+from omnigraph.exec.merge.conflicts import MergeConflict as MergeConflict
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
 from omnigraph.graph.algorithm_results import AlgorithmResult as AlgorithmResult
@@ -14,6 +15,7 @@ from omnigraph.graph.changes import ChangePage as ChangePage
 from omnigraph.graph.diff import Change as Change
 from omnigraph.graph.diff import Diff as Diff
 from omnigraph.graph.facade import Graph as Graph
+from omnigraph.graph.merging import MergeResult as MergeResult
 from omnigraph.graph.opening import init as init
 from omnigraph.graph.opening import open as open
 from omnigraph.graph.recovering import RecoveredWrite as RecoveredWrite
@@ -49,6 +51,8 @@ __all__ = [
     "Graph",
     "IndexResult",
     "LoadResult",
+    "MergeConflict",
+    "MergeResult",
     "MutationResult",
     "OptimizeResult",
     "Profile",

@@ -106,6 +106,7 @@ class Code(StrEnum):
     CANCELLED = "cancelled"
     FOLDER_NOT_EMPTY = "folder_not_empty"
     TARGET_NOT_SHARED = "target_not_shared"
+    MERGE_CONFLICT = "merge_conflict"
 
 
 class GraphError(Exception):
@@ -291,6 +292,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.WRITER_ACTIVE,
             Code.GRAPH_EXISTS,
             Code.INIT_IN_PROGRESS,
+            Code.MERGE_CONFLICT,
         ),
         PreconditionFailed: (Code.PRECONDITION_FAILED,),
         LimitExceeded: (Code.LIMIT_EXCEEDED, Code.TIMEOUT),

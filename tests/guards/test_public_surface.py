@@ -29,6 +29,8 @@ SURFACE = {
     "Graph",
     "IndexResult",
     "LoadResult",
+    "MergeConflict",
+    "MergeResult",
     "MutationResult",
     "OptimizeResult",
     "Profile",

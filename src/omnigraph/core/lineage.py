@@ -4,14 +4,88 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from omnigraph.core.records import Commit
+from omnigraph.errors import JsonValue
 from omnigraph.types import CommitId
 
-Lookup = Callable[[CommitId], Commit | None]
+# The detail of a merge commit that lists the commits which it brought along.
+MERGED_COMMITS: Final = "merged_commits"
 
 
-def first_parents(find: Lookup, head: CommitId) -> Iterator[Commit]:
+class Node(Protocol):
+    """A commit as part of the commit graph."""
+
+    @property
+    def id(self) -> CommitId:
+        """The commit."""
+        ...
+
+    @property
+    def parent_id(self) -> CommitId | None:
+        """The commit it was made on top of."""
+        ...
+
+    @property
+    def merged_parent_id(self) -> CommitId | None:
+        """The commit that it merged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MergedCommit:
+    """A commit that a merge brought along from another branch, perhaps deleted since."""
+
+    id: CommitId
+    parent_id: CommitId | None
+    merged_parent_id: CommitId | None
+
+
+Lookup = Callable[[CommitId], Node | None]
+CommitLookup = Callable[[CommitId], Commit | None]
+
+
+class Ancestry:
+    """The commit graph behind some branches, also where it leads through deleted ones.
+
+    The history of a branch has its own commits and those of the branch that it was made from. Of a
+    branch that was merged it has the merge commit, which lists what it brought along.
+    """
+
+    def __init__(self, *logs: CommitLookup) -> None:
+        """Look commits up in these histories."""
+        self._logs = logs
+        self._merged: dict[CommitId, MergedCommit] = {}
+
+    def find(self, commit: CommitId) -> Node | None:
+        """One commit, if its place in the graph is known."""
+        for log in self._logs:
+            found = log(commit)
+            if found is not None:
+                for each in _brought_along(found.details.get(MERGED_COMMITS)):
+                    self._merged[each.id] = each
+                return found
+        return self._merged.get(commit)
+
+    def brought_along(self, target: CommitId, source: CommitId) -> JsonValue:
+        """The commits behind `source` that are not behind `target`, as a merge lists them."""
+        known = ancestors(self.find, target)
+        new = sorted(ancestors(self.find, source) - known)
+        nodes = [node for node in map(self.find, new) if node is not None]
+        return [[node.id, node.parent_id, node.merged_parent_id] for node in nodes]
+
+
+def _brought_along(listed: JsonValue) -> Iterator[MergedCommit]:
+    for entry in listed if isinstance(listed, list) else ():
+        assert isinstance(entry, list)
+        ids = [None if text is None else CommitId(str(text)) for text in entry]
+        if ids[0] is not None:
+            yield MergedCommit(ids[0], ids[1], ids[2])
+
+
+def first_parents(find: CommitLookup, head: CommitId) -> Iterator[Commit]:
     """The commits of a branch, newest first, without what was merged into it."""
     at: CommitId | None = head
     while at is not None:
@@ -22,7 +96,7 @@ def first_parents(find: Lookup, head: CommitId) -> Iterator[Commit]:
         at = commit.parent_id
 
 
-def parents(commit: Commit) -> tuple[CommitId, ...]:
+def parents(commit: Node) -> tuple[CommitId, ...]:
     """The one or two commits that a commit was made from."""
     both = (commit.parent_id, commit.merged_parent_id)
     return tuple(parent for parent in both if parent is not None)

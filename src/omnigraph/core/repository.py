@@ -19,7 +19,7 @@ from omnigraph.core.claims import Claims, open_claims
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.init import create_graph
-from omnigraph.core.lineage import first_parents, merge_base
+from omnigraph.core.lineage import Ancestry, first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
 from omnigraph.core.parts import Parts
 from omnigraph.core.publish import Published, Publisher
@@ -227,15 +227,16 @@ class Repository:
             raise NotFound(Code.NOT_FOUND, f"commit {commit} does not exist", commit=commit)
         return found
 
+    def ancestry(self, *branches: BranchName) -> Ancestry:
+        """The commit graph behind some branches."""
+        self.require_open()
+        with storage_errors():
+            return Ancestry(*(self.manifest.commits(branch).get for branch in branches))
+
     def merge_base(self, left: BranchName, right: BranchName) -> CommitId | None:
         """The latest commit that two branches share."""
         heads = [self.snapshot(branch).head for branch in (left, right)]
-        logs = [self.manifest.commits(branch) for branch in (left, right)]
-
-        def find(commit: CommitId) -> Commit | None:
-            return logs[0].get(commit) or logs[1].get(commit)
-
-        return merge_base(find, heads[0], heads[1])
+        return merge_base(self.ancestry(left, right).find, heads[0], heads[1])
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
 from omnigraph.core.repository import Repository
-from omnigraph.errors import Code, NotFound
+from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
+from omnigraph.exec.merge.conflicts import MergeConflict, Side, resolver
+from omnigraph.exec.merge.merger import Merger, MergeRequest
+from omnigraph.graph.merging import MergeResult, merge_result
 from omnigraph.graph.values import Branch
-from omnigraph.types import BranchName, CommitId
+from omnigraph.types import Actor, BranchName, CommitId
 
 
 class Branches:
     """The branches of one graph; `graph.branches`."""
 
-    __slots__ = ("_repo",)
+    __slots__ = ("_actor", "_merger", "_repo")
 
-    def __init__(self, repo: Repository) -> None:
-        """Show and change the branches of this repository."""
+    def __init__(self, repo: Repository, actor: str | None = None) -> None:
+        """Show and change the branches of this repository, on behalf of an actor."""
         self._repo = repo
+        self._actor = actor
+        self._merger = Merger(repo)
 
     def create(self, name: str, from_: str = "main", *, at: str | None = None) -> Branch:
         """Make a branch. It takes one small write, however large the graph is.
@@ -70,3 +79,66 @@ class Branches:
             ```
         """
         self._repo.delete_branch(BranchName(name))
+
+    def merge(
+        self,
+        source: str,
+        into: str = "main",
+        *,
+        resolve: Side | Callable[[MergeConflict], Side | None] | None = None,
+        granularity: Literal["property", "row"] = "property",
+        dry_run: bool = False,
+        delete_branch: bool = False,
+        actor: str | None = None,
+    ) -> MergeResult:
+        """Bring the changes of one branch into another; one commit with two parents, or nothing.
+
+        Entities are compared with the latest commit that both branches share. What one side
+        changed is taken; what both sides changed to different values is a conflict. All rules of
+        the schema hold for the result. The cost follows what both sides changed.
+
+        Example:
+            ```python
+            graph.branches.create("draft")
+            graph.mutate('query q() { insert Person { name: "Cy" } }', branch="draft")
+            done = graph.branches.merge("draft")
+            assert done.outcome == "fast_forward"
+            assert done.counts["node:Person"].inserted == 1
+            ```
+
+        Args:
+            source: The branch whose changes are taken.
+            into: The branch that gets them.
+            resolve: How conflicts are settled: by `ours`, the branch that is merged into, by
+                `theirs`, the source, or by a function that is given each conflict and answers
+                with one of these, or None to leave it.
+            granularity: `property`: changes of different properties of one entity do not
+                conflict. `row`: they do.
+            dry_run: Say what would happen, conflicts included, and change nothing.
+            delete_branch: Delete the source afterwards. If that is refused, the result says so.
+            actor: Who does it; the actor of the handle if not given.
+
+        Raises:
+            Conflict: The branches disagree (code `merge_conflict`); `error.conflicts` lists where.
+            InvalidInput: A branch is merged into itself, or an argument is wrong.
+            NotFound: There is no such branch.
+        """
+        if granularity not in ("property", "row"):
+            text = f"the granularity is 'property' or 'row', not {granularity!r:.80}"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        request = MergeRequest(
+            source=BranchName(source),
+            into=BranchName(into),
+            resolve=resolver(resolve),
+            by_row=granularity == "row",
+            dry_run=dry_run,
+            actor=self._actor if actor is None else Actor(actor),
+        )
+        done = merge_result(self._merger.merge(request), str(request.source), str(request.into))
+        if not delete_branch or dry_run:
+            return done
+        try:
+            self._repo.delete_branch(request.source)
+        except GraphError as error:
+            return replace(done, branch_delete_error=str(error))
+        return replace(done, branch_deleted=True)

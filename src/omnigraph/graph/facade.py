@@ -52,7 +52,7 @@ class Graph(BulkCalls):
 
     Attributes:
         algorithms: PageRank, components, communities, shortest paths, triangles.
-        branches: Make, list and delete branches.
+        branches: Make, list, merge and delete branches.
         commits: The history.
         changes: The change feed.
     """
@@ -62,7 +62,7 @@ class Graph(BulkCalls):
         super().__init__(parts, actor)
         self._last: tuple[GraphVersion, Snapshot] | None = None
         self.algorithms = Algorithms(parts, self._pinned, self._language, self._actor)
-        self.branches = Branches(parts.repo)
+        self.branches = Branches(parts.repo, self._actor)
         self.commits = Commits(parts.repo, self.diff)
         self.changes = ChangeFeed(
             parts.repo,

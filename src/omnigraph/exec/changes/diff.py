@@ -14,6 +14,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.exec.changes.table_changes import ChangeCounts, ChangeLimits, TableChanges
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.values import Base
+from omnigraph.store.table_diff import TableDiff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,14 @@ class GraphDiff:
     def _changes(self, entity: EntityType) -> TableChanges:
         key = table_key(entity.kind, entity.name)
         diff = self._repo.table_diff(self._request.older.pin(key), self._request.newer.pin(key))
-        ends = {"src": "from", "dst": "to"} if entity.kind == "edge" else {}
-        columns = ends | {item.name: item.name for item in entity.properties}
-        blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
-        return TableChanges(diff, columns, blobs, self._limits)
+        return table_changes(diff, entity, self._limits)
+
+
+def table_changes(
+    diff: TableDiff, entity: EntityType, limits: ChangeLimits | None = None
+) -> TableChanges:
+    """The changes of one type, given the rows that two versions of its table do not share."""
+    ends = {"src": "from", "dst": "to"} if entity.kind == "edge" else {}
+    columns = ends | {item.name: item.name for item in entity.properties}
+    blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
+    return TableChanges(diff, columns, blobs, limits or ChangeLimits())

@@ -25,8 +25,9 @@ from omnigraph.store.table import Table
 from omnigraph.store.table_diff import RowSelection, TableDiff
 
 _ID: Final = "id"
-_BEFORE: Final = "_rowid_before"
-_AFTER: Final = "_rowid_after"
+# The row ids of an entity in both versions; null where it is not there.
+BEFORE: Final = "_rowid_before"
+AFTER: Final = "_rowid_after"
 # The size of the pieces in which two blobs are compared.
 _BLOB_PIECE_BYTES: Final = 1 << 20
 
@@ -132,11 +133,27 @@ class TableChanges:
                 for batch in self._in_batches(keys.filter(both))
             )
             total += ChangeCounts(
-                inserted=keys.column(_BEFORE).null_count,
+                inserted=keys.column(BEFORE).null_count,
                 updated=updated,
-                deleted=keys.column(_AFTER).null_count,
+                deleted=keys.column(AFTER).null_count,
             )
         return total
+
+    def keys(self) -> pa.Table:
+        """The ids of all changed entities, sorted, with their row ids before and after."""
+        found = []
+        for keys in self._keys():
+            changed = np.ones(keys.num_rows, bool)
+            both = np.flatnonzero(_mask(_on_both_sides(keys)))
+            for start in range(0, len(both), self._limits.batch_rows):
+                cancellation.check()
+                rows = both[start : start + self._limits.batch_rows]
+                changed[rows] = ~self._equal_rows(keys.take(pa.array(rows)))
+            found.append(keys.filter(pa.array(changed)))
+        if not found:
+            fields = [(_ID, pa.string()), (BEFORE, pa.uint64()), (AFTER, pa.uint64())]
+            return pa.schema(fields).empty_table()
+        return pa.concat_tables(found).sort_by(_ID)
 
     def batches(self, after: str | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the changes with their images, by id; by parts of the ids when there are many.
@@ -159,7 +176,7 @@ class TableChanges:
             first = int(partitions_of([pa.array([after], pa.string())], parts)[0])
         for part in range(first, parts):
             keys = _joined(
-                _keys_of(removed, _BEFORE, part, parts), _keys_of(added, _AFTER, part, parts)
+                _keys_of(removed, BEFORE, part, parts), _keys_of(added, AFTER, part, parts)
             )
             if after is not None and part == first:
                 keys = keys.filter(pc.greater(keys.column(_ID), after))
@@ -172,10 +189,10 @@ class TableChanges:
 
     def _images(self, keys: pa.Table) -> pa.RecordBatch:
         """Read both images of some entities; rows that only moved are left out."""
-        inserted = _mask(keys.column(_BEFORE).is_null())
-        deleted = _mask(keys.column(_AFTER).is_null())
-        before = self._rows(self._before, keys.column(_BEFORE))
-        after = self._rows(self._after, keys.column(_AFTER))
+        inserted = _mask(keys.column(BEFORE).is_null())
+        deleted = _mask(keys.column(AFTER).is_null())
+        before = self._rows(self._before, keys.column(BEFORE))
+        after = self._rows(self._after, keys.column(AFTER))
         changed = self._changed_columns(keys, before, after, ~inserted & ~deleted)
         kept = inserted | deleted | np.any(changed, axis=1)
         operation = np.where(inserted, Operation.INSERT, Operation.UPDATE).astype(object)
@@ -192,8 +209,8 @@ class TableChanges:
 
     def _equal_rows(self, keys: pa.Table) -> Mask:
         """Compare the images of entities that are on both sides."""
-        before = self._rows(self._before, keys.column(_BEFORE))
-        after = self._rows(self._after, keys.column(_AFTER))
+        before = self._rows(self._before, keys.column(BEFORE))
+        after = self._rows(self._after, keys.column(AFTER))
         everywhere = np.ones(keys.num_rows, bool)
         unequal: Mask = np.any(self._changed_columns(keys, before, after, everywhere), axis=1)
         return ~unequal
@@ -214,7 +231,7 @@ class TableChanges:
         """Compare blobs of equal size by their content, piece by piece."""
         same = same_size.copy()
         for row in np.flatnonzero(same_size).tolist():
-            ids = (int(keys.column(side)[row].as_py()) for side in (_BEFORE, _AFTER))
+            ids = (int(keys.column(side)[row].as_py()) for side in (BEFORE, AFTER))
             same[row] = _equal_blob(name, self._before, self._after, *ids)
         return same
 
@@ -272,12 +289,12 @@ def _joined(before: pa.Table, after: pa.Table) -> pa.Table:
     joined = pa.table(
         {
             _ID: pa.chunked_array([new, *alone.column(_ID).chunks], pa.string()),
-            _BEFORE: pa.chunked_array(
-                [*before.column(_BEFORE).take(match).chunks, *alone.column(_BEFORE).chunks],
+            BEFORE: pa.chunked_array(
+                [*before.column(BEFORE).take(match).chunks, *alone.column(BEFORE).chunks],
                 pa.uint64(),
             ),
-            _AFTER: pa.chunked_array(
-                [*after.column(_AFTER).chunks, pa.nulls(alone.num_rows, pa.uint64())], pa.uint64()
+            AFTER: pa.chunked_array(
+                [*after.column(AFTER).chunks, pa.nulls(alone.num_rows, pa.uint64())], pa.uint64()
             ),
         }
     )
@@ -285,7 +302,7 @@ def _joined(before: pa.Table, after: pa.Table) -> pa.Table:
 
 
 def _on_both_sides(keys: pa.Table) -> pa.ChunkedArray:
-    return pc.and_(keys.column(_BEFORE).is_valid(), keys.column(_AFTER).is_valid())
+    return pc.and_(keys.column(BEFORE).is_valid(), keys.column(AFTER).is_valid())
 
 
 def _equal_blob(name: str, before: Table, after: Table, old: int, new: int) -> bool:

@@ -1,0 +1,241 @@
+"""Merging one branch into another: from the merge base to one commit with two parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import pyarrow as pa
+
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.layout import table_key
+from omnigraph.core.lineage import MERGED_COMMITS, merge_bases
+from omnigraph.core.records import Commit
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository
+from omnigraph.core.retry import with_retries
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared
+from omnigraph.errors import Code, InvalidInput, JsonValue
+from omnigraph.exec.changes.diff import table_changes
+from omnigraph.exec.changes.table_changes import ChangeCounts
+from omnigraph.exec.merge.conflicts import MergeConflict, Resolve, refused
+from omnigraph.exec.merge.criss_cross import agree
+from omnigraph.exec.merge.judge import TypeMerge, judge_merged, settle_orphans
+from omnigraph.exec.merge.table_merge import TableMerge, Versions
+from omnigraph.exec.mutate.committed import Committed, MutationLimits
+from omnigraph.exec.mutate.delta import Delta, stage
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.runtime import cancellation, telemetry
+from omnigraph.types import BranchName, CommitId
+
+_SOURCE: Final = "source"
+
+
+class MergeOutcome(StrEnum):
+    """The ways in which a merge can end."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRequest:
+    """A branch, the branch that it is merged into, and the terms of the merge."""
+
+    source: BranchName
+    into: BranchName
+    resolve: Resolve
+    by_row: bool = False
+    dry_run: bool = False
+    actor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """The result of a merge.
+
+    Attributes:
+        outcome: How it ended.
+        base: The merge base.
+        commit: The commit that it made; None for a dry run and when there was nothing to do.
+        counts: What it changed on the branch that it was merged into, by table key.
+        conflicts: What stands in its way; only a dry run has any.
+    """
+
+    outcome: MergeOutcome
+    base: CommitId
+    commit: Commit | None
+    counts: Mapping[str, ChangeCounts]
+    conflicts: tuple[MergeConflict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _States:
+    """The three states of a merge."""
+
+    base: GraphVersion
+    ours: GraphVersion
+    theirs: GraphVersion
+    catalog: Catalog
+
+    def is_unchanged(self, key: str) -> bool:
+        """Neither side has touched the table of a type."""
+        return self.base.pin(key) == self.ours.pin(key) == self.theirs.pin(key)
+
+
+class Merger:
+    """Merges branches of one graph. Thread-safe."""
+
+    def __init__(self, repo: Repository, limits: MutationLimits | None = None) -> None:
+        """Work on this graph."""
+        self._repo = repo
+        self._limits = limits or MutationLimits()
+
+    def merge(self, request: MergeRequest) -> Merged:
+        """Merge, or say what stands in the way; start over when others come first.
+
+        Raises:
+            Conflict: There are conflicts, and it is no dry run. Nothing has changed.
+        """
+        if request.source == request.into:
+            text = f"branch '{request.source}' cannot be merged into itself"
+            raise InvalidInput(Code.INPUT_INVALID, text, branch=request.source)
+        if request.dry_run:
+            return self._attempt(request)
+        self._repo.require_writable()
+        return with_retries(
+            lambda _: self._attempt(request),
+            root=self._repo.root.uri,
+            branch=request.into,
+            policy=self._repo.retry,
+            name="merge",
+        )
+
+    def _attempt(self, request: MergeRequest) -> Merged:
+        ours, theirs = (self._repo.snapshot(name) for name in (request.into, request.source))
+        ancestry = self._repo.ancestry(request.into, request.source)
+        bases = merge_bases(ancestry.find, ours.head, theirs.head)
+        if not bases:
+            text = f"branches '{request.source}' and '{request.into}' share no history"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        base = max(bases)  # the latest; of several, each is merged against
+        if theirs.head in bases:
+            return Merged(
+                outcome=MergeOutcome.ALREADY_UP_TO_DATE, base=base, commit=None, counts={}
+            )
+        with telemetry.span("merge", source=request.source, into=request.into), storage_errors():
+            states = self._states(ours, theirs, base)
+            others = [self._states(ours, theirs, each) for each in sorted(bases - {base})]
+            types = self._types([states, *others], request)
+            conflicts = [each for item in types.values() for each in item.outcome.conflicts]
+            conflicts += settle_orphans(types, request.resolve)
+            images = {key: self._images(item) for key, item in types.items()}
+            conflicts += judge_merged(types, images)
+            return self._finish(
+                request,
+                states,
+                types,
+                images,
+                tuple(conflicts),
+                ancestry.brought_along(ours.head, theirs.head),
+            )
+
+    def _states(self, ours: GraphVersion, theirs: GraphVersion, base: CommitId) -> _States:
+        before = self._repo.snapshot_at(base, theirs.branch)
+        if len({state.schema_digest for state in (before, ours, theirs)}) > 1:
+            text = f"the schemas of '{theirs.branch}' and '{ours.branch}' are not the same"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        return _States(before, ours, theirs, self._repo.schema(ours).catalog)
+
+    def _types(self, bases: Sequence[_States], request: MergeRequest) -> dict[str, TypeMerge]:
+        """Merge every type that either side has changed since one of the merge bases."""
+        found = {}
+        latest = bases[0]
+        for entity in (*latest.catalog.nodes, *latest.catalog.edges):
+            cancellation.check()
+            key = table_key(entity.kind, entity.name)
+            if all(states.is_unchanged(key) for states in bases):
+                continue
+            merges = [self._table_merge(entity, states) for states in bases]
+            outcomes = [each.merged(request.resolve, by_row=request.by_row) for each in merges]
+            outcome = outcomes[0]
+            if len(bases) > 1:
+                outcome = agree(list(zip(merges, outcomes, strict=True)), request.resolve)
+            committed = Committed(self._repo, latest.ours, entity, self._limits)
+            found[key] = TypeMerge(merges[0], outcome, committed)
+        return found
+
+    def _table_merge(self, entity: EntityType, states: _States) -> TableMerge:
+        key = table_key(entity.kind, entity.name)
+        pins = [state.pin(key) for state in (states.base, states.ours, states.theirs)]
+        tables = [self._repo.table(pin) for pin in pins]
+        changes = [
+            table_changes(self._repo.table_diff(pins[0], pin), entity).keys() for pin in pins[1:]
+        ]
+        return TableMerge(entity, Versions(*tables), theirs=changes[1], ours=changes[0])
+
+    def _images(self, item: TypeMerge) -> pa.Table | None:
+        rows = item.merge.images(item.outcome, item.committed.table.schema)
+        if rows is not None:
+            item.committed.check_rows(rows.num_rows)
+            item.committed.check_bytes(rows.nbytes)
+        return rows
+
+    def _finish(
+        self,
+        request: MergeRequest,
+        states: _States,
+        types: Mapping[str, TypeMerge],
+        images: Mapping[str, pa.Table | None],
+        conflicts: tuple[MergeConflict, ...],
+        lineage: JsonValue,
+    ) -> Merged:
+        is_forward = states.ours.head == states.base.head
+        outcome = MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
+        counts = {key: item.merge.counts(item.outcome) for key, item in types.items()}
+        counts = {key: item for key, item in counts.items() if item.total}
+        base = states.base.head
+        if request.dry_run:
+            return Merged(
+                outcome=outcome, base=base, commit=None, counts=counts, conflicts=conflicts
+            )
+        if conflicts:
+            raise refused(request.source, request.into, conflicts)
+        commit = self._commit(request, states, types, images, lineage)
+        return Merged(outcome=outcome, base=base, commit=commit, counts=counts)
+
+    def _commit(
+        self,
+        request: MergeRequest,
+        states: _States,
+        types: Mapping[str, TypeMerge],
+        images: Mapping[str, pa.Table | None],
+        lineage: JsonValue,
+    ) -> Commit:
+        ours = states.ours
+        with self._repo.preparing(ours):
+            deltas = [
+                Delta(
+                    committed=item.committed,
+                    images=images[key],
+                    removed=item.merge.removed(item.outcome),
+                )
+                for key, item in types.items()
+            ]
+            writes = stage(self._repo, ours, deltas)
+        written = {item.table_key for item in writes}
+        prepared = Prepared(
+            base=ours,
+            kind=WriterKind.BRANCH_MERGE,
+            tables=writes,
+            actor=request.actor,
+            merged_parent_id=states.theirs.head,
+            # Whatever somebody changes meanwhile could meet what is merged here.
+            judged={key: pin.version for key, pin in ours.tables.items() if key not in written},
+            details={_SOURCE: str(request.source), MERGED_COMMITS: lineage},
+        )
+        return self._repo.commit(prepared).commit

@@ -1,0 +1,382 @@
+"""The merge of one type: their changes since the merge base, laid over ours.
+
+Only entities that their side has changed matter. One that our side has left alone gets their row as
+it is. One that both sides have changed is merged cell by cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.exec.changes.table_changes import AFTER, BEFORE, ChangeCounts
+from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict, Resolve
+from omnigraph.exec.merge.three_way import Cells, column_groups, merge_cells, unequal_cells
+from omnigraph.lang.catalog.model import EntityType
+from omnigraph.lang.values import Base
+from omnigraph.store.blob_columns import read_blobs
+from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
+
+_ENDS: Final = {"src": "from", "dst": "to"}
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Versions:
+    """The table of one type at the merge base and on both sides."""
+
+    base: Table
+    ours: Table
+    theirs: Table
+
+
+@dataclass(slots=True, eq=False)
+class MergedTable:
+    """The outcome for one type, to be written onto our side.
+
+    Attributes:
+        entity: The type.
+        keys: The ids that their side has changed, with the row ids at the base (`BEFORE`), on
+            their side (`AFTER`) and on our side (`OURS`).
+        take: The rows of `keys` that are written, with their cells where `cells` says so.
+        cells: For each of `keys`, the columns that get their value.
+        drop: The rows of `keys` whose entities are deleted.
+        conflicts: What could not be settled.
+    """
+
+    entity: EntityType
+    keys: pa.Table
+    take: Rows
+    cells: Cells
+    drop: Rows
+    conflicts: list[MergeConflict] = field(default_factory=list)
+
+
+OURS: Final = "_rowid_ours"
+
+
+class TableMerge:
+    """Merges one type."""
+
+    def __init__(
+        self, entity: EntityType, versions: Versions, theirs: pa.Table, ours: pa.Table
+    ) -> None:
+        """Merge the changes of both sides: ids with row ids, as `TableChanges.keys` gives them."""
+        self.entity = entity
+        self.versions = versions
+        self.theirs = theirs
+        self.ours = ours
+        ends = list(_ENDS) if entity.kind == "edge" else []
+        self.columns = [*ends, *(item.name for item in entity.properties)]
+        self.blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
+        self._groups = column_groups(entity, self.columns)
+
+    def merged(self, resolve: Resolve, *, by_row: bool) -> MergedTable:
+        """Decide about every entity that their side has changed."""
+        keys = self._located()
+        outcome = self._start(keys)
+        both = np.flatnonzero(pc.is_in(keys.column("id"), value_set=self._our_ids))
+        rows = keys.take(pa.array(both))
+        there = [_valid(rows.column(name)) for name in (BEFORE, OURS, AFTER)]
+        base, ours, theirs = there
+        outcome.cells[both] = False
+        self._settle(outcome, both, ours & ~theirs, ConflictKind.DELETE_VS_UPDATE, resolve)
+        self._settle(outcome, both, ~ours & theirs, ConflictKind.DELETE_VS_UPDATE, resolve)
+        for kind, chosen in (
+            (ConflictKind.DIVERGENT_UPDATE, base & ours & theirs),
+            (ConflictKind.DIVERGENT_INSERT, ~base & ours & theirs),
+        ):
+            self._merge_rows(outcome, both[chosen], kind, resolve, by_row=by_row)
+        return outcome
+
+    def counts(self, outcome: MergedTable) -> ChangeCounts:
+        """What the merge does to our side."""
+        new = ~_valid(outcome.keys.column(OURS))[outcome.take]
+        return ChangeCounts(
+            inserted=int(new.sum()), updated=int((~new).sum()), deleted=len(outcome.drop)
+        )
+
+    @cached_property
+    def _our_ids(self) -> pa.Array:
+        return self.ours.column("id").combine_chunks()
+
+    def _start(self, keys: pa.Table) -> MergedTable:
+        """Take every change of theirs to an entity that our side has left alone."""
+        alone = ~_numpy(pc.is_in(keys.column("id"), value_set=self._our_ids))
+        kept = _valid(keys.column(AFTER))
+        return MergedTable(
+            entity=self.entity,
+            keys=keys,
+            take=np.flatnonzero(alone & kept),
+            cells=np.ones((keys.num_rows, len(self.columns)), bool),
+            drop=np.flatnonzero(alone & ~kept),
+        )
+
+    def _located(self) -> pa.Table:
+        """Their changes with the row ids that the entities have on our side."""
+        keys = self.theirs
+        match = pc.index_in(keys.column("id"), value_set=self._our_ids)
+        changed = self.ours.column(AFTER).combine_chunks().take(match.combine_chunks())
+        unchanged = pc.and_(match.is_null(), keys.column(BEFORE).is_valid())
+        nothing = pa.nulls(keys.num_rows, pa.uint64())
+        left = np.flatnonzero(unchanged)
+        same = np.zeros(keys.num_rows, np.uint64)
+        same[left] = row_ids_of(self.versions, keys.take(pa.array(left)))
+        ours = pc.if_else(unchanged, pa.array(same), pc.if_else(match.is_valid(), changed, nothing))
+        return keys.append_column(OURS, ours)
+
+    def _settle(
+        self,
+        outcome: MergedTable,
+        both: Rows,
+        chosen: npt.NDArray[np.bool_],
+        kind: ConflictKind,
+        resolve: Resolve,
+    ) -> None:
+        """One side deleted what the other one changed."""
+        for row, conflict in self.described(outcome.keys, both[chosen].tolist(), kind):
+            side = resolve(conflict)
+            if side is None:
+                outcome.conflicts.append(conflict)
+            elif side == "theirs":
+                self.take_theirs(outcome, row)
+
+    def take_theirs(self, outcome: MergedTable, row: int) -> None:
+        """Settle one entity as their side has it."""
+        if outcome.keys.column(AFTER)[row].is_valid:
+            outcome.take = np.append(outcome.take, row)
+            outcome.cells[row] = True
+        else:
+            outcome.drop = np.append(outcome.drop, row)
+
+    def _merge_rows(
+        self,
+        outcome: MergedTable,
+        rows: Rows,
+        kind: ConflictKind,
+        resolve: Resolve,
+        *,
+        by_row: bool,
+    ) -> None:
+        """Both sides have the entity, and both have changed it."""
+        if not len(rows):
+            return
+        keys = outcome.keys.take(pa.array(rows))
+        ours, theirs = self._rows(keys, OURS), self._rows(keys, AFTER)
+        differ = self._unequal(keys, ours, theirs, OURS, AFTER)
+        if kind is ConflictKind.DIVERGENT_UPDATE:
+            base = self._rows(keys, BEFORE)
+            our_change = self._unequal(keys, base, ours, BEFORE, OURS)
+            their_change = self._unequal(keys, base, theirs, BEFORE, AFTER)
+        else:
+            our_change = their_change = np.ones_like(differ)
+        merge = merge_cells(our_change, their_change, differ, self._groups, by_row=by_row)
+        cells = merge.theirs
+        clashes = np.flatnonzero(merge.conflicts.any(axis=1))
+        described = self.described(
+            outcome.keys, rows[clashes].tolist(), kind, merge.conflicts[clashes]
+        )
+        for row, (_, conflict) in zip(clashes.tolist(), described, strict=True):
+            side = resolve(conflict)
+            if side is None:
+                outcome.conflicts.append(conflict)
+            elif side == "theirs":
+                cells[row] |= self._with_groups(merge.conflicts[row], by_row=by_row)
+        outcome.cells[rows] = cells
+        outcome.take = np.concatenate([outcome.take, rows[cells.any(axis=1)]])
+
+    def _with_groups(self, cells: npt.NDArray[np.bool_], *, by_row: bool) -> Any:
+        """Cells, and those that change together with them."""
+        if by_row:
+            return np.ones_like(cells)
+        chosen = cells.copy()
+        for group in self._groups:
+            chosen[group] = cells[group].any()
+        return chosen
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _table(self, side: str) -> Table:
+        versions = self.versions
+        return {BEFORE: versions.base, OURS: versions.ours, AFTER: versions.theirs}[side]
+
+    def _rows(self, keys: pa.Table, side: str) -> pa.Table:
+        """The rows of some entities on one side; a blob is described by its size."""
+        found = self._table(side).take(keys.column(side).combine_chunks(), self.columns)
+        for name in self.blobs:
+            sizes = pc.struct_field(found.column(name), "size")
+            found = found.set_column(found.schema.get_field_index(name), name, sizes)
+        return found
+
+    def differing_cells(self, keys: pa.Table) -> Cells:
+        """The cells in which the two sides differ, of entities that both have."""
+        if not keys.num_rows:
+            return np.zeros((0, len(self.columns)), bool)
+        ours, theirs = self._rows(keys, OURS), self._rows(keys, AFTER)
+        return self._unequal(keys, ours, theirs, OURS, AFTER)
+
+    def _unequal(
+        self, keys: pa.Table, left: pa.Table, right: pa.Table, one: str, other: str
+    ) -> Cells:
+        cells = unequal_cells(left, right, self.columns)
+        for name in self.blobs:
+            place = self.columns.index(name)
+            for row in np.flatnonzero(~cells[:, place]).tolist():
+                values = [
+                    read_blobs(self._table(side), name, [int(keys.column(side)[row].as_py())])
+                    for side in (one, other)
+                ]
+                cells[row, place] = values[0] != values[1]
+        return cells
+
+    def images(self, outcome: MergedTable, schema: pa.Schema) -> pa.Table | None:
+        """The rows that are written, in the form of the table, with their places on our side."""
+        if not len(outcome.take):
+            return None
+        rows = np.sort(outcome.take)
+        keys = outcome.keys.take(pa.array(rows))
+        cells = outcome.cells[rows]
+        mixed = np.flatnonzero(~cells.all(axis=1))
+        theirs = self._full(keys, AFTER)
+        ours = self._full(keys.take(pa.array(mixed)), OURS)
+        columns = {"id": keys.column("id")}
+        for place, name in enumerate(self.columns):
+            sources = np.arange(len(rows))
+            keep = ~cells[mixed, place]
+            sources[mixed[keep]] = len(rows) + np.flatnonzero(keep)
+            both = pa.concat_arrays(
+                [
+                    side.column(name).combine_chunks().cast(schema.field(name).type)
+                    for side in (theirs, ours)
+                ]
+            )
+            columns[name] = both.take(pa.array(sources))
+        found = pa.table({name: columns[name] for name in schema.names})
+        return self._placed(found, keys)
+
+    def _full(self, keys: pa.Table, side: str) -> pa.Table:
+        """Whole rows, blobs included."""
+        table = self._table(side)
+        row_ids = keys.column(side).combine_chunks()
+        plain = [name for name in self.columns if name not in self.blobs]
+        found = table.take(row_ids, plain)
+        for name in self.blobs:
+            found = found.append_column(name, read_blobs(table, name, row_ids.to_pylist()))
+        return found
+
+    def removed(self, outcome: MergedTable) -> pa.Table | None:
+        """The ids and places of the entities that are deleted."""
+        if not len(outcome.drop):
+            return None
+        keys = outcome.keys.take(pa.array(np.sort(outcome.drop)))
+        return self._placed(keys.select(["id"]), keys)
+
+    def _placed(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
+        """Rows with the row ids and addresses that their entities have on our side."""
+        row_ids = keys.column(OURS).combine_chunks()
+        found = self.versions.ours.locate_row_ids(row_ids.drop_null())
+        where = pc.index_in(row_ids, value_set=found.column(ROW_ID).combine_chunks())
+        where = pc.if_else(row_ids.is_valid(), where, pa.nulls(len(where), where.type))
+        addresses = found.column(ROW_ADDRESS).combine_chunks().take(where)
+        return rows.append_column(ROW_ID, row_ids).append_column(ROW_ADDRESS, addresses)
+
+    # -- conflicts ---------------------------------------------------------------------------------
+
+    def described(
+        self,
+        keys: pa.Table,
+        rows: Sequence[int],
+        kind: ConflictKind,
+        cells: Cells | None = None,
+    ) -> Iterator[tuple[int, MergeConflict]]:
+        """Describe conflicts about some rows of `keys`, with the values of all sides."""
+        if not rows:
+            return
+        chosen = keys.take(pa.array(rows, pa.int64()))
+        ids = chosen.column("id").to_pylist()
+        base, ours, theirs = (self._shown(chosen, side) for side in (BEFORE, OURS, AFTER))
+        for number, name in enumerate(ids):
+            about: Sequence[str] = ()
+            if cells is not None:
+                about = [
+                    _ENDS.get(c, c)
+                    for c, hit in zip(self.columns, cells[number], strict=True)
+                    if hit
+                ]
+            conflict = MergeConflict(
+                kind=kind,
+                entity_kind=self.entity.kind,
+                type=self.entity.name,
+                id=name,
+                properties=tuple(about),
+                message=_message(kind, self.entity.name, name, about),
+                base=base[number],
+                ours=ours[number],
+                theirs=theirs[number],
+            )
+            yield rows[number], conflict
+
+    def _shown(self, keys: pa.Table, side: str) -> list[dict[str, Any] | None]:
+        """The values of entities on one side, None for those that are not there."""
+        there = _valid(keys.column(side))
+        found: list[dict[str, Any] | None] = [None] * len(there)
+        chosen = np.flatnonzero(there)
+        if len(chosen):
+            rows = self._rows(keys.take(pa.array(chosen)), side)
+            rows = rows.rename_columns([_ENDS.get(name, name) for name in rows.column_names])
+            for place, row in zip(chosen.tolist(), rows.to_pylist(), strict=True):
+                found[place] = row
+        return found
+
+
+def row_ids_of(versions: Versions, keys: pa.Table) -> Any:
+    """The row ids on our side of entities that our side has not changed since the base.
+
+    Most often they are those of the base. A table that was overwritten with the same content has
+    others, and then they are looked up by key.
+    """
+    wanted = keys.column(BEFORE).combine_chunks()
+    found = np.asarray(wanted, np.uint64).copy()
+    if not len(found):
+        return found
+    ids = versions.ours.locate_row_ids(wanted)
+    match = pc.index_in(wanted, value_set=ids.column(ROW_ID).combine_chunks())
+    same = pc.equal(
+        ids.column("id").combine_chunks().take(match), keys.column("id").combine_chunks()
+    )
+    lost = np.flatnonzero(~_numpy(same.fill_null(False)))
+    if len(lost):
+        located = versions.ours.locate(keys.column("id").combine_chunks().take(pa.array(lost)))
+        where = pc.index_in(
+            keys.column("id").combine_chunks().take(pa.array(lost)),
+            value_set=located.column("id").combine_chunks(),
+        )
+        found[lost] = np.asarray(located.column(ROW_ID).combine_chunks().take(where), np.uint64)
+    return found
+
+
+def _message(kind: ConflictKind, type_name: str, name: str, about: Sequence[str]) -> str:
+    entity, properties = f"{type_name} {name!r}", ", ".join(about)
+    if kind is ConflictKind.DELETE_VS_UPDATE:
+        return f"{entity} was deleted on one side and changed on the other"
+    if kind is ConflictKind.DIVERGENT_INSERT:
+        return f"{entity} was inserted on both sides with different values of {properties}"
+    if properties:
+        return f"{entity}: both sides changed {properties} to different values"
+    return f"{entity}: merge bases disagree about who changed it"
+
+
+def _valid(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return _numpy(column.is_valid())
+
+
+def _numpy(values: Any) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = np.asarray(values.to_numpy(zero_copy_only=False)).astype(bool)
+    return found
