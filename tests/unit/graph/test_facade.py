@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.exec.read import reach
+from omnigraph.exec.tuning import tuned
 from omnigraph.runtime import telemetry
 
 SCHEMA = """
@@ -337,7 +337,7 @@ def test_vectors_that_nobody_asks_for_stay_where_they_are(tmp_path: Path) -> Non
 # -- bounds ----------------------------------------------------------------------------------------
 
 
-def test_a_dense_graph_is_walked_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dense_graph_is_walked_in_pieces(tmp_path: Path) -> None:
     """Many sources lead to far more targets than there are pairs; only the pairs are kept."""
     graph = og.init(tmp_path / "g", "node P { k: String @key }\nedge To: P -> P")
     people = "\n".join(f'insert P {{ k: "p{n}" }}' for n in range(12))
@@ -347,8 +347,8 @@ def test_a_dense_graph_is_walked_in_pieces(tmp_path: Path, monkeypatch: pytest.M
     graph.mutate("query q() { " + people + edges + " }")
     far = "query q() { match { $a: P  $a to {1,3} $b } return { count($a) as pairs } }"
     whole = graph.query(far)[0]["pairs"]
-    monkeypatch.setattr(reach, "_TARGETS_MAX", 5)
-    assert graph.query(far)[0]["pairs"] == whole == 12 * 11
+    with tuned(walked_targets_max=5):
+        assert graph.query(far)[0]["pairs"] == whole == 12 * 11
 
 
 def test_the_rows_of_a_query_are_bounded(tmp_path: Path) -> None:

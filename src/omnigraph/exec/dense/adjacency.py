@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.storage_errors import storage_errors
+from omnigraph.exec import tuning
 from omnigraph.exec.dense.cache import Slot, StructureCache
 from omnigraph.exec.dense.csr import Csr, distinct_rows, edge_rows
 from omnigraph.exec.dense.disk_cache import Arrays, numbers
@@ -36,9 +37,6 @@ from omnigraph.runtime import telemetry
 T = TypeVar("T")
 
 _MARK_BYTES: Final = 8
-# Beyond this many changed edges, or one in so many of all edges, sorting anew is as fast.
-_DERIVED_CHANGES_MAX: Final = 1_000
-_DERIVED_EDGES_SHARE: Final = 64
 
 
 class AdjacencyContext(Protocol):
@@ -163,7 +161,8 @@ class Adjacency:
         rows, old = slot_of(other).peek(), other.ends.peek()
         if rows is None or old is None:
             return None
-        if deltas.edge.changes > max(_DERIVED_CHANGES_MAX, self.edge.size // _DERIVED_EDGES_SHARE):
+        share = self.edge.size // tuning.active.derived_edges_share
+        if deltas.edge.changes > max(tuning.active.derived_edges_min, share):
             return None
         new = self.ends.get()
         if old.dangling or new.dangling:

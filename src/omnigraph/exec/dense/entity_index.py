@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.exec import tuning
 from omnigraph.exec.dense.disk_cache import Arrays, numbers
 from omnigraph.exec.dense.id_index import IdIndex, sorted_order
 from omnigraph.exec.dense.row_ids import AscendingRows, ListedRows, RowIds, RowNumbers
@@ -20,8 +21,6 @@ from omnigraph.store.table import ROW_ID
 ID: Final = "id"
 # The name under which an index is saved.
 ENTITY_INDEX_FILE: Final = "roster"
-# Up to so many row ids are searched for one by one; finding more begins with a sort.
-_LINEAR_SEARCH_ROWS_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +99,7 @@ def changed_entity_index(
 
 def _present(rows: RowIds, removed: RowNumbers) -> Counts:
     """The handles of the removed rows that were there, ascending."""
-    if isinstance(rows, ListedRows) and len(removed) <= _LINEAR_SEARCH_ROWS_MAX:
+    if isinstance(rows, ListedRows) and len(removed) <= tuning.active.searched_rows_max:
         found = [np.flatnonzero(rows.rows == row) for row in removed.tolist()]
         return np.sort(np.concatenate([*found, np.empty(0, np.int64)]))
     handles = rows.find(removed)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.exec import tuning
 from omnigraph.exec.dense.texts import text_buffers
 from omnigraph.exec.dense.version_delta import VersionDelta, derived_array
 from omnigraph.exec.view import MISSING, Handles
@@ -23,8 +24,6 @@ from omnigraph.exec.view import MISSING, Handles
 Keys: TypeAlias = npt.NDArray[np.uint64]
 
 _KEY_BYTES: Final = 8
-# From so many ids on, hashing all of them at once beats a binary search for each.
-_HASHED_IDS_MIN: Final = 64
 
 
 class IdIndex:
@@ -74,14 +73,14 @@ class IdIndex:
 
     def find(self, wanted: Sequence[str]) -> Handles:
         """The place of each id, or -1."""
-        if len(wanted) < _HASHED_IDS_MIN:
+        if len(wanted) < tuning.active.hashed_ids_min:
             return np.array([self.find_one(each) for each in wanted], np.int32)
         texts = [each if each.isascii() else _storable(each) for each in wanted]
         return self.find_array(pa.array(texts, pa.string()))
 
     def find_array(self, wanted: pa.Array | pa.ChunkedArray) -> Handles:
         """The place of each id of an Arrow array, or -1; null is nowhere."""
-        if len(wanted) < _HASHED_IDS_MIN:
+        if len(wanted) < tuning.active.hashed_ids_min:
             texts = wanted.to_pylist()
             return np.array(
                 [MISSING if each is None else self.find_one(each) for each in texts], np.int32

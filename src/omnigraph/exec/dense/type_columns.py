@@ -22,6 +22,7 @@ import pyarrow as pa
 from omnigraph.core.graph_version import TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
+from omnigraph.exec import tuning
 from omnigraph.exec.dense.cache import Slot, StructureCache
 from omnigraph.exec.dense.columns import LoadedColumn, reordered
 from omnigraph.exec.dense.disk_cache import Arrays, DiskCache
@@ -59,14 +60,7 @@ T = TypeVar("T")
 ENTITIES_MAX: Final = 2**31 - 1
 # The number of versions back from which a structure is derived.
 _OLDER_VERSIONS_MAX: Final = 8
-# A delta of more than one in so many rows of a type, and of more than so many rows, is not used.
-_DELTA_ROWS_SHARE: Final = 16
-_DELTA_ROWS_MAX: Final = 2_000
 _DIGEST_BYTES: Final = 12
-# Up to so many vectors are read by row id; for more the column is loaded, the largest of a type.
-_TAKEN_VECTORS_MAX: Final = 1_024
-# Columns that are wanted together are read in groups of about so many stored bytes.
-_READ_GROUP_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -319,7 +313,7 @@ class TypeColumns:
     def _derived_entity_index(self, candidates: Iterable[TypeColumns]) -> EntityIndex | None:
         for older in candidates:
             known = older.entity_index.get()
-            rows_max = max(_DELTA_ROWS_MAX, older.size // _DELTA_ROWS_SHARE)
+            rows_max = max(tuning.active.delta_rows_min, older.size // tuning.active.delta_share)
             with storage_errors():
                 columns = [ID] if self.kind == "node" else []
                 changes = table_delta(self.table(), older.table(), columns, rows_max=rows_max)
@@ -367,7 +361,7 @@ class TypeColumns:
         """True if a few values are read one by one: vectors that no search has loaded."""
         slot = self._columns.get(name)
         if (
-            count > _TAKEN_VECTORS_MAX
+            count > tuning.active.taken_vectors_max
             or name == ID
             or (slot is not None and slot.peek() is not None)
         ):
@@ -401,7 +395,7 @@ class TypeColumns:
     def _read_together(self, names: Sequence[str]) -> None:
         order, table = self.order(), self.table()
         each = table.data_bytes // len(table.schema.names)
-        size = max(1, _READ_GROUP_BYTES // max(1, each))
+        size = max(1, tuning.active.read_group_bytes // max(1, each))
         for start in range(0, len(names), size):
             group = names[start : start + size]
             telemetry.count("dense.column_read", len(group))

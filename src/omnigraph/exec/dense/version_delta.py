@@ -7,21 +7,17 @@ It is used only while they are few; otherwise building anew is as fast.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.exec import tuning
 from omnigraph.exec.large_text import roomy
 from omnigraph.exec.view import MISSING, Counts, Handles
 
 _Number = TypeVar("_Number", bound=np.generic)
-
-# Up to here copying the stretches between the changes beats picking value by value.
-_STRETCHES_MAX: Final = 128
-# Up to here shifting all handles once per change beats looking each of them up.
-_SHIFTS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +63,7 @@ class VersionDelta:
 
     def renumbered(self, handles: Handles) -> Handles:
         """The new handles of many old ones, -1 for those that are deleted; -1 stays -1."""
-        if len(self.deleted) + len(self.inserted) > _SHIFTS_MAX:
+        if len(self.deleted) + len(self.inserted) > tuning.active.shifted_handles_max:
             # The last entry serves -1.
             return np.append(self.forward_map(), np.int32(MISSING))[handles]
         found = handles.copy()
@@ -135,7 +131,7 @@ def derived_column(column: pa.Array, delta: VersionDelta, fresh: pa.Array) -> pa
     lost = np.union1d(delta.deleted, delta.old_handles(delta.updated))
     if not len(places) and not len(lost):
         return column
-    if len(places) + len(lost) > _STRETCHES_MAX:
+    if len(places) + len(lost) > tuning.active.copied_slices_max:
         return _picked_column(column, delta, fresh, places)
     parts: list[pa.Array] = []
     old = new = 0

@@ -14,9 +14,8 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# An index is made of so many rows for each time that it was wanted: one statement about one entity
-# is answered sooner by looking at all rows.
-_ROWS_INDEXED: Final = 1 << 16
+from omnigraph.exec import tuning
+
 # So many rows are cut out one by one sooner than all parts are put together.
 _SLICES: Final = 256
 # The id of an entity; a number in the place of one that is missing, which nobody can ask for.
@@ -58,7 +57,7 @@ class Images:
             return True
         self._wanted += 1
         rows = self._parts[0]
-        if rows.num_rows > _ROWS_INDEXED * self._wanted:
+        if rows.num_rows > tuning.active.indexed_images_max * self._wanted:
             return False
         ids = rows.column("id").to_pylist()
         self._at = {row if name is None else name: (0, row) for row, name in enumerate(ids)}
@@ -94,5 +93,5 @@ class Images:
             self._at.pop(name, None)
             self._at[name] = (part, row)
         self._held += rows.num_rows
-        if self._held > _ROWS_INDEXED + 4 * len(self._at):
+        if self._held > tuning.active.indexed_images_max + 4 * len(self._at):
             self.whole()

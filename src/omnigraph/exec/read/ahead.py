@@ -6,10 +6,11 @@ All of them start from a part of what the first scan finds, and know when that w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.fold import Multiplicity
 from omnigraph.exec.read.frame import START, Frame, ascending
 from omnigraph.exec.read.join import ReadStep, run_steps
@@ -19,9 +20,6 @@ from omnigraph.exec.read.run import Run
 from omnigraph.exec.read.scan import ScanStep
 from omnigraph.lang.ir.expr import Bm25, Nearest, Ranking, Rrf
 from omnigraph.lang.ir.ops import ReadPlan
-
-_SPARE: Final = 4  # how many times more entities are tried than results are asked for
-_GROWTH: Final = 8  # how many times more are tried when they were not enough
 
 
 class Shortcut(Protocol):
@@ -86,10 +84,10 @@ class BestFirst:
         _, last = bounds(self.plan, run.context)
         if not last:
             return None
-        count = last * _SPARE
+        count = last * tuning.active.top_factor
         candidates = self.first.candidates(run)
         size = run.view.size(self.first.entity) if candidates is None else len(candidates)
-        if size < count * _SPARE:
+        if size < count * tuning.active.top_factor:
             return None
         best = best_of(self.ranking, candidates, count, run)
         handles = np.sort(best.handles)
@@ -131,7 +129,7 @@ class FusedFirst:
         if found is None or not last:
             return None
         candidates = ascending(found.vars[self.first.var])
-        if len(candidates) < last * _SPARE:
+        if len(candidates) < last * tuning.active.top_factor:
             return None
         best = best_of(self.ranking, candidates, last, run)
         if len(best.handles) < last:
@@ -161,14 +159,14 @@ class FirstIds:
         handles = self.first.candidates(run)
         if handles is None:
             handles = np.arange(run.view.size(self.first.entity), dtype=np.int32)
-        count = (last or 0) * _SPARE
-        if not 0 < count * _GROWTH < len(handles):
+        count = (last or 0) * tuning.active.top_factor
+        if not 0 < count * tuning.active.top_growth_factor < len(handles):
             return None
         if run.view.rank(self.first.entity, handles) is not handles:
             return None
-        while count * _GROWTH < len(handles):
+        while count * tuning.active.top_growth_factor < len(handles):
             frame = run_steps(self.rest, Frame(count, {var: handles[:count]}, None, (var,)), run)
             if frame is not None and last is not None and frame.rows >= last:
                 return frame
-            count *= _GROWTH
+            count *= tuning.active.top_growth_factor
         return None

@@ -7,13 +7,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.exec import tuning
 from omnigraph.exec.view import GraphView, Handles
 from omnigraph.lang.ir.expr import EntityRef
 
 _KIND: Final = "codes"
-_ROWS_MIN: Final = 4096  # smaller types are fast anyway
 _SAMPLE: Final = 1024
-_SHARE: Final = 8  # at most one value in so many rows is a different one
 
 
 class Coded:
@@ -39,7 +38,7 @@ class Coded:
 def coded(view: GraphView, entity: EntityRef, column: str) -> Coded | None:
     """A column as numbers, if its view keeps such things and they are worth it."""
     keep: Any = getattr(view, "derived", None)
-    if keep is None or column == "id" or view.size(entity) < _ROWS_MIN:
+    if keep is None or column == "id" or view.size(entity) < tuning.active.dictionary_rows_min:
         return None
 
     def build(_previous: object) -> Coded | bool:
@@ -53,10 +52,10 @@ def _encoded(texts: pa.Array) -> Coded | None:
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return None
     some = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)))
-    if len(some.unique()) > _SAMPLE // _SHARE * 4:
+    if len(some.unique()) > _SAMPLE // tuning.active.dictionary_share * 4:
         return None
     encoded = texts.dictionary_encode()
-    if len(encoded.dictionary) * _SHARE > len(texts):
+    if len(encoded.dictionary) * tuning.active.dictionary_share > len(texts):
         return None
     places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     numbers = (places + 1).astype(np.int32)

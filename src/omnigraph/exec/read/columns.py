@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.arrow_types import arrow_type
+from omnigraph.exec import tuning
 from omnigraph.exec.large_text import taken, with_room_for
 from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.exec.read.frame import Index
@@ -23,8 +24,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # In a query the ends of an edge are called as the load format calls them.
 SPOKEN = {"src": "from", "dst": "to"}
-_SEVERAL: Final = 8  # more columns than this are loaded together
-_FEW: Final = 24  # up to so many values are read one by one; measured, for texts
 # The same as `Array.take` without what it spends on finding out what to call.
 _TAKE: Final = pc.get_function("array_take")
 _INDEX: Final = pa.int32()
@@ -171,7 +170,9 @@ ResultColumn: TypeAlias = StoredColumn | EntityColumn | ComputedColumn | Constan
 
 def prepare(columns: Sequence[ResultColumn]) -> None:
     """Let views that can do so load columns together, where several of a type are wanted."""
-    if len(columns) <= _SEVERAL and not any(isinstance(item, EntityColumn) for item in columns):
+    if len(columns) < tuning.active.joint_columns_min and not any(
+        isinstance(item, EntityColumn) for item in columns
+    ):
         return
     wanted: dict[tuple[int, EntityRef], tuple[GraphView, list[str]]] = {}
     for item in columns:
@@ -183,7 +184,11 @@ def prepare(columns: Sequence[ResultColumn]) -> None:
             continue
         wanted.setdefault((id(item.view), item.entity), (item.view, []))[1].extend(names)
     for (_, entity), (view, several) in wanted.items():
-        load: Any = getattr(view, "prepare", None) if len(several) > _SEVERAL else None
+        load: Any = (
+            getattr(view, "prepare", None)
+            if len(several) >= tuning.active.joint_columns_min
+            else None
+        )
         if load is not None:
             load(entity, several)
 
@@ -219,7 +224,7 @@ class ColumnReader:
         cells: Any = getattr(view, "cells", None)
         if cells is None or kind.base is Base.VECTOR:
             return plain(view.take(entity, name, handles), kind)
-        if len(handles) <= _FEW and kind.base is not Base.DATETIME:
+        if len(handles) <= tuning.active.single_values_max and kind.base is not Base.DATETIME:
             few: list[Any] = cells(entity, name, handles.tolist())
             return few
         column = view.take(entity, name, None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.exec import tuning
 from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.read.coded import coded
 from omnigraph.exec.read.fold import Tail
@@ -33,8 +33,6 @@ from omnigraph.lang.ir.expr import (
     TextMatch,
 )
 from omnigraph.runtime.cancellation import checked
-
-_SHARE: Final = 8  # from one in so many entities on, all of them are judged at once
 
 
 class EntityCondition:
@@ -61,7 +59,8 @@ class EntityCondition:
 
     def mask(self, run: Run, handles: Handles) -> Mask:
         """For each handle, none of which is missing, whether it passes."""
-        if self in run.memo or len(handles) * _SHARE > run.view.size(self.entity):
+        size, share = run.view.size(self.entity), tuning.active.judged_share
+        if self in run.memo or len(handles) * share > size:
             return self.whole(run)[handles]
         return self._judge(run, handles, len(handles))
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.conditions import EntityCondition
 from omnigraph.exec.read.fold import Multiplicity, Tail
 from omnigraph.exec.read.frame import Frame, multiplied
@@ -15,8 +16,6 @@ from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.ir.ops import Expand, Towards
 
 REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
-
-_MANY: Final = 64  # so many sources may lead to more than fits: it is asked first how much
 
 
 class Along:
@@ -33,7 +32,7 @@ class Along:
 
     def _ask_first(self, sources: Handles, run: Run) -> None:
         """Refuse what would not fit before it is made."""
-        if len(sources) >= _MANY:
+        if len(sources) >= tuning.active.bounded_sources_min:
             found = int(run.view.degrees(self.op.edge, self.op.towards, sources).sum())
             run.limits.check(found, len(self.tail.live))
 

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.frame import Frame, Index, distinct, summed, sums_by
 from omnigraph.exec.view import Counts, Handles, Mask
 
-_WORTH: Final = 256  # fewer rows than this are not worth the search for equal ones
 _KEY_MAX: Final = 2**62
 
 
@@ -104,7 +104,7 @@ def fold(frame: Frame, mode: Multiplicity, *, again: bool) -> Frame:
         )
     if len(names) == 1:
         return _fold_one(frame, names[0], mode)
-    if not again or frame.rows < _WORTH:
+    if not again or frame.rows < tuning.active.fold_rows_min:
         return frame
     keys = packed([frame.vars[name] for name in names])
     if keys is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.conditions import EntityCondition
 from omnigraph.exec.read.expand import REVERSED, both, counted, present
 from omnigraph.exec.read.fold import Tail
@@ -18,10 +19,6 @@ from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Expand, Towards
 
 Marks: TypeAlias = npt.NDArray[np.uint64]
-
-_BITS: Final = 64
-_FEW: Final = 4096  # up to so many nodes are looked up one by one
-_AT_ONCE: Final = 1 << 20  # about how many nodes are looked at in one go
 
 
 class IntersectStep:
@@ -71,7 +68,7 @@ class IntersectStep:
         hop = _Way(op.edge, op.towards, frame.vars[op.source])
         back = _Way(self.closing.edge, self.towards, frame.vars[self.owner])
         degrees = hop.degrees(run)
-        if int(degrees.sum()) <= _FEW:
+        if int(degrees.sum()) <= tuning.active.probed_nodes_max:
             return counted(frame, self._one_by_one(hop, back, run), self.tail)
         # What both lead to is found from either side; the shorter way is taken in each row.
         others = back.degrees(run)
@@ -100,8 +97,9 @@ class IntersectStep:
         fresh = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
         bounds = np.append(fresh, len(order))
         marks = np.zeros(run.view.size(self.op.target_entity), np.uint64)
-        for begin in range(0, len(fresh), _BITS):
-            few = bounds[begin : begin + _BITS + 1]
+        size = tuning.active.marked_owners_max
+        for begin in range(0, len(fresh), size):
+            few = bounds[begin : begin + size + 1]
             rows = order[few[0] : few[-1]]
             bits = np.repeat(np.arange(len(few) - 1, dtype=np.uint64), np.diff(few))
             touched = self._mark(marks, marked.at(order[few[:-1]]), run)
@@ -157,8 +155,8 @@ def _marked(marks: Marks, slices: NeighbourSlices, bits: Marks) -> Counts:
 def _parts(degrees: Counts) -> Iterator[slice]:
     """The rows in parts that lead to a bounded number of nodes, or are single."""
     ends = np.cumsum(degrees)
-    begin, done = 0, 0
+    begin, done, most = 0, 0, tuning.active.intersected_nodes_max
     while begin < len(ends):
-        end = max(begin + 1, int(np.searchsorted(ends, done + _AT_ONCE, "right")))
+        end = max(begin + 1, int(np.searchsorted(ends, done + most, "right")))
         yield slice(begin, end)
         begin, done = end, int(ends[end - 1])

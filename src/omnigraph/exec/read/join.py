@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.expand import Along
 from omnigraph.exec.read.fold import Multiplicity, Tail, packed
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Counts, Handles, Mask
 from omnigraph.runtime import cancellation
-
-_WORTH: Final = 64  # fewer rows than this are not worth the search for equal ones
 
 
 class ReadStep(Protocol):
@@ -141,7 +140,7 @@ def _distinct_outer(
 ) -> tuple[Frame, Handles | Counts | Mask | None]:
     """The rows an inner pipeline starts from, and which of them each outer row has."""
     columns = [frame.vars[name] for name in outer]
-    if frame.rows >= _WORTH and columns and set(outer) != set(frame.vars):
+    if frame.rows >= tuning.active.inner_rows_min and columns and set(outer) != set(frame.vars):
         keys = packed(columns)
         if keys is not None:
             _, first, group = np.unique(keys, return_index=True, return_inverse=True)

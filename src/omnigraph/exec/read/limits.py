@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import Code, LimitExceeded
+from omnigraph.exec import tuning
 from omnigraph.exec.memory import PYTHON_VALUE_BYTES, QUERY_BYTES_MAX, too_large
 
 FRAME_ROWS_MAX: Final = 100_000_000
@@ -13,8 +14,6 @@ FRAME_ROWS_MAX: Final = 100_000_000
 _HANDLE_BYTES: Final = 4
 _ROW_BYTES: Final = 16
 _KEY_BYTES: Final = 8
-# What so few rows take matters to nobody, and small queries are counted in microseconds.
-_FEW: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +42,7 @@ class Limits:
             raise LimitExceeded(
                 Code.LIMIT_EXCEEDED, text, limit="frame_rows_max", most=self.frame_rows_max
             )
-        if rows <= _FEW:
+        if rows <= tuning.active.unmeasured_rows_max:
             return
         size = rows * (_ROW_BYTES + variables * _HANDLE_BYTES)
         if size > self.bytes_max:
@@ -65,7 +64,7 @@ class Limits:
         Raises:
             LimitExceeded: Naming the bound.
         """
-        if rows <= _FEW:
+        if rows <= tuning.active.unmeasured_rows_max:
             return
         size = rows * (1 + columns) * PYTHON_VALUE_BYTES
         if size > self.bytes_max:

@@ -7,20 +7,19 @@ from typing import TypeAlias
 
 import numpy as np
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.frame import Index
 from omnigraph.exec.read.keys import SortKeys
 
 # Gives the sort keys of all rows, or of the rows at some places.
 KeySource: TypeAlias = Callable[["Index | None"], SortKeys]
 
-_WORTH = 1024  # fewer rows than this are simply sorted
-
 
 def ordered(sources: Sequence[KeySource], rows: int, most: int | None) -> Index:
     """The places of the first `most` rows (or of all) in the order of the keys."""
     if most is not None and most <= 0:
         return np.empty(0, np.int64)
-    if most is None or rows < _WORTH or most * 4 > rows:
+    if most is None or rows < tuning.active.partial_sort_rows_min or most * 4 > rows:
         return _sorted(sources, None, rows)
     for source in sources:
         for key in source(None):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.frame import Frame, ascending
 from omnigraph.exec.read.run import Best, Run, Scores
 from omnigraph.exec.view import Handles, Mask
 from omnigraph.lang.ir.expr import Nearest, Ranking, Rrf
-
-_WORTH: Final = 256  # fewer rows than this are simply ranked
 
 
 def ranked_var(ranking: Ranking) -> str:
@@ -77,7 +74,8 @@ def best_rows(frame: Frame, ranking: Ranking, most: int, run: Run) -> tuple[Fram
     """
     var = ranked_var(ranking)
     handles = frame.vars[var]
-    if frame.rows < _WORTH or most < 1 or most * 4 > frame.rows or ranking in run.scores:
+    few = frame.rows < tuning.active.partial_rank_rows_min or most * 4 > frame.rows
+    if few or most < 1 or ranking in run.scores:
         return frame, Rankings(frame, run)
     candidates = ascending(handles)
     if candidates[0] < 0:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from omnigraph.exec import tuning
 from omnigraph.exec.read.frame import distinct
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.view import Counts, GraphView, Handles, Mask, NeighbourSlices
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import cancellation
-
-_SEEN_MAX: Final = 1 << 25  # how many (source, node) pairs are marked at once
-_TARGETS_MAX: Final = 1 << 22  # how many targets are looked at at once
 
 
 class Walk:
@@ -40,7 +36,7 @@ class Walk:
         if len(sources) == 1:
             targets = self._from_one(view, int(sources[0]), size)
             return NeighbourSlices(np.array([len(targets)]), targets)
-        step = max(1, _SEEN_MAX // max(size, 1))
+        step = max(1, tuning.active.marked_pairs_max // max(size, 1))
         seen = np.zeros(min(step, len(sources)) * size, np.bool_)
         counts: list[Counts] = []
         targets_of: list[Handles] = []
@@ -107,7 +103,8 @@ class Walk:
         nodes = (frontier % size).astype(np.int32)
         ends = np.cumsum(view.degrees(self.edge, self.towards, nodes))
         # A dense graph leads to far more than there are pairs: it is walked piece by piece.
-        cuts = np.searchsorted(ends, np.arange(_TARGETS_MAX, int(ends[-1]), _TARGETS_MAX)) + 1
+        most = tuning.active.walked_targets_max
+        cuts = np.searchsorted(ends, np.arange(most, int(ends[-1]), most)) + 1
         found: list[Counts] = []
         for part, near in zip(np.split(frontier, cuts), np.split(nodes, cuts), strict=True):
             if not len(part):

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.exec import tuning
 from omnigraph.exec.search.nearest import Rough
 from omnigraph.exec.view import Mask
 
@@ -28,8 +29,6 @@ Ranks = npt.NDArray[np.int64]
 _BINS_MAX: Final = 1 << 18
 # Values that are rougher than so many bins decide too little.
 _REACH_MAX: Final = 256
-# So few values are sorted as they are.
-_FEW: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +63,7 @@ class RankKeys:
 
     def ranks(self, chosen: Places) -> Ranks:
         """The ranks of some candidates among all."""
-        if len(self) <= _FEW or not np.isfinite(self.rough.sum()):
+        if len(self) <= tuning.active.exact_candidates_max or not np.isfinite(self.rough.sum()):
             return self.all_ranks()[chosen]
         bins, reach = self._bins(self.rough)
         if reach > _REACH_MAX:

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.exec.dense import version_delta as module
 from omnigraph.exec.dense.row_ids import AscendingRows, ListedRows
 from omnigraph.exec.dense.version_delta import VersionDelta, composed, derived_array, derived_column
+from omnigraph.exec.tuning import tuned
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,7 @@ def test_version_deltas(history: list[Version], stretches: int, shifts: int) -> 
     first, second, third = history
     long = composed(delta_between(first, second), delta_between(second, third))
     assert_equal(long, delta_between(first, third))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_STRETCHES_MAX", stretches)
-        patch.setattr(module, "_SHIFTS_MAX", shifts)
+    with tuned(copied_slices_max=stretches, shifted_handles_max=shifts):
         check_moves(first, third, long)
         check_moves(first, second, delta_between(first, second))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.exec.dense import type_columns
+from omnigraph.exec.tuning import tuned
 from omnigraph.runtime import telemetry
 
 WIDTH = 200
@@ -60,11 +60,9 @@ def test_after_a_change_the_others_are_carried_over_together(graph: og.Graph, qu
     assert found["p1"] == "seven"
 
 
-def test_columns_are_read_in_groups_that_fit(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type_columns, "_READ_GROUP_BYTES", 30 * 8 * 50)
-    scans = calls(graph, WHOLE)["table.scan"]
+def test_columns_are_read_in_groups_that_fit(graph: og.Graph) -> None:
+    with tuned(read_group_bytes=30 * 8 * 50):
+        scans = calls(graph, WHOLE)["table.scan"]
     assert 4 < scans <= 40
 
 

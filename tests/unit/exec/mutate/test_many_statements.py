@@ -8,6 +8,7 @@ import pytest
 
 from omnigraph.exec import evaluate
 from omnigraph.exec.mutate import committed, draft, images
+from omnigraph.exec.tuning import tuned
 from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
 from tests.graphs import Delta, make, rows, write
@@ -157,8 +158,8 @@ def test_statements_about_long_lists(lab: Lab, count: int) -> None:
     assert {name: found[name] for name in expected} == expected
 
 
-def test_what_was_replaced_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "_ROWS_INDEXED", 100)
+@tuned(indexed_images_max=100)
+def test_what_was_replaced_is_let_go() -> None:
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
     kept = images.Images(schema)
     kept.assign(pa.table([["a", "b"], [0, 0]], schema=schema))

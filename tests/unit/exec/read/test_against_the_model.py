@@ -1,6 +1,6 @@
 """The executor gives what nested loops give, in any view and for any query."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInput
-from omnigraph.exec.read import ahead, coded, fold, intersect, join, order, ranking, reach
 from omnigraph.exec.read.plan import prepare
 from omnigraph.exec.search.engine import Search
+from omnigraph.exec.tuning import tuned
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.ops import ReadPlan
@@ -42,20 +42,23 @@ def answer(catalog: Catalog, view: FakeView, query: TypedQuery) -> list[dict[str
 
 
 @pytest.fixture(autouse=True)
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+def eager() -> Iterator[None]:
     """Small graphs take the ways that are meant for large ones."""
-    monkeypatch.setattr(coded, "_ROWS_MIN", 1)
-    monkeypatch.setattr(coded, "_SHARE", 1)
-    monkeypatch.setattr(fold, "_WORTH", 2)
-    monkeypatch.setattr(join, "_WORTH", 2)
-    monkeypatch.setattr(order, "_WORTH", 2)
-    monkeypatch.setattr(ranking, "_WORTH", 2)
-    monkeypatch.setattr(ahead, "_SPARE", 1)
-    monkeypatch.setattr(ahead, "_GROWTH", 2)
-    monkeypatch.setattr(reach, "_SEEN_MAX", 8)
-    monkeypatch.setattr(intersect, "_FEW", -1)
-    monkeypatch.setattr(intersect, "_BITS", 2)
-    monkeypatch.setattr(intersect, "_AT_ONCE", 3)
+    with tuned(
+        dictionary_rows_min=1,
+        dictionary_share=1,
+        fold_rows_min=2,
+        inner_rows_min=2,
+        partial_sort_rows_min=2,
+        partial_rank_rows_min=2,
+        top_factor=1,
+        top_growth_factor=2,
+        marked_pairs_max=8,
+        probed_nodes_max=-1,
+        marked_owners_max=2,
+        intersected_nodes_max=3,
+    ):
+        yield
 
 
 def in_id_order(catalog: Catalog, graph: ModelGraph) -> FakeView:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.exec.read import order
 from omnigraph.exec.read.frame import Index
 from omnigraph.exec.read.keys import SortKeys, backwards, order_keys
 from omnigraph.exec.read.order import KeySource, ordered
+from omnigraph.exec.tuning import tuned
 
 few = st.integers(0, 2)
 rows = st.lists(st.tuples(few, few, few), min_size=1, max_size=12)
@@ -26,8 +26,7 @@ def by(numbers: list[int]) -> KeySource:
 
 @given(rows, st.integers(0, 13))
 def test_the_best_few(items: list[tuple[int, int, int]], most: int) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(order, "_WORTH", 1)
+    with tuned(partial_sort_rows_min=1):
         sources = [by([item[place] for item in items]) for place in range(3)]
         found = ordered(sources, len(items), most)[:most].tolist()
     wanted = sorted(range(len(items)), key=lambda place: (items[place], place))[:most]

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import InvalidInput, LimitExceeded
-from omnigraph.exec.read import ahead, intersect
+from omnigraph.exec.read import ahead
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.plan import Program, prepare
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.search.engine import Search
+from omnigraph.exec.tuning import tuned
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
@@ -108,12 +109,12 @@ def steps(made: Program) -> list[str]:
         ("match { $a: Person $b: Person } return { count($a) as n }", ["ScanStep", "ScanStep"]),
     ],
 )
-def test_ways(body: str, wanted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ways(body: str, wanted: list[str]) -> None:
     made = program(body)
     assert steps(made) == wanted
     check(made)
-    monkeypatch.setattr(intersect, "_FEW", -1)
-    check(made)
+    with tuned(probed_nodes_max=-1):
+        check(made)
 
 
 def test_counting_reads_no_columns() -> None:
@@ -173,9 +174,8 @@ def test_rows_come_sorted_where_they_are_made_sorted() -> None:
     assert "rank" not in view.asked
 
 
-def test_a_limit_follows_only_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_SPARE", 1)
-    monkeypatch.setattr(ahead, "_GROWTH", 2)
+@tuned(top_factor=1, top_growth_factor=2)
+def test_a_limit_follows_only_what_it_needs() -> None:
     body = "match { $a: Person $a knows $b } return { $a.name, $b.name as b } limit $n"
     made = program(body, "$n: I64")
     assert isinstance(made.shortcut, ahead.FirstIds)
@@ -185,8 +185,8 @@ def test_a_limit_follows_only_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> 
     check(made, {"n": 1000})
 
 
-def test_the_best_are_followed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_SPARE", 1)
+@tuned(top_factor=1)
+def test_the_best_are_followed_first() -> None:
     body = (
         "match { $d: Doc $a wrote $d } return { $d.slug, $a.name }"
         " order { nearest($d.embedding, [1.0, 0.5, 0.25]) } limit $n"
@@ -198,8 +198,8 @@ def test_the_best_are_followed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     check(made, {"n": 1000})
 
 
-def test_a_fusion_ranks_all_matches_and_follows_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_SPARE", 1)
+@tuned(top_factor=1)
+def test_a_fusion_ranks_all_matches_and_follows_the_best() -> None:
     ranking = 'rrf(nearest($d.embedding, [1.0, 0.5, 0.25]), bm25($d.body, "graph data run"))'
     body = (
         "match { $d: Doc $a wrote $d $a.name != $no } return { $d.slug, $a.name,"

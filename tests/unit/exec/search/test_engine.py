@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +11,8 @@ from omnigraph.embed.provider import Purpose
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import InvalidInput, LimitExceeded
 from omnigraph.exec.evaluate import EvalContext
-from omnigraph.exec.search import fusion
 from omnigraph.exec.search.engine import QUERY_WORDS_MAX, Search
+from omnigraph.exec.tuning import tuned
 from omnigraph.lang.catalog.model import Metric
 from omnigraph.lang.ir.expr import (
     Bm25,
@@ -169,7 +168,7 @@ def test_the_best_equal_the_best_of_all_values(
     everyone = np.arange(len(rows), dtype=np.int32)
     chosen = everyone[data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))]
     handles = None if data.draw(st.booleans()) else chosen
-    with patch.object(fusion, "_FEW", 10_000 if few else 0):
+    with tuned(exact_candidates_max=10_000 if few else 0):
         top = Search().best(ranking, DOC, there, handles, count, context())
     asked = everyone if handles is None else handles
     numbers, valid = Search().values(ranking, DOC, there, asked, context())

@@ -1,0 +1,74 @@
+"""Thresholds of the executor: where one way of computing an answer becomes cheaper than another.
+
+Answers never depend on them. The unit is the last part of each name; a `share` of n stands for one
+in n. Groups of `make bench` that show their effect stand beside them: `query` (Q1 to Q11) for
+reading and search, `commit` for small writes. Tests use other values through `tuned`, so that small
+data takes the ways of large data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, kw_only=True)
+class Tuning:
+    """The thresholds, all of them."""
+
+    # Steps of a program (`exec.read`). `query`.
+    fold_rows_min: int = 256  # fewer rows are not searched for equal ones
+    inner_rows_min: int = 64  # fewer rows enter an inner pipeline without such a search
+    partial_sort_rows_min: int = 1_024  # fewer rows are sorted whole for the first of them
+    partial_rank_rows_min: int = 256  # fewer rows are ranked whole for the best of them
+    bounded_sources_min: int = 64  # from so many on, a hop is counted before it is made
+    judged_share: int = 8  # from one in so many entities on, a condition is judged for all
+    top_factor: int = 4  # a shortcut tries so many times the results that are asked for
+    top_growth_factor: int = 8  # and so many times more when they were not enough
+    marked_pairs_max: int = 1 << 25  # pairs of source and node that a walk marks at once
+    walked_targets_max: int = 1 << 22  # neighbours that a walk looks at at once
+    probed_nodes_max: int = 4_096  # common neighbours up to here are probed one by one
+    marked_owners_max: int = 64  # owners that share the bits of a word, at most 64
+    intersected_nodes_max: int = 1 << 20  # neighbours that an intersection looks at at once
+    unmeasured_rows_max: int = 1_000  # results up to here are not checked against the bounds
+
+    # Columns of a result (`exec.read`). `query`.
+    single_values_max: int = 24  # values up to here are read one by one
+    joint_columns_min: int = 9  # from so many on, columns of a type are loaded together
+    dictionary_rows_min: int = 4_096  # texts of smaller types are not numbered
+    dictionary_share: int = 8  # texts are numbered with one value in so many rows, or fewer
+
+    # Search (`exec.search`). `query`, Q9 to Q11.
+    exact_candidates_max: int = 4_096  # up to here candidates are compared exactly at once
+
+    # Loading and deriving structures (`exec.dense`). `query`, after a commit.
+    hashed_ids_min: int = 64  # from so many on, ids are hashed instead of searched one by one
+    searched_rows_max: int = 32  # row ids up to here are searched without sorting them
+    taken_vectors_max: int = 1_024  # vectors up to here are read by row, without their column
+    read_group_bytes: int = 64 << 20  # columns that are loaded together, in groups of about
+    copied_slices_max: int = 128  # changes up to here split a column into slices that are copied
+    shifted_handles_max: int = 3  # changes up to here shift all handles once each
+    delta_rows_min: int = 2_000  # deltas of so many rows are always used
+    delta_share: int = 16  # and larger ones up to one in so many rows of the type
+    derived_edges_min: int = 1_000  # adjacency is always derived from so few changed edges
+    derived_edges_share: int = 64  # and from more, up to one in so many edges
+
+    # Images of a mutation (`exec.mutate`). `commit`.
+    indexed_images_max: int = 1 << 16  # images that are indexed, for each time it was wanted
+
+
+active = Tuning()
+
+
+@contextmanager
+def tuned(**changes: int) -> Iterator[None]:
+    """Use other thresholds for a while, in all threads. For tests."""
+    before = {name: getattr(active, name) for name in changes}
+    try:
+        for name, value in changes.items():
+            setattr(active, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(active, name, value)
