@@ -17,6 +17,10 @@ from dataclasses import dataclass
 class Tuning:
     """The thresholds, all of them."""
 
+    # The choice between the dense and the direct view (`exec.access`). `query`, cold start.
+    loaded_rows_max: int = 20_000  # types of so few rows are loaded sooner than looked up
+    load_row_ns: int = 500  # the time to read and sort one row, on nodes and on edges
+
     # Steps of a program (`exec.read`). `query`.
     fold_rows_min: int = 256  # fewer rows are not searched for equal ones
     inner_rows_min: int = 64  # fewer rows enter an inner pipeline without such a search

@@ -11,11 +11,11 @@ from omnigraph.core.indices import ensure_indices
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.access import Access
 from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.graph.access import Access
 from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.branches import Branches

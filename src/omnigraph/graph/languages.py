@@ -27,10 +27,8 @@ class Reading:
 
     plan: ReadPlan
     program: Program
-    types: tuple[str, ...]  # the keys of the tables that it reads
-    widths: tuple[
-        tuple[str, int], ...
-    ]  # per table the bytes of a row in the widest column it reads
+    # Per table the bytes of a row in the widest column that it reads.
+    widths: tuple[tuple[str, int], ...]
 
 
 class Language:
@@ -58,8 +56,7 @@ class Language:
         if not isinstance(plan, ReadPlan):
             message = f"query `{plan.name}` changes the graph; run it with `mutate`"
             raise InvalidInput(Code.QUERY_INVALID, message, query=plan.name)
-        types = tuple(entity.table_key for entity in plan.reads)
-        reading = Reading(plan, prepare(plan, self.catalog), types, _widths(plan))
+        reading = Reading(plan, prepare(plan, self.catalog), _widths(plan))
         with self._lock:
             self._readings[text, name] = reading
             while len(self._readings) > PROGRAMS_MAX:

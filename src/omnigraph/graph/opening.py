@@ -13,11 +13,11 @@ from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.provider import Embedder
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput, NotFound
+from omnigraph.exec.access import QueryEngine
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
-from omnigraph.graph.access import Rent
 from omnigraph.graph.arguments import instance
 from omnigraph.graph.facade import Graph
 from omnigraph.graph.parts import Parts
@@ -127,22 +127,25 @@ def _graph(
     bounds = environment.settings(os.environ) if settings is None else settings
     repo.retry = RetryPolicy(retries=bounds.write_retries)
     embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
+    views = ViewCache(
+        repo,
+        bytes_max=bounds.cache_bytes_max,
+        query_bytes_max=bounds.query_bytes_max,
+        folder=environment.cache_folder(os.environ),
+    )
+    search = Search(embeddings)
+    limits = Limits(frame_rows_max=bounds.frame_rows_max, bytes_max=bounds.query_bytes_max)
     parts = Parts(
         repo=repo,
         clock=repo.clock,
         settings=bounds,
         variables=os.environ,
-        views=ViewCache(
-            repo,
-            bytes_max=bounds.cache_bytes_max,
-            query_bytes_max=bounds.query_bytes_max,
-            folder=environment.cache_folder(os.environ),
-        ),
-        search=Search(embeddings),
+        views=views,
+        search=search,
         embeddings=embeddings,
         mutator=Mutator(repo, embeddings),
-        limits=Limits(frame_rows_max=bounds.frame_rows_max, bytes_max=bounds.query_bytes_max),
-        rent=Rent(),
+        limits=limits,
+        queries=QueryEngine(repo, views, search, limits),
     )
     return Graph(parts, actor=actor)
 

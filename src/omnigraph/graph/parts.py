@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from omnigraph.core.repository import Repository
 from omnigraph.embed.source import Embeddings
+from omnigraph.exec.access import QueryEngine
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
-from omnigraph.graph.access import Rent
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.settings import Settings
 
@@ -33,4 +33,4 @@ class Parts:
     embeddings: Embeddings
     mutator: Mutator
     limits: Limits
-    rent: Rent
+    queries: QueryEngine

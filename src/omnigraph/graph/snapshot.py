@@ -7,13 +7,10 @@ from types import MappingProxyType
 from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.errors import Code, InvalidInput, LimitExceeded
-from omnigraph.exec.direct.budget import LookupBounds, TooWide
-from omnigraph.exec.direct.view import DirectView, wanted_columns
+from omnigraph.errors import LimitExceeded
+from omnigraph.exec.access import Access
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.exec.view import GraphView
-from omnigraph.graph.access import Access
 from omnigraph.graph.arguments import seconds, token
 from omnigraph.graph.languages import Language, Reading
 from omnigraph.graph.parts import Parts
@@ -39,14 +36,14 @@ class Snapshot:
         ```
     """
 
-    __slots__ = ("_language", "_parts", "_pinned", "_warm")
+    __slots__ = ("_language", "_parts", "_pinned", "_reader")
 
     def __init__(self, parts: Parts, pinned: GraphVersion, language: Language) -> None:
         """Read this pinned state."""
         self._parts = parts
         self._pinned = pinned
         self._language = language
-        self._warm: set[tuple[str, ...]] = set()  # types that were found loaded together
+        self._reader = parts.queries.reader(pinned, language.catalog)
 
     def __repr__(self) -> str:
         return f"Snapshot(branch={self.branch!r}, commit={self.commit!r})"
@@ -105,7 +102,7 @@ class Snapshot:
         if engine == "auto":
             return self._automatically(reading, bound, access, spark)
         if engine == "inprocess":
-            return self._run(reading, bound, access, None)
+            return self._reader.run(reading.program, bound, access, None)
         found = self._on_spark(reading, bound, engine, spark)
         assert found is not None
         return found
@@ -118,7 +115,7 @@ class Snapshot:
         if not isinstance(plan, ReadPlan):
             return answer
         reading = self._language.reading(text, name)
-        path = Access.DIRECT if self._is_direct(reading, Access.AUTO) else Access.DENSE
+        path = self._reader.path(reading.program, Access.AUTO)
         return f"{answer}steps, {path.value}\n{reading.program.describe()}"
 
     def profile(
@@ -133,28 +130,8 @@ class Snapshot:
         reading = self._language.reading(text, name)
         profile = Profile(self._parts.clock)
         bound = bind(reading.plan.params, params or _NOTHING)
-        profile.rows = self._run(reading, bound, access, profile)
+        profile.rows = self._reader.run(reading.program, bound, access, profile)
         return profile
-
-    def _run(
-        self,
-        reading: Reading,
-        params: Mapping[str, ConstValue],
-        access: str,
-        profile: Profile | None,
-    ) -> Rows:
-        self._parts.repo.require_open()
-        now_ms = self._parts.clock.now_us() // 1000
-        if self._is_direct(reading, access):
-            try:
-                return self._directly(reading, params, now_ms, profile)
-            except TooWide as wide:
-                if profile is not None:
-                    profile.restart(f"too wide for the direct path: {wide}")
-        if profile is not None:
-            profile.path = Access.DENSE.value
-        view = self._parts.views.view(self._pinned, self._language.catalog)
-        return self._on(view, reading, params, now_ms, profile)
 
     def _automatically(
         self, reading: Reading, params: Mapping[str, ConstValue], access: str, spark: object
@@ -166,7 +143,7 @@ class Snapshot:
         if found is not None:
             return found
         try:
-            return self._run(reading, params, access, None)
+            return self._reader.run(reading.program, params, access, None)
         except LimitExceeded as error:
             if access == Access.AUTO and error.details.get("limit") in _MEMORY:
                 found = self._on_spark(reading, params, "auto", spark)
@@ -199,51 +176,3 @@ class Snapshot:
         self._parts.repo.require_open()
         catalog = self._language.catalog
         return on_spark(self._parts, reading, params, self._pinned, catalog, engine, spark)
-
-    def _directly(
-        self,
-        reading: Reading,
-        params: Mapping[str, ConstValue],
-        now_ms: int,
-        profile: Profile | None,
-    ) -> Rows:
-        if profile is not None:
-            profile.path = Access.DIRECT.value
-        parts = self._parts
-        begin = parts.clock.ticks_ns()
-        wanted = wanted_columns(reading.plan)
-        bounds = LookupBounds(bytes=parts.limits.bytes_max)
-        view = DirectView(parts.repo, self._pinned, self._language.catalog, wanted, bounds)
-        try:
-            # All of it is read now: later it could turn out too wide, and nobody would catch it.
-            return self._on(view, reading, params, now_ms, profile).settled()
-        finally:
-            parts.rent.pay(reading.plan.reads, parts.clock.ticks_ns() - begin)
-
-    def _on(
-        self,
-        view: GraphView,
-        reading: Reading,
-        params: Mapping[str, ConstValue],
-        now_ms: int,
-        profile: Profile | None,
-    ) -> Rows:
-        parts = self._parts
-        return reading.program.run(view, params, now_ms, parts.search, parts.limits, profile)
-
-    def _is_direct(self, reading: Reading, access: str) -> bool:
-        if access == Access.AUTO:
-            if not reading.program.selective or reading.types in self._warm:
-                return False
-            view = self._parts.views.view(self._pinned, self._language.catalog)
-            reads = reading.plan.reads
-            if self._parts.rent.is_worth_it(reads, view.rows_to_read(reads)):
-                return True
-            self._warm.add(reading.types)
-            return False
-        if access not in (Access.DENSE, Access.DIRECT):
-            known = ", ".join(item.value for item in Access)
-            message = f"there is no access {access!r}; known: {known}"
-            raise InvalidInput(Code.INPUT_INVALID, message, access=str(access))
-        # Search reads whole columns anyway.
-        return access == Access.DIRECT and not reading.program.searches

@@ -47,6 +47,7 @@ class Program:
         "selective",
         "shortcut",
         "steps",
+        "types",
     )
 
     def __init__(
@@ -55,6 +56,7 @@ class Program:
         """Run `steps`, or what `ahead` finds by a shortcut, then make the results of `plan`."""
         self.plan = plan
         self.steps = steps
+        self.types = tuple(entity.table_key for entity in plan.reads)
         self.entities: Mapping[str, EntityRef] = {need.var: need.entity for need in plan.needs}
         self.results = ResultBuilder(plan)
         self.bounded = bounded(plan)
