@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.core.arrow_types import arrow_type
-from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.export import small
 from omnigraph.dataplane.export.lines import LineEncoder
@@ -177,11 +177,11 @@ def test_a_load_reads_back_what_an_export_wrote(data: st.DataObject, name: str) 
     rows = [row for row in data.draw(rows_of(entity)) if row["id"]]
     batch = batch_of(entity, rows)
     text = bytes(LineEncoder(entity).encode(batch))
-    out, tally = Violations(), Tally()
+    out, stats = Violations(), DecodeStats()
     decoded = list(
-        decode_ndjson([text], Shape(catalog=CATALOG), out, tally, file="f", is_start=True)
+        decode_ndjson([text], DecodeSpec(catalog=CATALOG), out, stats, file="f", is_start=True)
     )
-    assert (out.items, tally.lines) == ((), len(rows))
+    assert (out.items, stats.lines) == ((), len(rows))
     assert {item.entity.name for item in decoded} <= {name}
     found = pa.concat_tables([item.rows for item in decoded]) if decoded else None
     numbered = [] if found is None else found.select(batch.schema.names).to_batches()

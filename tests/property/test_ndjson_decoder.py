@@ -7,15 +7,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.dataplane.decode import ndjson
-from omnigraph.dataplane.decode.careful import Careful
-from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
+from omnigraph.dataplane.decode.row_wise import RowWiseDecoder
 from omnigraph.rules.violation import Violations
 from omnigraph.testing.ndjson_reference import read
 from tests.property.ndjson_texts import ABSENCES, CATALOG, Outcome, expected, files, outcome
 
 LINE_BYTES_MAX = 250
-SHAPE = Shape(catalog=CATALOG, absences=ABSENCES, line_bytes_max=LINE_BYTES_MAX)
+SPEC = DecodeSpec(catalog=CATALOG, absences=ABSENCES, line_bytes_max=LINE_BYTES_MAX)
 
 
 def _chunks(data: bytes, sizes: list[int]) -> Iterator[bytes]:
@@ -27,32 +27,32 @@ def _chunks(data: bytes, sizes: list[int]) -> Iterator[bytes]:
 
 
 def decode(data: bytes, sizes: list[int], block_bytes: int) -> Outcome:
-    out, tally = Violations(100_000), Tally()
+    out, stats = Violations(100_000), DecodeStats()
     items = list(
         decode_ndjson(
             _chunks(data, sizes),
-            SHAPE,
+            SPEC,
             out,
-            tally,
+            stats,
             file="f",
             is_start=True,
             block_bytes=block_bytes,
         )
     )
     found = outcome(items, out)
-    assert tally.rows == len(found.rows)
+    assert stats.rows == len(found.rows)
     assert all(item.file == "f" for item in out.items)
-    found.lines = tally.lines
+    found.lines = stats.lines
     return found
 
 
-def carefully(data: bytes) -> Outcome:
-    """What the careful way alone makes of a file."""
+def row_by_row(data: bytes) -> Outcome:
+    """What the row_wise way alone makes of a file."""
     out = Violations(100_000)
-    careful = Careful(SHAPE, out, "f")
+    row_wise = RowWiseDecoder(SPEC, out, "f")
     lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
     good = [(number, line) for number, line in enumerate(lines, 1) if len(line) <= LINE_BYTES_MAX]
-    return outcome(list(careful.decode(good)), out)
+    return outcome(list(row_wise.decode(good)), out)
 
 
 @given(
@@ -78,6 +78,6 @@ def test_the_decoder_agrees_with_the_simple_one(
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_the_fast_way_and_the_careful_way_agree(data: bytes) -> None:
     data = data.removeprefix(b"\xef\xbb\xbf")
-    fast, slow = decode(data, [8 << 20], 8 << 20), carefully(data)
+    fast, slow = decode(data, [8 << 20], 8 << 20), row_by_row(data)
     assert fast.rows == slow.rows
     assert fast.claimed == slow.claimed

@@ -26,7 +26,7 @@ PLAIN_HELP: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     """A command as the help of its group lists it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Entry:
 class LazyGroup(TyperGroup):
     """A group whose commands stand in a table; a subclass brings the table."""
 
-    entries: ClassVar[dict[str, Entry]] = {}
+    entries: ClassVar[dict[str, CommandEntry]] = {}
 
     # The types of these arguments are no public names of typer.
     def list_commands(self, ctx: Any) -> list[str]:

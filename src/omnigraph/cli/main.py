@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 import typer
 
 from omnigraph.cli.exits import Status, discard_output, output_failed
-from omnigraph.cli.lazy import PLAIN_HELP, Entry, LazyGroup, examples
+from omnigraph.cli.lazy import PLAIN_HELP, CommandEntry, LazyGroup, examples
 
 _LANGUAGES: Final = "Schemas and queries"
 _DATA: Final = "Graphs and data"
@@ -17,29 +17,29 @@ _LINT: Final = "Check a schema, and queries against it (alias: check)."
 class Commands(LazyGroup):
     """The commands of `omnigraph`."""
 
-    entries: ClassVar[dict[str, Entry]] = {
-        "lint": Entry("lint", _LANGUAGES, _LINT),
-        "check": Entry("lint", _LANGUAGES, _LINT, hidden=True),
-        "fmt": Entry("fmt", _LANGUAGES, "Format .pg and .gq files in place."),
-        "explain": Entry("explain", _LANGUAGES, "Show how queries would run, step by step."),
-        "init": Entry("init", _DATA, "Make a new graph."),
-        "load": Entry("load", _DATA, "Load data: all of it in one commit, or nothing."),
-        "export": Entry(
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "lint": CommandEntry("lint", _LANGUAGES, _LINT),
+        "check": CommandEntry("lint", _LANGUAGES, _LINT, hidden=True),
+        "fmt": CommandEntry("fmt", _LANGUAGES, "Format .pg and .gq files in place."),
+        "explain": CommandEntry("explain", _LANGUAGES, "Show how queries would run, step by step."),
+        "init": CommandEntry("init", _DATA, "Make a new graph."),
+        "load": CommandEntry("load", _DATA, "Load data: all of it in one commit, or nothing."),
+        "export": CommandEntry(
             "export", _DATA, "Write the data of a branch or commit to files that `load` reads back."
         ),
-        "optimize": Entry(
+        "optimize": CommandEntry(
             "optimize", _DATA, "Compact tables and bring indexes up to date; answers stay the same."
         ),
-        "recover": Entry(
+        "recover": CommandEntry(
             "recover", _DATA, "Settle writes that stopped half-way, and say what was found."
         ),
-        "embed": Entry(
+        "embed": CommandEntry(
             "embed",
             _DATA,
             "Compute vectors that are missing from their texts; an interrupted call can be "
             "repeated.",
         ),
-        "version": Entry(
+        "version": CommandEntry(
             "version", _ABOUT, "Print the release and the version of the storage layout."
         ),
     }
@@ -48,8 +48,10 @@ class Commands(LazyGroup):
 class SchemaCommands(LazyGroup):
     """The commands of `omnigraph schema`."""
 
-    entries: ClassVar[dict[str, Entry]] = {
-        "plan": Entry("schema_plan", "Commands", "Show the steps from one schema to another."),
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "plan": CommandEntry(
+            "schema_plan", "Commands", "Show the steps from one schema to another."
+        ),
     }
 
 

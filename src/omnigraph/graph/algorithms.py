@@ -33,7 +33,7 @@ from omnigraph.graph.algorithm_results import (
 )
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.languages import Language
-from omnigraph.graph.parts import Parts
+from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.values import LoadResult
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime.cancellation import CancelToken, limited
@@ -104,7 +104,7 @@ class Algorithms:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: GraphParts,
         pinned: Callable[[str, str | None], GraphVersion],
         language: Callable[[GraphVersion], Language],
         actor: str | None,

@@ -27,7 +27,7 @@ from omnigraph.dataplane.spark.config import SparkConfig, configured, unavailabl
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import one_of
-from omnigraph.graph.parts import Parts
+from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.values import (
     EmbedResult,
     ExportResult,
@@ -82,7 +82,7 @@ class Bulk:
         self._concurrency = concurrency
 
     @classmethod
-    def of(cls, parts: Parts) -> Bulk:
+    def of(cls, parts: GraphParts) -> Bulk:
         """The bulk work of an open graph."""
         return cls(parts.repo, parts.embeddings, parts.settings.load_concurrency)
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from omnigraph.dataplane.progress import Progress
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
-from omnigraph.graph.parts import Parts
+from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import EmbedResult, ExportResult, LoadResult, OptimizeResult
 from omnigraph.runtime.cancellation import CancelToken, limited
@@ -19,7 +19,7 @@ from omnigraph.types import MAIN, Actor, BranchName, EngineChoice, IdempotencyKe
 class BulkCalls:
     """The part of `Graph` that works in bulk."""
 
-    def __init__(self, parts: Parts, actor: str | None) -> None:
+    def __init__(self, parts: GraphParts, actor: str | None) -> None:
         """Work on these parts, on behalf of an actor."""
         self._parts = parts
         self._repo = parts.repo

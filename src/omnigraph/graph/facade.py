@@ -23,7 +23,7 @@ from omnigraph.graph.bulk_calls import BulkCalls
 from omnigraph.graph.changes import ChangeFeed
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.diff import Diff, OperationName, operation
-from omnigraph.graph.parts import Parts
+from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.recovering import RecoveryResult, recovery_result
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import (
@@ -57,7 +57,7 @@ class Graph(BulkCalls):
         changes: The change feed.
     """
 
-    def __init__(self, parts: Parts, *, actor: str | None = None) -> None:
+    def __init__(self, parts: GraphParts, *, actor: str | None = None) -> None:
         """Put the faces on a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor)
         self._last: tuple[GraphVersion, Snapshot] | None = None

@@ -22,7 +22,7 @@ _CELL_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class CompiledQuery:
     """A reading query, ready to run."""
 
     plan: ReadPlan
@@ -41,10 +41,10 @@ class Language:
         self.schema = schema
         self.catalog: Catalog = schema.catalog
         self._compiler = QueryCompiler(schema.catalog)
-        self._readings: OrderedDict[tuple[str, str | None], Reading] = OrderedDict()
+        self._readings: OrderedDict[tuple[str, str | None], CompiledQuery] = OrderedDict()
         self._lock = Lock()
 
-    def reading(self, text: str, name: str | None) -> Reading:
+    def reading(self, text: str, name: str | None) -> CompiledQuery:
         """The reading query `name` of a text, or its only one."""
         try:
             known = self._readings.get((text, name))
@@ -56,7 +56,7 @@ class Language:
         if not isinstance(plan, ReadPlan):
             message = f"query `{plan.name}` changes the graph; run it with `mutate`"
             raise InvalidInput(Code.QUERY_INVALID, message, query=plan.name)
-        reading = Reading(plan, prepare(plan, self.catalog), _widths(plan))
+        reading = CompiledQuery(plan, prepare(plan, self.catalog), _widths(plan))
         with self._lock:
             self._readings[text, name] = reading
             while len(self._readings) > PROGRAMS_MAX:

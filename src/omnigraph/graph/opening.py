@@ -20,7 +20,7 @@ from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
 from omnigraph.graph.arguments import instance
 from omnigraph.graph.facade import Graph
-from omnigraph.graph.parts import Parts
+from omnigraph.graph.parts import GraphParts
 from omnigraph.lang import compile_schema
 from omnigraph.runtime import environment
 from omnigraph.runtime.settings import Settings
@@ -135,7 +135,7 @@ def _graph(
     )
     search = Search(embeddings)
     limits = Limits(frame_rows_max=bounds.frame_rows_max, bytes_max=bounds.query_bytes_max)
-    parts = Parts(
+    parts = GraphParts(
         repo=repo,
         clock=repo.clock,
         settings=bounds,

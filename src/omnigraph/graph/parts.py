@@ -17,7 +17,7 @@ from omnigraph.runtime.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class GraphParts:
     """The repository, those who run queries on it, and what the caller chose.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Reading: one pinned moment of a graph, and queries against it."""
+"""A pinned moment of a graph, and the queries against it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from omnigraph.exec.access import Access
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import seconds, token
-from omnigraph.graph.languages import Language, Reading
-from omnigraph.graph.parts import Parts
+from omnigraph.graph.languages import CompiledQuery, Language
+from omnigraph.graph.parts import GraphParts
 from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.ir.ops import ReadPlan
@@ -38,7 +38,7 @@ class Snapshot:
 
     __slots__ = ("_language", "_parts", "_pinned", "_reader")
 
-    def __init__(self, parts: Parts, pinned: GraphVersion, language: Language) -> None:
+    def __init__(self, parts: GraphParts, pinned: GraphVersion, language: Language) -> None:
         """Read this pinned state."""
         self._parts = parts
         self._pinned = pinned
@@ -134,7 +134,7 @@ class Snapshot:
         return profile
 
     def _automatically(
-        self, reading: Reading, params: Mapping[str, ConstValue], access: str, spark: object
+        self, reading: CompiledQuery, params: Mapping[str, ConstValue], access: str, spark: object
     ) -> Rows:
         """Run here, or on Spark if it cannot keep within the bound of memory here."""
         found: Rows | None = None
@@ -151,7 +151,7 @@ class Snapshot:
                 raise
             return found
 
-    def _is_large(self, reading: Reading) -> bool:
+    def _is_large(self, reading: CompiledQuery) -> bool:
         """Whether a query certainly reads more at once than it may in this process."""
         if reading.program.selective:
             return False  # it touches a few entities, however many there are
@@ -164,7 +164,7 @@ class Snapshot:
 
     def _on_spark(
         self,
-        reading: Reading,
+        reading: CompiledQuery,
         params: Mapping[str, ConstValue],
         engine: EngineChoice,
         spark: object,

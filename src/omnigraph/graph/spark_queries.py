@@ -9,16 +9,16 @@ from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import one_of
-from omnigraph.graph.languages import Reading
-from omnigraph.graph.parts import Parts
+from omnigraph.graph.languages import CompiledQuery
+from omnigraph.graph.parts import GraphParts
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.types import EngineChoice
 
 
 def on_spark(
-    parts: Parts,
-    reading: Reading,
+    parts: GraphParts,
+    reading: CompiledQuery,
     params: Mapping[str, ConstValue],
     pinned: GraphVersion,
     catalog: Catalog,

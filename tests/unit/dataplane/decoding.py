@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.dataplane.decode.dispatch import decode
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
 from omnigraph.dataplane.source.model import FileSplit, Split
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.source.split import split
@@ -56,7 +56,7 @@ class Read:
     absent: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     violations: list[Violation] = field(default_factory=list)
     splits: tuple[Split, ...] = ()
-    tally: Tally = field(default_factory=Tally)
+    stats: DecodeStats = field(default_factory=DecodeStats)
 
     @property
     def found(self) -> list[tuple[str, int | None, str]]:
@@ -78,7 +78,7 @@ def read(
     **options: Any,
 ) -> Read:
     """Read a source in splits of this size."""
-    shape = Shape(catalog=CATALOG, absences=absences or {}, line_bytes_max=line_bytes_max)
+    spec = DecodeSpec(catalog=CATALOG, absences=absences or {}, line_bytes_max=line_bytes_max)
     with resolve(source, CATALOG, **options) as inputs:
         parts = split(
             inputs.inputs,
@@ -86,24 +86,24 @@ def read(
             spool_to=str(folder / "spool"),
             is_remote=is_remote,
         )
-        return decode_all(parts, shape)
+        return decode_all(parts, spec)
 
 
-def decode_all(parts: tuple[Split, ...], shape: Shape | None = None) -> Read:
+def decode_all(parts: tuple[Split, ...], spec: DecodeSpec | None = None) -> Read:
     """Decode splits and add their lines up, as the driver of a load does."""
     result = Read(splits=parts)
     before: dict[str, int] = defaultdict(int)
     for number, part in enumerate(parts):
         assert part.number == number
-        out, tally = Violations(), Tally()
+        out, stats = Violations(), DecodeStats()
         name = part.input.uri if isinstance(part, FileSplit) else part.name
         offset = before[name] if part.first_row is None else part.first_row - 1
-        for decoded in decode(part, shape or Shape(catalog=CATALOG), out, tally):
+        for decoded in decode(part, spec or DecodeSpec(catalog=CATALOG), out, stats):
             _take(result, decoded, offset)
-        before[name] = offset + tally.lines
-        result.tally.lines += tally.lines
-        result.tally.rows += tally.rows
-        result.tally.bytes += tally.bytes
+        before[name] = offset + stats.lines
+        result.stats.lines += stats.lines
+        result.stats.rows += stats.rows
+        result.stats.bytes += stats.bytes
         result.violations += [_moved(item, offset) for item in out.items]
     result.violations.sort(key=lambda item: item.rank)
     return result

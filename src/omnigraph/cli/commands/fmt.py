@@ -22,7 +22,7 @@ from omnigraph.lang.schema import format_schema_text
 from omnigraph.lang.source import Diagnostics, Source
 
 
-class Mode(Enum):
+class FormatMode(Enum):
     """What happens to a file that is not in its canonical spelling."""
 
     WRITE = "formatted"
@@ -101,7 +101,7 @@ def fmt(
     return Status.FAILED if failed or (check and changed) else Status.OK
 
 
-def _format_files(paths: Sequence[Path], mode: Mode) -> tuple[int, int]:
+def _format_files(paths: Sequence[Path], mode: FormatMode) -> tuple[int, int]:
     """Formats the files among and below the paths; returns how many change and how many fail."""
     chosen = settings()
     changed = failed = 0
@@ -109,7 +109,7 @@ def _format_files(paths: Sequence[Path], mode: Mode) -> tuple[int, int]:
     for path in files:
         try:
             item = _formatted(str(path), read_bytes(path, chosen), path.suffix)
-            if item.changed and mode is Mode.WRITE:
+            if item.changed and mode is FormatMode.WRITE:
                 replace(path, item.after)
         except GraphError as error:
             # The others can still be formatted; the status tells that not all of them were.
@@ -124,35 +124,35 @@ def _format_files(paths: Sequence[Path], mode: Mode) -> tuple[int, int]:
     return changed, failed
 
 
-def _format_stdin(language: str, mode: Mode) -> int:
+def _format_stdin(language: str, mode: FormatMode) -> int:
     """Formats standard input to standard output; returns 1 if that changes it, else 0."""
     item = _formatted(STDIN, read_stdin(settings()), f".{language}")
-    if mode is Mode.WRITE:
+    if mode is FormatMode.WRITE:
         render.out().exactly(item.after.decode())
     elif item.changed:
         _announce(item, mode)
     return int(item.changed)
 
 
-def _mode(*, check: bool, diff: bool) -> Mode:
+def _mode(*, check: bool, diff: bool) -> FormatMode:
     if diff:
-        return Mode.DIFF
-    return Mode.CHECK if check else Mode.WRITE
+        return FormatMode.DIFF
+    return FormatMode.CHECK if check else FormatMode.WRITE
 
 
-def _announce(item: Formatted, mode: Mode) -> None:
+def _announce(item: Formatted, mode: FormatMode) -> None:
     screen = render.out()
-    if mode is Mode.DIFF:
+    if mode is FormatMode.DIFF:
         screen.diff(item.diff())
     else:
         screen.line(f"{mode.value} ", (item.name, "bold"))
 
 
-def _summarise(total: int, changed: int, failed: int, mode: Mode) -> None:
+def _summarise(total: int, changed: int, failed: int, mode: FormatMode) -> None:
     if not total:
         render.err().line("no .pg or .gq files here")
         return
-    word = "formatted" if mode is Mode.WRITE else "to format"
+    word = "formatted" if mode is FormatMode.WRITE else "to format"
     parts = [f"{counted(changed, 'file')} {word}"] if changed else []
     if same := total - changed - failed:
         parts.append(f"{same} already formatted")

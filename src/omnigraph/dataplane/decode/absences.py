@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.decode.envelope import DATA, TYPE_FIELDS
 from omnigraph.dataplane.decode.json_line import read_line
 from omnigraph.dataplane.decode.lines import Lines, Places
+from omnigraph.dataplane.decode.model import DATA, TYPE_FIELDS
 
 # Names that also stand around the data; there their value is not null.
 _AROUND = frozenset({DATA, *TYPE_FIELDS.values()})

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from omnigraph.dataplane.decode.model import Tally
+from omnigraph.dataplane.decode.model import DecodeStats
 from omnigraph.dataplane.source.model import Compression
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import object_errors
@@ -35,20 +35,20 @@ def is_damage(error: Exception) -> bool:
 
 
 def range_chunks(
-    file: pa.NativeFile, name: str, start: int, stop: int | None, tally: Tally
+    file: pa.NativeFile, name: str, start: int, stop: int | None, stats: DecodeStats
 ) -> Iterator[bytes]:
     """The lines that begin at a byte from `start` up to, and without, `stop`.
 
     Of lines that begin elsewhere, as little is read as possible: a file that is one enormous line
     is still read only once by all of its tasks together.
     """
-    read = _Reader(file, name)
+    read = _FileReader(file, name)
     position = start
     if start:
         first, position = _first_line(read, start, stop)
         if first is None:
             return
-        tally.bytes += len(first)
+        stats.bytes += len(first)
         if first:
             yield first
     is_ended = True
@@ -58,7 +58,7 @@ def range_chunks(
         if not chunk:
             return
         position += len(chunk)
-        tally.bytes += len(chunk)
+        stats.bytes += len(chunk)
         is_ended = chunk.endswith(_NEWLINE)
         yield chunk
     while not is_ended and (tail := read(position, _TAIL_BYTES)):
@@ -66,11 +66,11 @@ def range_chunks(
         end = tail.find(_NEWLINE) + 1
         is_ended = end > 0
         tail = tail[:end] if is_ended else tail
-        tally.bytes += len(tail)
+        stats.bytes += len(tail)
         yield tail
 
 
-class _Reader:
+class _FileReader:
     """Reads a file; what goes wrong then is a matter of storage."""
 
     def __init__(self, file: pa.NativeFile, name: str) -> None:
@@ -85,7 +85,7 @@ class _Reader:
             return data
 
 
-def _first_line(read: _Reader, start: int, stop: int | None) -> tuple[bytes | None, int]:
+def _first_line(read: _FileReader, start: int, stop: int | None) -> tuple[bytes | None, int]:
     """What follows the first line end from before `start` on, and where to go on reading.
 
     None if no line begins before `stop`: then its line end would be at `stop - 2` at the latest.
@@ -107,7 +107,7 @@ def unpacked_chunks(
     file: pa.NativeFile,
     compression: Compression,
     line_bytes_max: int,
-    tally: Tally,
+    stats: DecodeStats,
     damage: Damage,
 ) -> Iterator[bytes]:
     """The bytes of a packed file, whole lines each, unless a line is longer than the bound.
@@ -129,10 +129,10 @@ def unpacked_chunks(
             if not is_damage(error):
                 raise
             damage.text = f"{compression.value}: {error}"
-            tally.bytes += file.tell() - seen
+            stats.bytes += file.tell() - seen
             yield from _whole_lines(bytes(view).rstrip(b"\0"))
             return
-        tally.bytes += file.tell() - seen
+        stats.bytes += file.tell() - seen
         seen = file.tell()
         if not count:
             if carry:

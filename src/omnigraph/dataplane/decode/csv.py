@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from omnigraph.dataplane.decode.chunks import is_damage
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.tabular import RowDecoder
 from omnigraph.dataplane.decode.tabular_texts import TEXTS
 from omnigraph.errors import JsonValue
@@ -38,29 +38,29 @@ _TRIES: Final = 8
 def decode_csv(
     chunks: Iterator[bytes],
     entity: EntityType,
-    shape: Shape,
+    spec: DecodeSpec,
     out: Violations,
-    tally: Tally,
+    stats: DecodeStats,
     *,
     file: str,
     delimiter: str = ",",
 ) -> Iterator[Decoded]:
     """Decode a whole file, given as chunks of bytes."""
-    rows = _Rows(chunks, delimiter, shape.line_bytes_max)
+    rows = _Rows(chunks, delimiter, spec.line_bytes_max)
 
     def report(line: int, text: str, value: JsonValue = None) -> None:
         out.add(_violation(entity, file, line, text, value))
 
     names = rows.open()
     if names is not None:
-        decoder = RowDecoder(names, entity, shape, out, file=file, spelling=TEXTS)
+        decoder = RowDecoder(names, entity, spec, out, file=file, spelling=TEXTS)
         decoder.report_columns()
-        tally.lines = 1
+        stats.lines = 1
         for batch, lines in rows.batches():
-            tally.lines = rows.line - 1
+            stats.lines = rows.line - 1
             found = decoder.decode(batch, lines)
             if found is not None:
-                tally.rows += len(found.lines)
+                stats.rows += len(found.lines)
                 yield found
     for ragged in rows.ragged:
         words = f"expected {ragged.expected_columns} values, got {ragged.actual_columns}"
@@ -71,7 +71,7 @@ def decode_csv(
     elif rows.source.quotes % 2:
         words = "a quoted value is not closed, or a quote inside of a value is not doubled"
         report(rows.line - 1, words)
-    tally.lines = rows.line - 1
+    stats.lines = rows.line - 1
 
 
 class _Rows:

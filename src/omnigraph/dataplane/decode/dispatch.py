@@ -15,7 +15,7 @@ from omnigraph.dataplane.decode.chunks import (
     unpacked_chunks,
 )
 from omnigraph.dataplane.decode.csv import decode_csv
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.decode.tabular import decode_batches
 from omnigraph.dataplane.source.model import (
@@ -37,10 +37,13 @@ T = TypeVar("T")
 
 _DELIMITERS: Final = {Format.CSV: ",", Format.TSV: "\t"}
 _IPC_MAGIC: Final = b"ARROW1\0\0"
-_ROWS_MIN, _ROWS_MAX = 1 << 10, 1 << 17
+_BATCH_ROWS_MIN: Final = 1 << 10
+_BATCH_ROWS_MAX: Final = 1 << 17
 
 
-def decode(split: Split, shape: Shape, out: Violations, tally: Tally) -> Iterator[Decoded]:
+def decode(
+    split: Split, spec: DecodeSpec, out: Violations, stats: DecodeStats
+) -> Iterator[Decoded]:
     """Decode a split.
 
     What is wrong with the data goes to `out`, a file that is damaged or cut off included: that is
@@ -51,7 +54,7 @@ def decode(split: Split, shape: Shape, out: Violations, tally: Tally) -> Iterato
         Unavailable: Storage failed.
     """
     if isinstance(split, TableSplit):
-        yield from _decode_table(split, shape, out, tally)
+        yield from _decode_table(split, spec, out, stats)
         return
     damage = Damage()
     item = split.input
@@ -60,63 +63,63 @@ def decode(split: Split, shape: Shape, out: Violations, tally: Tally) -> Iterato
         open_input(item.uri, item.storage_options, size=item.size) as file,
     ):
         if item.format is Format.NDJSON or item.format in _DELIMITERS:
-            chunks = _chunks(split, file, shape, tally, damage)
+            chunks = _chunks(split, file, spec, stats, damage)
             is_start = split.start == 0
-            yield from decode_text(chunks, item, shape, out, tally, is_start=is_start)
+            yield from decode_text(chunks, item, spec, out, stats, is_start=is_start)
         else:
             read = _parquet if item.format is Format.PARQUET else _arrow
             yield from decode_batches(
-                _undamaged(lambda: read(split, file, tally), damage),
-                _entity(item.type, shape.catalog),
-                shape,
+                _undamaged(lambda: read(split, file, stats), damage),
+                _entity(item.type, spec.catalog),
+                spec,
                 out,
-                tally,
+                stats,
                 file=item.name,
                 is_start=split.first_row == 1,
             )
         check_unchanged(item)
     if damage.text is not None:
-        out.add(_violation(item, tally.lines + 1, damage.text))
+        out.add(_violation(item, stats.lines + 1, damage.text))
 
 
 def decode_text(
     chunks: Iterator[bytes],
     item: FileInput,
-    shape: Shape,
+    spec: DecodeSpec,
     out: Violations,
-    tally: Tally,
+    stats: DecodeStats,
     *,
     is_start: bool = True,
 ) -> Iterator[Decoded]:
     """Decode the bytes of a file of lines; `is_start` if they are the beginning of it."""
     if item.format is Format.NDJSON:
-        yield from decode_ndjson(chunks, shape, out, tally, file=item.name, is_start=is_start)
+        yield from decode_ndjson(chunks, spec, out, stats, file=item.name, is_start=is_start)
         return
     yield from decode_csv(
         chunks,
-        _entity(item.type, shape.catalog),
-        shape,
+        _entity(item.type, spec.catalog),
+        spec,
         out,
-        tally,
+        stats,
         file=item.name,
         delimiter=_DELIMITERS[item.format],
     )
 
 
 def _decode_table(
-    split: TableSplit, shape: Shape, out: Violations, tally: Tally
+    split: TableSplit, spec: DecodeSpec, out: Violations, stats: DecodeStats
 ) -> Iterator[Decoded]:
     def batches() -> Iterator[pa.RecordBatch]:
         yield _no_rows(split.table.schema)
         for batch in split.table.to_batches():
             for piece in pieces(batch):
-                tally.bytes += piece.nbytes
+                stats.bytes += piece.nbytes
                 yield piece
 
-    entity = _entity(split.type, shape.catalog)
+    entity = _entity(split.type, spec.catalog)
     is_start = split.first_row == 1
     yield from decode_batches(
-        batches(), entity, shape, out, tally, file=split.name, is_start=is_start
+        batches(), entity, spec, out, stats, file=split.name, is_start=is_start
     )
 
 
@@ -127,12 +130,12 @@ def _entity(named: TypeRef | None, catalog: Catalog) -> EntityType:
 
 
 def _chunks(
-    split: FileSplit, file: pa.NativeFile, shape: Shape, tally: Tally, damage: Damage
+    split: FileSplit, file: pa.NativeFile, spec: DecodeSpec, stats: DecodeStats, damage: Damage
 ) -> Iterator[bytes]:
     item = split.input
     if item.compression is Compression.NONE:
-        return range_chunks(file, item.name, split.start, split.stop, tally)
-    return unpacked_chunks(file, item.compression, shape.line_bytes_max, tally, damage)
+        return range_chunks(file, item.name, split.start, split.stop, stats)
+    return unpacked_chunks(file, item.compression, spec.line_bytes_max, stats, damage)
 
 
 # -- columns ---------------------------------------------------------------------------------------
@@ -153,7 +156,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0)] * len(schema), names=schema.names)
 
 
-def _parquet(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa.RecordBatch]:
+def _parquet(split: FileSplit, file: pa.NativeFile, stats: DecodeStats) -> Iterator[pa.RecordBatch]:
     source = pq.ParquetFile(file)
     footer = source.metadata
     groups = range(footer.num_row_groups) if split.groups is None else split.groups
@@ -161,21 +164,21 @@ def _parquet(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa
     for number in groups:
         group = footer.row_group(number)
         per_row = max(1, group.total_byte_size // max(1, group.num_rows))
-        rows = min(_ROWS_MAX, max(_ROWS_MIN, PIECE_BYTES // per_row))
+        rows = min(_BATCH_ROWS_MAX, max(_BATCH_ROWS_MIN, PIECE_BYTES // per_row))
         yield from source.iter_batches(rows, row_groups=[number])
         columns = (group.column(place) for place in range(group.num_columns))
-        tally.bytes += sum(column.total_compressed_size for column in columns)
+        stats.bytes += sum(column.total_compressed_size for column in columns)
 
 
-def _arrow(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa.RecordBatch]:
+def _arrow(split: FileSplit, file: pa.NativeFile, stats: DecodeStats) -> Iterator[pa.RecordBatch]:
     item = split.input
     if item.compression is not Compression.NONE:
-        yield from _arrow_stream(_unpacked(item, file), file, tally)
+        yield from _arrow_stream(_unpacked(item, file), file, stats)
         return
     is_file = file.read(len(_IPC_MAGIC)) == _IPC_MAGIC
     file.seek(0)
     if not is_file:
-        yield from _arrow_stream(file, file, tally)
+        yield from _arrow_stream(file, file, stats)
         return
     source = pa.ipc.open_file(file)
     total = source.num_record_batches
@@ -185,20 +188,20 @@ def _arrow(split: FileSplit, file: pa.NativeFile, tally: Tally) -> Iterator[pa.R
     for number in groups:
         yield from _checked(source.get_batch(number))
         # The share of a batch, so that all of them together are the file.
-        tally.bytes += size * (number + 1) // total - size * number // total
+        stats.bytes += size * (number + 1) // total - size * number // total
 
 
 def _arrow_stream(
-    stream: pa.NativeFile, file: pa.NativeFile, tally: Tally
+    stream: pa.NativeFile, file: pa.NativeFile, stats: DecodeStats
 ) -> Iterator[pa.RecordBatch]:
     source = pa.ipc.open_stream(stream)
     yield _no_rows(source.schema)
     seen = 0
     for batch in source:
         yield from _checked(batch)
-        tally.bytes += file.tell() - seen
+        stats.bytes += file.tell() - seen
         seen = file.tell()
-    tally.bytes += file.tell() - seen
+    stats.bytes += file.tell() - seen
 
 
 def _unpacked(item: FileInput, file: pa.NativeFile) -> pa.NativeFile:

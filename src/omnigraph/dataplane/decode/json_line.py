@@ -55,7 +55,7 @@ class Repeating(dict[str, "Json"]):
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | bool | None"
 
 
-class Broken(Exception):
+class MalformedJson(Exception):
     """A line is not JSON; the message says why."""
 
 
@@ -63,22 +63,22 @@ def read_line(line: bytes) -> Json:
     """Read the one value of a line that is not blank.
 
     Raises:
-        Broken: There is no such value, or it is too deep or too wide.
+        MalformedJson: There is no such value, or it is too deep or too wide.
     """
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
         byte = line[error.start]
-        raise Broken(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
+        raise MalformedJson(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
     if _is_deep(line):
-        raise Broken(f"nested more than {DEPTH_MAX} levels deep")
+        raise MalformedJson(f"nested more than {DEPTH_MAX} levels deep")
     try:
         value: Json = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             rest = f"something follows it at character {error.pos + 1}"
-            raise Broken(f"a line is one value, but {rest}") from None
-        raise Broken(f"not JSON: {_plain(error.msg)} at character {error.pos + 1}") from None
+            raise MalformedJson(f"a line is one value, but {rest}") from None
+        raise MalformedJson(f"not JSON: {_plain(error.msg)} at character {error.pos + 1}") from None
     return value
 
 
@@ -109,7 +109,7 @@ def _plain(message: str) -> str:
 
 def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     if len(pairs) > MEMBERS_MAX:
-        raise Broken(f"an object with more than {MEMBERS_MAX} members")
+        raise MalformedJson(f"an object with more than {MEMBERS_MAX} members")
     members = dict(pairs)
     return members if len(members) == len(pairs) else Repeating(pairs)
 

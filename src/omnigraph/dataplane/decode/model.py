@@ -1,15 +1,22 @@
-"""What decoders make: rows of one type, as its table stores them, with their places."""
+"""The input and the output of decoders, and the members of a line that wrap an entity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
+
+DATA: Final = "data"
+# The member that names the type, by the kind of the type.
+TYPE_FIELDS: Final[Mapping[EntityKind, str]] = {"node": "type", "edge": "edge"}
+# The members that name the ends of an edge, and their columns.
+END_FIELDS: Final[Mapping[str, str]] = {"from": "src", "to": "dst"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +43,8 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What a decoder is told. Picklable.
+class DecodeSpec:
+    """The types and bounds that a decoder works with. Picklable.
 
     Attributes:
         catalog: The types that the input may have.
@@ -51,8 +58,8 @@ class Shape:
 
 
 @dataclass(slots=True)
-class Tally:
-    """What a decoder has read of a split so far; it counts as it goes."""
+class DecodeStats:
+    """Counts of what a decoder has read of a split so far."""
 
     lines: int = 0  # of the split, blank ones included; rows for formats that have no lines
     bytes: int = 0  # of the file, as stored

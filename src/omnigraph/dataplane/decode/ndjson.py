@@ -1,4 +1,4 @@
-"""Lines of JSON into rows: fast where nothing is wrong, careful where something might be."""
+"""Lines of JSON into rows: by the Arrow path, and by the row-wise path where that gives up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.dataplane.decode.careful import Careful
-from omnigraph.dataplane.decode.fast import Reader
+from omnigraph.dataplane.decode.arrow_path import ArrowDecoder
 from omnigraph.dataplane.decode.lines import (
     BLOCK_BYTES,
     Lines,
@@ -19,24 +18,25 @@ from omnigraph.dataplane.decode.lines import (
     blocks,
     find_lines,
 )
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally, joined
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats, joined
 from omnigraph.dataplane.decode.route import UNKNOWN, Router, Routes
+from omnigraph.dataplane.decode.row_wise import RowWiseDecoder
 from omnigraph.rules.violation import Violations
 
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BRACES: Final = (ord("{"), ord("}"))
-# Lines that are not worth a second attempt to take them together, and into how many parts others
-# are divided for one: what is wrong with a few lines should not slow down the many.
-_FEW: Final = 256
+# Lines that the Arrow path refuses are divided into parts, which it tries again; so few lines go to
+# the row-wise path at once. One wrong line should not slow down the many around it.
+_ROW_WISE_LINES: Final = 256
 _TOO_LONG: Final = UNKNOWN - 1
-_PARTS: Final = 8
+_RETRY_PARTS: Final = 8
 
 
 def decode_ndjson(
     chunks: Iterable[bytes | pa.Buffer],
-    shape: Shape,
+    spec: DecodeSpec,
     out: Violations,
-    tally: Tally,
+    stats: DecodeStats,
     *,
     file: str,
     is_start: bool,
@@ -49,51 +49,51 @@ def decode_ndjson(
 
     Args:
         chunks: The bytes of the split, from the beginning of a line to the end of one.
-        shape: What there may be.
+        spec: What there may be.
         out: Takes the violations.
-        tally: Counts lines and rows.
+        stats: Counts lines and rows.
         file: How violations call the file.
         is_start: Whether the split is the beginning of its file.
         block_bytes: About how many bytes are decoded at a time.
     """
-    decoder = _Decoder(shape, Careful(shape, out, file))
+    decoder = _Decoder(spec, RowWiseDecoder(spec, out, file))
     is_decoding = True
-    for number, block in enumerate(blocks(chunks, shape.line_bytes_max, block_bytes)):
+    for number, block in enumerate(blocks(chunks, spec.line_bytes_max, block_bytes)):
         if isinstance(block, TooLong):
-            tally.lines += 1
-            decoder.refuse_length(tally.lines)
+            stats.lines += 1
+            decoder.refuse_length(stats.lines)
             continue
         data = block
         if is_start and number == 0:
             if block.startswith(_UTF16):
-                decoder.careful.report(1, "the file is UTF-16, and must be UTF-8")
+                decoder.row_wise.report(1, "the file is UTF-16, and must be UTF-8")
                 is_decoding = False
             data = block.removeprefix(codecs.BOM_UTF8)
-        lines, count = find_lines(data, tally.lines + 1)
-        tally.lines += count
+        lines, count = find_lines(data, stats.lines + 1)
+        stats.lines += count
         if is_decoding:
             for decoded in decoder.decode(lines):
-                tally.rows += decoded.rows.num_rows
+                stats.rows += decoded.rows.num_rows
                 yield decoded
 
 
 class _Decoder:
     """Decodes blocks."""
 
-    def __init__(self, shape: Shape, careful: Careful) -> None:
-        self.careful = careful
-        self._shape = shape
-        self._router = Router(shape.catalog)
-        self._readers: dict[int, Reader] = {}
+    def __init__(self, spec: DecodeSpec, row_wise: RowWiseDecoder) -> None:
+        self.row_wise = row_wise
+        self._spec = spec
+        self._router = Router(spec.catalog)
+        self._decoders: dict[int, ArrowDecoder] = {}
 
     def refuse_length(self, number: int) -> None:
-        bound = self._shape.line_bytes_max
-        self.careful.report(number, f"the line is longer than {bound} bytes")
+        bound = self._spec.line_bytes_max
+        self.row_wise.report(number, f"the line is longer than {bound} bytes")
 
     def decode(self, lines: Lines) -> Iterator[Decoded]:
         if not len(lines):
             return
-        self.careful.advance()
+        self.row_wise.advance()
         routes = self._route(lines)
         for route in _distinct(routes):
             places = np.flatnonzero(routes == route)
@@ -101,7 +101,7 @@ class _Decoder:
                 for number in lines.numbers[places].tolist():
                     self.refuse_length(number)
             elif route == UNKNOWN:
-                yield from self._carefully(lines, places)
+                yield from self._row_by_row(lines, places)
             else:
                 yield from _by_type(self._read(route, lines, places))
 
@@ -112,8 +112,8 @@ class _Decoder:
         routes[~is_object] = UNKNOWN
         is_object &= view[lines.starts] == _BRACES[0]
         lengths = lines.ends - lines.starts
-        if int(lengths.max()) > self._shape.line_bytes_max:
-            routes[lengths > self._shape.line_bytes_max] = _TOO_LONG
+        if int(lengths.max()) > self._spec.line_bytes_max:
+            routes[lengths > self._spec.line_bytes_max] = _TOO_LONG
         others = np.flatnonzero(is_object & (routes == UNKNOWN))
         if len(others):
             self._route_by_name(lines, others, routes)
@@ -123,27 +123,27 @@ class _Decoder:
         found = self._router.by_name(lines, places)
         if found is not None:
             routes[places] = found
-        elif len(places) > _FEW:
-            for part in np.array_split(places, min(_PARTS, len(places))):
+        elif len(places) > _ROW_WISE_LINES:
+            for part in np.array_split(places, min(_RETRY_PARTS, len(places))):
                 self._route_by_name(lines, part, routes)
 
     def _read(self, route: int, lines: Lines, places: Places) -> Iterator[Decoded]:
-        reader = self._readers.get(route)
+        reader = self._decoders.get(route)
         if reader is None:
-            reader = Reader(self._router.entities[route], self._shape)
-            self._readers[route] = reader
+            reader = ArrowDecoder(self._router.entities[route], self._spec)
+            self._decoders[route] = reader
         decoded = reader.read(lines, places)
         if decoded is not None:
             yield decoded
-        elif len(places) > _FEW:
-            for part in np.array_split(places, min(_PARTS, len(places))):
+        elif len(places) > _ROW_WISE_LINES:
+            for part in np.array_split(places, min(_RETRY_PARTS, len(places))):
                 yield from self._read(route, lines, part)
         else:
-            yield from self._carefully(lines, places)
+            yield from self._row_by_row(lines, places)
 
-    def _carefully(self, lines: Lines, places: Places) -> Iterator[Decoded]:
+    def _row_by_row(self, lines: Lines, places: Places) -> Iterator[Decoded]:
         numbers = lines.numbers[places].tolist()
-        return self.careful.decode(
+        return self.row_wise.decode(
             (number, lines.line(place))
             for number, place in zip(numbers, places.tolist(), strict=True)
         )

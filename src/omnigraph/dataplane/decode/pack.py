@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.dataplane.decode.dispatch import decode, decode_text
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally, joined
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats, joined
 from omnigraph.dataplane.source.model import Compression, FileSplit, Format, Piece, Split
 from omnigraph.dataplane.source.paths import is_remote, read_whole
 from omnigraph.rules.violation import Violation, Violations
@@ -25,25 +25,29 @@ from omnigraph.runtime import telemetry
 
 Lines: TypeAlias = npt.NDArray[np.int64]
 
-SMALL_BYTES: Final = 1 << 20
-_RUN_BYTES: Final = 4 << 20
-_JOINED_ROWS: Final = 1 << 16
-_JOINED_BYTES: Final = 8 << 20
-_AT_ONCE: Final = 16  # requests to object storage
+SMALL_FILE_BYTES: Final = 1 << 20
+_RUN_BYTES_MAX: Final = 4 << 20
+_JOINED_ROWS_MAX: Final = 1 << 16
+_JOINED_BYTES_MAX: Final = 8 << 20
+_REQUESTS_MAX: Final = 16  # requests to object storage
 _NEWLINE: Final = b"\n"
 _TEXTS: Final = frozenset({Format.NDJSON, Format.CSV, Format.TSV})
 
 
 def decode_pack(
-    parts: Sequence[Split], shape: Shape, out: Violations, tally: Tally, pieces: list[Piece]
+    parts: Sequence[Split],
+    spec: DecodeSpec,
+    out: Violations,
+    stats: DecodeStats,
+    pieces: list[Piece],
 ) -> Iterator[Decoded]:
     """Decode splits one after the other; lines are numbered through all of them.
 
     Args:
         parts: The splits.
-        shape: What there may be.
+        spec: What there may be.
         out: Takes the violations.
-        tally: Counts bytes and rows.
+        stats: Counts bytes and rows.
         pieces: Is told where the lines of each split are, once it is read.
 
     Raises:
@@ -53,19 +57,21 @@ def decode_pack(
     """
     if len(parts) == 1:
         (part,) = parts
-        yield from decode(part, shape, out, tally)
-        pieces.append(Piece(name=part.name, first_row=part.first_row, lines=tally.lines))
+        yield from decode(part, spec, out, stats)
+        pieces.append(Piece(name=part.name, first_row=part.first_row, lines=stats.lines))
         return
-    yield from _gathered(_Pack(shape, out, tally, pieces).decode(parts))
+    yield from _gathered(_PackDecoder(spec, out, stats, pieces).decode(parts))
 
 
-class _Pack:
+class _PackDecoder:
     """Splits while they are decoded."""
 
-    def __init__(self, shape: Shape, out: Violations, tally: Tally, pieces: list[Piece]) -> None:
-        self._shape = shape
+    def __init__(
+        self, spec: DecodeSpec, out: Violations, stats: DecodeStats, pieces: list[Piece]
+    ) -> None:
+        self._spec = spec
         self._out = out
-        self._tally = tally
+        self._tally = stats
         self._pieces = pieces
 
     def decode(self, parts: Sequence[Split]) -> Iterator[Decoded]:
@@ -79,11 +85,11 @@ class _Pack:
 
     def _alone(self, part: Split) -> Iterator[Decoded]:
         start = self._pieces[-1].stop if self._pieces else 0
-        tally = Tally()
-        for found in decode(part, self._shape, _Shifted(self._out, start), tally):
+        stats = DecodeStats()
+        for found in decode(part, self._spec, _Shifted(self._out, start), stats):
             yield replace(found, lines=found.lines + start)
-        self._add(part, tally.lines, start)
-        self._count(tally)
+        self._add(part, stats.lines, start)
+        self._count(stats)
 
     def _together(self, run: Sequence[_Small]) -> list[Decoded] | None:
         """The rows of small files; None if they have to be decoded file by file."""
@@ -93,18 +99,18 @@ class _Pack:
             return None
         head = texts[0].head
         chunk = b"".join([head, *(text.body for text in texts)])
-        scratch, tally = Violations(1), Tally()
-        found = list(decode_text(iter([chunk]), first.input, self._shape, scratch, tally))
+        scratch, stats = Violations(1), DecodeStats()
+        found = list(decode_text(iter([chunk]), first.input, self._spec, scratch, stats))
         heads = 1 if head else 0
         ends = np.cumsum([text.lines for text in texts], dtype=np.int64)
-        if scratch or tally.lines != heads + int(ends[-1]):
+        if scratch or stats.lines != heads + int(ends[-1]):
             return None
         starts = np.empty(len(run), np.int64)
         for number, (item, text) in enumerate(zip(run, texts, strict=True)):
             starts[number] = self._pieces[-1].stop if self._pieces else 0
             self._add(item.split, heads + text.lines, int(starts[number]))
-        tally.bytes = sum(text.size for text in texts)
-        self._count(tally)
+        stats.bytes = sum(text.size for text in texts)
+        self._count(stats)
         # From the number of a line among all of them to that in its file, and in the pack.
         shifts = starts - np.concatenate([[0], ends[:-1]])
         return [replace(each, lines=_shifted(each.lines, ends, shifts, heads)) for each in found]
@@ -113,10 +119,10 @@ class _Pack:
         piece = Piece(name=part.name, first_row=part.first_row, lines=lines, start=start)
         self._pieces.append(piece)
 
-    def _count(self, tally: Tally) -> None:
-        self._tally.lines += tally.lines
-        self._tally.bytes += tally.bytes
-        self._tally.rows += tally.rows
+    def _count(self, stats: DecodeStats) -> None:
+        self._tally.lines += stats.lines
+        self._tally.bytes += stats.bytes
+        self._tally.rows += stats.rows
 
 
 def _shifted(lines: Lines, ends: Lines, shifts: Lines, heads: int) -> Lines:
@@ -187,7 +193,7 @@ def _runs(parts: Iterable[Split]) -> Iterator[list[_Small]]:
     run: list[_Small] = []
     size = 0
     for item in _read(parts):
-        if run and not (size < _RUN_BYTES and run[-1].goes_with(item)):
+        if run and not (size < _RUN_BYTES_MAX and run[-1].goes_with(item)):
             yield run
             run, size = [], 0
         run.append(item)
@@ -199,10 +205,10 @@ def _runs(parts: Iterable[Split]) -> Iterator[list[_Small]]:
 def _read(parts: Iterable[Split]) -> Iterator[_Small]:
     """Read small texts; those in object storage some at a time."""
     read = telemetry.carried(_small)
-    with ThreadPoolExecutor(_AT_ONCE, "omnigraph-small") as pool:
+    with ThreadPoolExecutor(_REQUESTS_MAX, "omnigraph-small") as pool:
         for is_far, group in groupby(parts, _is_far):
             if is_far:
-                while some := list(islice(group, 2 * _AT_ONCE)):
+                while some := list(islice(group, 2 * _REQUESTS_MAX)):
                     yield from pool.map(read, some)
             else:
                 yield from map(_small, group)
@@ -221,7 +227,7 @@ def _is_small(part: Split) -> bool:
         and item.format in _TEXTS
         and item.compression is Compression.NONE
         and item.size is not None
-        and item.size <= SMALL_BYTES
+        and item.size <= SMALL_FILE_BYTES
     )
 
 
@@ -265,7 +271,7 @@ def _gathered(found: Iterable[Decoded]) -> Iterator[Decoded]:
         rows, size = sizes.get(key, (0, 0))
         waiting.setdefault(key, []).append(item)
         sizes[key] = rows, size = rows + len(item.lines), size + item.rows.nbytes
-        if rows >= _JOINED_ROWS or size >= _JOINED_BYTES:
+        if rows >= _JOINED_ROWS_MAX or size >= _JOINED_BYTES_MAX:
             yield joined(waiting.pop(key))
             del sizes[key]
     for items in waiting.values():

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.decode.arrow_json import parse
-from omnigraph.dataplane.decode.envelope import TYPE_FIELDS
 from omnigraph.dataplane.decode.lines import Lines, Places
+from omnigraph.dataplane.decode.model import TYPE_FIELDS
 from omnigraph.lang.catalog.model import Catalog, EntityType
 
 Routes: TypeAlias = npt.NDArray[np.int32]
 
 UNKNOWN: Final = -1
 
-_WORD: Final = 8
-_WIDTH_MAX: Final = 64
+_WORD_BYTES: Final = 8
+_BEGINNING_BYTES_MAX: Final = 64
 _NAMES: Final = pa.schema([(word, pa.string()) for word in TYPE_FIELDS.values()])
 
 
@@ -37,9 +37,9 @@ class Router:
             for number, entity in enumerate(self.entities)
             for space in ("", " ")
         ]
-        self._beginnings = [item for item in beginnings if len(item[0]) <= _WIDTH_MAX]
+        self._beginnings = [item for item in beginnings if len(item[0]) <= _BEGINNING_BYTES_MAX]
         longest = max((len(item) for item, _ in self._beginnings), default=1)
-        self._width = -(-longest // _WORD) * _WORD
+        self._width = -(-longest // _WORD_BYTES) * _WORD_BYTES
         self._nodes = pa.array([item.name for item in catalog.nodes], pa.string())
         self._edges = pa.array([item.name for item in catalog.edges], pa.string())
 
@@ -102,8 +102,8 @@ class Router:
 def _begin_with(heads: npt.NDArray[np.uint64], beginning: bytes) -> npt.NDArray[np.bool_]:
     """Which of some heads, given in words of 8 bytes, begin with some bytes."""
     match = np.ones(len(heads), np.bool_)
-    for number, start in enumerate(range(0, len(beginning), _WORD)):
-        part = beginning[start : start + _WORD]
+    for number, start in enumerate(range(0, len(beginning), _WORD_BYTES)):
+        part = beginning[start : start + _WORD_BYTES]
         word = np.uint64(int.from_bytes(part, "little"))
         mask = np.uint64(2 ** (8 * len(part)) - 1)
         match &= (heads[:, number] & mask) == word

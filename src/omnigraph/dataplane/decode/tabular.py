@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.decode.convert import rows_schema
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.tabular_columns import (
+    CellFault,
     Converted,
-    Fault,
     convert,
     is_text,
     plain,
@@ -57,9 +57,9 @@ ARROW: Final = Spelling(convert, reason)
 def decode_batches(
     batches: Iterable[pa.RecordBatch],
     entity: EntityType,
-    shape: Shape,
+    spec: DecodeSpec,
     out: Violations,
-    tally: Tally,
+    stats: DecodeStats,
     *,
     file: str,
     is_start: bool = True,
@@ -69,24 +69,24 @@ def decode_batches(
     Args:
         batches: The rows, in the order of the input.
         entity: Their type.
-        shape: What else a decoder is told.
+        spec: What else a decoder is told.
         out: Takes the violations.
-        tally: Counts rows as it goes.
+        stats: Counts rows as it goes.
         file: What messages call the input.
         is_start: It is the first piece of its input, which reports what concerns all rows.
     """
     decoder: RowDecoder | None = None
     for batch in batches:
         if decoder is None:
-            decoder = RowDecoder(batch.schema.names, entity, shape, out, file=file)
+            decoder = RowDecoder(batch.schema.names, entity, spec, out, file=file)
             if is_start:
                 decoder.report_columns()
-        first = tally.lines + 1
-        tally.lines += batch.num_rows
+        first = stats.lines + 1
+        stats.lines += batch.num_rows
         lines = np.arange(first, first + batch.num_rows, dtype=np.int64)
         found = decoder.decode(batch, lines)
         if found is not None:
-            tally.rows += len(found.lines)
+            stats.rows += len(found.lines)
             yield found
 
 
@@ -97,7 +97,7 @@ class RowDecoder:
         self,
         names: Sequence[str],
         entity: EntityType,
-        shape: Shape,
+        spec: DecodeSpec,
         out: Violations,
         *,
         file: str,
@@ -109,9 +109,9 @@ class RowDecoder:
         self._file = file
         self._spelling = spelling
         self._schema = rows_schema(entity)
-        self._catalog = shape.catalog
+        self._catalog = spec.catalog
         key = table_key(entity.kind, entity.name)
-        self._absences = shape.absences.get(key, frozenset()) & entity.property_by_name.keys()
+        self._absences = spec.absences.get(key, frozenset()) & entity.property_by_name.keys()
         self._places: dict[str, int] = {}  # of stored columns among those that are given
         self._twice: list[str] = []
         self._unknown: list[str] = []
@@ -209,7 +209,7 @@ class RowDecoder:
         self._out.add(self._violation(rule, name, message))
 
     def _report_rows(
-        self, fault: Fault, name: str, column: pa.Array, ids: pa.Array, lines: Lines
+        self, fault: CellFault, name: str, column: pa.Array, ids: pa.Array, lines: Lines
     ) -> None:
         item = self._entity.property_by_name.get(name)
         kind = item.type if item is not None else _TEXT

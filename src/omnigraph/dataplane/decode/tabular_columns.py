@@ -46,7 +46,7 @@ _F32: Final = ValueType(Base.F32)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CellFault:
     """Rows whose value is none of the type, ascending."""
 
     rule: Rule
@@ -58,7 +58,7 @@ class Converted:
     """A column in its stored type. Rows with a fault have any value or none."""
 
     values: pa.Array
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[CellFault, ...] = ()
 
 
 def convert(column: pa.Array, kind: ValueType) -> Converted:
@@ -113,7 +113,7 @@ def _mismatch(column: pa.Array, kind: ValueType) -> Converted:
 
 def _faulty(values: pa.Array, bad: npt.NDArray[np.bool_]) -> Converted:
     rows = np.flatnonzero(bad)
-    return Converted(values, (Fault(Rule.TYPE, rows),) if len(rows) else ())
+    return Converted(values, (CellFault(Rule.TYPE, rows),) if len(rows) else ())
 
 
 def _mask(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
@@ -335,10 +335,10 @@ def _lists(column: pa.Array, kind: ValueType) -> Converted:
     return Converted(values, _owned(elements.faults, ends, np.arange(len(column))))
 
 
-def _owned(faults: tuple[Fault, ...], ends: Places, rows: Places) -> tuple[Fault, ...]:
+def _owned(faults: tuple[CellFault, ...], ends: Places, rows: Places) -> tuple[CellFault, ...]:
     """Faults of elements as faults of the rows whose lists they are in."""
     return tuple(
-        Fault(fault.rule, rows[np.unique(np.searchsorted(ends, fault.rows, side="right"))])
+        CellFault(fault.rule, rows[np.unique(np.searchsorted(ends, fault.rows, side="right"))])
         for fault in faults
     )
 
@@ -361,5 +361,5 @@ def _vectors(column: pa.Array, kind: ValueType) -> Converted:
     faults = list(_owned(elements.faults, np.cumsum(lengths[rows]), rows))
     wrong = np.flatnonzero(known & ~good)
     if len(wrong):
-        faults.append(Fault(Rule.VECTOR_LENGTH, wrong))
+        faults.append(CellFault(Rule.VECTOR_LENGTH, wrong))
     return Converted(values, tuple(faults))

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from omnigraph.core.arrow_types import arrow_type
 from omnigraph.dataplane.decode.convert import Unfit, blobs, dates, datetimes
 from omnigraph.dataplane.decode.json_fit import Misfit, described, fit, shown
-from omnigraph.dataplane.decode.json_line import Broken, Integer, Json, Real, read_line
+from omnigraph.dataplane.decode.json_line import Integer, Json, MalformedJson, Real, read_line
 from omnigraph.dataplane.decode.tabular import Spelling
-from omnigraph.dataplane.decode.tabular_columns import Converted, Fault, as_texts
+from omnigraph.dataplane.decode.tabular_columns import CellFault, Converted, as_texts
 from omnigraph.errors import JsonValue
 from omnigraph.lang.values import FLOATS, INTEGERS, TEMPORAL, Base, ValueType
 from omnigraph.rules.violation import Rule
@@ -93,14 +93,14 @@ def _one_by_one(texts: pa.Array, kind: ValueType) -> Converted:
             bad.setdefault(found.rule, []).append(row)
             found = None
         values.append(found)
-    faults = tuple(Fault(rule, np.array(rows, np.int64)) for rule, rows in bad.items())
+    faults = tuple(CellFault(rule, np.array(rows, np.int64)) for rule, rows in bad.items())
     return Converted(pa.array(values, arrow_type(kind)), faults)
 
 
 def _fitted(text: str, kind: ValueType) -> Any:
     try:
         return fit(_as_json(text, kind), kind)
-    except Broken as error:
+    except MalformedJson as error:
         words = f"expected {kind.required()} as JSON, got text that is {error}"
         return Misfit(Rule.TYPE, words, shown(text))
 

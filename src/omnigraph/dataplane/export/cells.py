@@ -22,7 +22,7 @@ _DAY_CHARS: Final = len("2020-01-01")
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class EncodedCells:
     """Values as text, without what stands before and after each of them; null for none."""
 
     text: pa.Array
@@ -55,7 +55,7 @@ def glued(pieces: Sequence[pa.Array | str], null: str | None = None) -> pa.Array
     )
 
 
-def cells(column: pa.Array, kind: ValueType) -> Cells:
+def cells(column: pa.Array, kind: ValueType) -> EncodedCells:
     """The values of a property.
 
     Raises:
@@ -66,18 +66,18 @@ def cells(column: pa.Array, kind: ValueType) -> Cells:
     return _lists(column, kind.base) if kind.is_list else _scalars(column, kind.base)
 
 
-def _scalars(column: pa.Array, base: Base) -> Cells:
+def _scalars(column: pa.Array, base: Base) -> EncodedCells:
     if base is Base.STRING:
-        return Cells(escaped(column), '"', '"')
+        return EncodedCells(escaped(column), '"', '"')
     if base in FLOATS:
-        return Cells(_numbers(column))
+        return EncodedCells(_numbers(column))
     if base in INTEGERS or base is Base.BOOL:
-        return Cells(column.cast(_TEXT))
+        return EncodedCells(column.cast(_TEXT))
     if base is Base.DATE:
-        return Cells(column.cast(_TEXT), '"', '"')
+        return EncodedCells(column.cast(_TEXT), '"', '"')
     if base is Base.DATETIME:
-        return Cells(_moments(column), '"', 'Z"')
-    return Cells(_blobs(column), '"base64:', '"')
+        return EncodedCells(_moments(column), '"', 'Z"')
+    return EncodedCells(_blobs(column), '"base64:', '"')
 
 
 def _numbers(column: pa.Array) -> pa.Array:
@@ -114,7 +114,7 @@ def _blobs(column: pa.Array) -> pa.Array:
     return pa.array(values, pa.large_binary()).cast(_LARGE_TEXT)
 
 
-def _lists(column: pa.Array, base: Base) -> Cells:
+def _lists(column: pa.Array, base: Base) -> EncodedCells:
     elements = _scalars(column.flatten(), base).whole().fill_null(NULL)
     counts = pc.list_value_length(column).fill_null(0)
     ends = np.cumsum(counts.to_numpy(zero_copy_only=False), dtype=np.int32)
@@ -122,4 +122,4 @@ def _lists(column: pa.Array, base: Base) -> Cells:
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), ",")
     if column.null_count:
         joined = pc.if_else(column.is_valid(), joined, pa.scalar(None, _TEXT))
-    return Cells(joined, "[", "]")
+    return EncodedCells(joined, "[", "]")

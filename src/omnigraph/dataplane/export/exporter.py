@@ -20,7 +20,7 @@ from omnigraph.dataplane.export.parts import (
     plan_parts,
     write_part,
 )
-from omnigraph.dataplane.export.plan import Plan, make_plan
+from omnigraph.dataplane.export.plan import ExportPlan, make_plan
 from omnigraph.dataplane.export.shared import require_shared, verify
 from omnigraph.dataplane.export.single import SingleFile
 from omnigraph.dataplane.export.target import open_file, open_target
@@ -65,7 +65,7 @@ class Exporter:
     # -- one file ----------------------------------------------------------------------------------
 
     def _to_file(
-        self, request: ExportRequest, plan: Plan, runner: Runner, monitor: Monitor
+        self, request: ExportRequest, plan: ExportPlan, runner: Runner, monitor: Monitor
     ) -> Exported:
         if plan.uri != STREAM and not request.overwrite:
             with storage_errors():
@@ -88,7 +88,7 @@ class Exporter:
     # -- a folder ----------------------------------------------------------------------------------
 
     def _to_folder(
-        self, request: ExportRequest, plan: Plan, runner: Runner, monitor: Monitor
+        self, request: ExportRequest, plan: ExportPlan, runner: Runner, monitor: Monitor
     ) -> Exported:
         snapshot, options = request.snapshot, request.storage_options
         old = self._occupants(request, plan)
@@ -117,7 +117,7 @@ class Exporter:
         )
 
     @staticmethod
-    def _occupants(request: ExportRequest, plan: Plan) -> list[str]:
+    def _occupants(request: ExportRequest, plan: ExportPlan) -> list[str]:
         """The files of an earlier export in the folder, if they may be replaced."""
         known: list[EntityType] = [*request.catalog.nodes, *request.catalog.edges]
         old = leftovers(plan, known, request.storage_options)

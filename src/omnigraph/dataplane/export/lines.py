@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.dataplane.export.cells import NULL, Cells, cells, glued
+from omnigraph.dataplane.export.cells import NULL, EncodedCells, cells, glued
 from omnigraph.dataplane.export.small import SmallNumbers
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base, ValueType
@@ -53,7 +53,7 @@ class LineEncoder:
                 continue
             spelled = cells(column, kind)
             # Only without nulls can all lines share what stands around the values.
-            shown = Cells(spelled.whole()) if spelled.text.null_count else spelled
+            shown = EncodedCells(spelled.whole()) if spelled.text.null_count else spelled
             pieces += [pending + label + shown.before, shown.text]
             pending = shown.after
         return [*pieces, pending + "}}\n"]

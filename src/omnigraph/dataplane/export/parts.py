@@ -18,7 +18,7 @@ from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.export.checksums import Checksummed
 from omnigraph.dataplane.export.files import encoder, write_columns
-from omnigraph.dataplane.export.plan import Plan
+from omnigraph.dataplane.export.plan import ExportPlan
 from omnigraph.dataplane.export.rows import read_rows, text_width
 from omnigraph.dataplane.export.target import open_file
 from omnigraph.dataplane.source.model import Compression, Format
@@ -91,7 +91,7 @@ def write_part(part: Part) -> PartReceipt:
 def plan_parts(
     repo: Repository,
     snapshot: GraphVersion,
-    plan: Plan,
+    plan: ExportPlan,
     storage_options: Mapping[str, str],
     *,
     checksums: bool = False,
@@ -144,7 +144,9 @@ def _groups(fragments: Sequence[tuple[int, int]], entity: EntityType) -> Iterato
 # -- the folder ------------------------------------------------------------------------------------
 
 
-def leftovers(plan: Plan, known: Sequence[EntityType], options: Mapping[str, str]) -> list[str]:
+def leftovers(
+    plan: ExportPlan, known: Sequence[EntityType], options: Mapping[str, str]
+) -> list[str]:
     """The files of an earlier export in the folder, its manifest first; other files are not ours.
 
     They are what its manifest names, and what is called like a part of a type: an export that was
@@ -174,7 +176,7 @@ def _listed(uri: str, options: Mapping[str, str]) -> set[str]:
 
 
 def manifest(
-    snapshot: GraphVersion, plan: Plan, parts: Sequence[Part], receipts: Sequence[PartReceipt]
+    snapshot: GraphVersion, plan: ExportPlan, parts: Sequence[Part], receipts: Sequence[PartReceipt]
 ) -> bytes:
     """The manifest of a folder: what is in it, and which state that is."""
     by_type: dict[str, list[dict[str, Any]]] = {

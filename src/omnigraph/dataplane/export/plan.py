@@ -37,7 +37,7 @@ _USUAL: Final = {Format.PARQUET: Compression.ZSTD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ExportPlan:
     """A request that makes sense.
 
     Attributes:
@@ -61,7 +61,7 @@ class Plan:
         return f".{self.format.value}{packed}"
 
 
-def make_plan(request: ExportRequest, root: Root) -> Plan:
+def make_plan(request: ExportRequest, root: Root) -> ExportPlan:
     """Understand a request.
 
     Raises:
@@ -72,7 +72,7 @@ def make_plan(request: ExportRequest, root: Root) -> Plan:
     uri, is_folder = _place(request, root)
     name = "" if is_folder else uri
     format = _format(request.format, name)
-    plan = Plan(
+    plan = ExportPlan(
         entities=entities,
         format=format,
         compression=_compression(request.compression, format, name),

@@ -31,7 +31,7 @@ _MISSING: Final = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class FolderProbe:
     """What a worker should find in the folder, and what it should put there. Picklable.
 
     Attributes:
@@ -55,7 +55,7 @@ class Probed:
     sees: bool
 
 
-def probe(asked: Probe) -> Probed:
+def probe(asked: FolderProbe) -> Probed:
     """Look for the object of the driver; answer it with another one. The task of a check."""
     host = socket.gethostname()
     with storage_errors():
@@ -75,7 +75,7 @@ def require_shared(uri: str, storage_options: Mapping[str, str], runner: Runner,
     name = f"{uri}/.og-probe-{ids.new()}"
     text = name.encode()
     probes = [
-        Probe(text=text, found=name, left=f"{name}.{number}", storage_options=storage_options)
+        FolderProbe(text=text, found=name, left=f"{name}.{number}", storage_options=storage_options)
         for number in range(min(runner.parallelism, _PROBES_MAX))
     ]
     with _removed([name, *(each.left for each in probes)], storage_options):

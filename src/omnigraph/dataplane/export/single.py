@@ -18,7 +18,7 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.export.files import encoder, write_columns
-from omnigraph.dataplane.export.plan import Plan
+from omnigraph.dataplane.export.plan import ExportPlan
 from omnigraph.dataplane.export.rows import read_rows
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.source.model import Format
@@ -37,7 +37,7 @@ class SingleFile:
     """Writes the types of a plan, one after another, to one output."""
 
     def __init__(
-        self, repo: Repository, snapshot: GraphVersion, plan: Plan, monitor: Monitor
+        self, repo: Repository, snapshot: GraphVersion, plan: ExportPlan, monitor: Monitor
     ) -> None:
         """Read this state, and tell this monitor."""
         self._repo = repo

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.arrow_types import arrow_type
-from omnigraph.dataplane.decode.model import Decoded, Shape
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec
 from omnigraph.dataplane.load.exchange import (
     ID,
     LINE,
@@ -75,7 +75,7 @@ class Entities:
         )
 
 
-def shape_of(plan: LoadPlan) -> Shape:
+def decode_spec(plan: LoadPlan) -> DecodeSpec:
     """What a decoder has to tell for this load."""
     absences: dict[str, frozenset[str]] = {}
     for entity in (*plan.catalog.nodes, *plan.catalog.edges):
@@ -87,7 +87,7 @@ def shape_of(plan: LoadPlan) -> Shape:
         }
         if wanted:
             absences[key_of(entity)] = frozenset(wanted)
-    return Shape(catalog=plan.catalog, absences=absences)
+    return DecodeSpec(catalog=plan.catalog, absences=absences)
 
 
 def identified(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository, store_pin
-from omnigraph.dataplane.decode.model import Decoded, Tally
+from omnigraph.dataplane.decode.model import Decoded, DecodeStats
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
@@ -103,9 +103,9 @@ def embed_split(task: FillTask) -> ReadReceipt:
         with naming_entity(entity.name, target.name, source, lambda at: ids[at].as_py()):
             vectors = plan.embeddings.embed_rows(texts, target.type.dim, task.embed.model)
         decoded = _decoded(entity, task.target.name, found, vectors.reshape(-1))
-        tally = Tally(lines=len(texts), bytes=found.nbytes, rows=len(texts))
-        files = (Piece(name=key_of(entity), first_row=None, lines=tally.lines),)
-        return stage_rows(plan, task.split, iter([decoded]), tally, lambda: files)
+        stats = DecodeStats(lines=len(texts), bytes=found.nbytes, rows=len(texts))
+        files = (Piece(name=key_of(entity), first_row=None, lines=stats.lines),)
+        return stage_rows(plan, task.split, iter([decoded]), stats, lambda: files)
 
 
 def _decoded(entity: EntityType, target: str, found: pa.Table, vectors: np.ndarray) -> Decoded:

@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.decode.model import Tally
+from omnigraph.dataplane.decode.model import DecodeStats
 from omnigraph.dataplane.decode.tabular import RowDecoder, decode_batches
-from omnigraph.dataplane.load.entities import shape_of
+from omnigraph.dataplane.load.entities import decode_spec
 from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.read_task import stage_rows
@@ -43,21 +43,21 @@ class FrameTask:
 
     def __call__(self, partition: int, batches: Iterator[pa.RecordBatch]) -> ReadReceipt:
         """Stage the rows of a partition."""
-        plan, tally = self.plan, Tally()
+        plan, stats = self.plan, DecodeStats()
         out = collector(plan, self.first_split + partition)
-        entity, shape = entity_of(plan.catalog, self.type), shape_of(plan)
+        entity, spec = entity_of(plan.catalog, self.type), decode_spec(plan)
         if partition == 0:
-            RowDecoder(list(self.columns), entity, shape, out, file=self.name).report_columns()
+            RowDecoder(list(self.columns), entity, spec, out, file=self.name).report_columns()
         decoded = decode_batches(
-            _counted(batches, tally), entity, shape, out, tally, file=self.name, is_start=False
+            _counted(batches, stats), entity, spec, out, stats, file=self.name, is_start=False
         )
         first = 1 if partition == 0 else None
 
         def files() -> tuple[Piece, ...]:
-            return (Piece(name=self.name, first_row=first, lines=tally.lines),)
+            return (Piece(name=self.name, first_row=first, lines=stats.lines),)
 
         with storage_errors():
-            return stage_rows(plan, self.first_split + partition, decoded, tally, files, out=out)
+            return stage_rows(plan, self.first_split + partition, decoded, stats, files, out=out)
 
 
 def entity_of(catalog: Catalog, ref: TypeRef) -> EntityType:
@@ -65,7 +65,7 @@ def entity_of(catalog: Catalog, ref: TypeRef) -> EntityType:
     return catalog.node_by_name[ref.name] if ref.kind == "node" else catalog.edge_by_name[ref.name]
 
 
-def _counted(batches: Iterator[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+def _counted(batches: Iterator[pa.RecordBatch], stats: DecodeStats) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        tally.bytes += batch.nbytes
+        stats.bytes += batch.nbytes
         yield batch

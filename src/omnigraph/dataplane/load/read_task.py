@@ -9,15 +9,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.decode.model import Decoded, Tally
+from omnigraph.dataplane.decode.model import Decoded, DecodeStats
 from omnigraph.dataplane.decode.pack import decode_pack
 from omnigraph.dataplane.load.entities import (
     Entities,
+    decode_spec,
     emit_ends,
     emit_ids,
     emit_values,
     identified,
-    shape_of,
     with_defaults,
 )
 from omnigraph.dataplane.load.exchange import KEY, LINE, Emitter, claims_channel
@@ -52,14 +52,14 @@ class ReadTask:
 def read_pack(task: ReadTask) -> ReadReceipt:
     """Read splits. A task of a load: it may run more than once, and only its receipt counts."""
     pack, plan = task.pack, task.plan
-    out, tally = collector(plan, pack.number), Tally()
+    out, stats = collector(plan, pack.number), DecodeStats()
     pieces: list[Piece] = []
     with plan.workplace.errors():
         return stage_rows(
             plan,
             pack.number,
-            decode_pack(pack.parts, shape_of(plan), out, tally, pieces),
-            tally,
+            decode_pack(pack.parts, decode_spec(plan), out, stats, pieces),
+            stats,
             lambda: tuple(pieces),
             out=out,
             is_alone=task.is_alone,
@@ -70,7 +70,7 @@ def stage_rows(
     plan: LoadPlan,
     split_number: int,
     decoded: Iterator[Decoded],
-    tally: Tally,
+    stats: DecodeStats,
     files: Callable[[], tuple[Piece, ...]],
     *,
     out: Found | None = None,
@@ -82,7 +82,7 @@ def stage_rows(
         plan: The load.
         split_number: No two tasks have the same, and their order is that of the input.
         decoded: The rows.
-        tally: What the decoder counts.
+        stats: What the decoder counts.
         files: Tells, once all rows are decoded, which files they came from.
         out: Where the decoder reports what breaks a rule, made by `collector` for this split.
         is_alone: The load has no other split.
@@ -93,7 +93,7 @@ def stage_rows(
         for item in decoded:
             plan.stop.check()
             reading.take(item)
-        return reading.receipt(tally, files())
+        return reading.receipt(stats, files())
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class _Reading:
         if entities.names.null_count:
             self._insert(entities.filter(pc.invert(known)))
 
-    def receipt(self, tally: Tally, files: tuple[Piece, ...]) -> ReadReceipt:
+    def receipt(self, stats: DecodeStats, files: tuple[Piece, ...]) -> ReadReceipt:
         """Finish; tell what was made."""
         self._put_spill()
         if self._out:
@@ -163,7 +163,7 @@ class _Reading:
         return ReadReceipt(
             split=self._split,
             pieces=files,
-            bytes=tally.bytes,
+            bytes=stats.bytes,
             present=self._present,
             fragments=fragments,
             spilled=tuple(self._spilled),

@@ -23,7 +23,7 @@ _MAGIC: Final = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundFile:
     """A file that somebody named.
 
     Attributes:
@@ -39,7 +39,7 @@ class Found:
     modified_ns: int | None = None
 
 
-def find_files(text: str, storage_options: Mapping[str, str]) -> tuple[Found, ...]:
+def find_files(text: str, storage_options: Mapping[str, str]) -> tuple[FoundFile, ...]:
     """The files that a text stands for, sorted by name.
 
     A file stands for itself, a folder for everything below it whose name, and whose folders'
@@ -135,7 +135,7 @@ def is_remote(text: str) -> bool:
 # -- this machine ----------------------------------------------------------------------------------
 
 
-def _local(text: str) -> tuple[Found, ...]:
+def _local(text: str) -> tuple[FoundFile, ...]:
     path = str(Root.parse(text).local_path)
     # What the user wrote, except for a scheme or a tilde.
     shown = text if not text.startswith(("file:", "~")) else path
@@ -148,7 +148,7 @@ def _local(text: str) -> tuple[Found, ...]:
         return (_file(path, shown, status),)
     inside = os.path.join(path, "")
     return tuple(
-        Found(
+        FoundFile(
             uri=info.uri,
             name=os.path.join(shown, relative),
             size=None if info.modified_ns is None else info.size,
@@ -159,7 +159,7 @@ def _local(text: str) -> tuple[Found, ...]:
     )
 
 
-def _matches(pattern: str) -> Iterator[Found]:
+def _matches(pattern: str) -> Iterator[FoundFile]:
     wanted = re.compile(_pattern(os.path.normpath(pattern)))
     for name in glob.iglob(pattern, recursive=True):
         if not wanted.fullmatch(os.path.normpath(name)):
@@ -179,10 +179,10 @@ def _status(path: str) -> os.stat_result | None:
             raise
 
 
-def _file(path: str, shown: str, status: os.stat_result) -> Found:
+def _file(path: str, shown: str, status: os.stat_result) -> FoundFile:
     if not stat.S_ISREG(status.st_mode):
-        return Found(uri=path, name=shown, size=None)
-    return Found(uri=path, name=shown, size=status.st_size, modified_ns=status.st_mtime_ns)
+        return FoundFile(uri=path, name=shown, size=None)
+    return FoundFile(uri=path, name=shown, size=status.st_size, modified_ns=status.st_mtime_ns)
 
 
 def _is_hidden(relative: str) -> bool:
@@ -192,14 +192,14 @@ def _is_hidden(relative: str) -> bool:
 # -- object storage --------------------------------------------------------------------------------
 
 
-def _remote(text: str, options: Mapping[str, str]) -> tuple[Found, ...]:
+def _remote(text: str, options: Mapping[str, str]) -> tuple[FoundFile, ...]:
     if exists(text, options):
-        return (Found(uri=text, name=text, size=stream_size(text, options)),)
+        return (FoundFile(uri=text, name=text, size=stream_size(text, options)),)
     magic = _MAGIC.search(text)
     folder = text[: text.rindex("/", 0, magic.start()) + 1] if magic else text.rstrip("/") + "/"
     wanted = re.compile(_pattern(text[len(folder) :])) if magic else None
     found = tuple(
-        Found(uri=info.uri, name=info.uri, size=info.size)
+        FoundFile(uri=info.uri, name=info.uri, size=info.size)
         for info in list_inputs(folder, options)
         if _is_wanted(info.uri.removeprefix(folder), wanted)
     )

@@ -33,7 +33,7 @@ from omnigraph.dataplane.source.model import (
     TypeRef,
 )
 from omnigraph.dataplane.source.naming import type_in_schema, type_named, type_of_file
-from omnigraph.dataplane.source.paths import Found, find_files, reading
+from omnigraph.dataplane.source.paths import FoundFile, find_files, reading
 from omnigraph.dataplane.source.records import entity_lines, envelope_lines
 from omnigraph.dataplane.source.spool import Scratch, spool_lines, spool_stream
 from omnigraph.errors import Code, InvalidInput
@@ -191,13 +191,13 @@ class _Resolver:
             else:
                 yield self._file(found, named)
 
-    def _pipe(self, found: Found, named: TypeRef | None) -> FileInput:
+    def _pipe(self, found: FoundFile, named: TypeRef | None) -> FileInput:
         with object_errors(StorageCall.OBJECT_GET.value, found.name):
             pipe = io.FileIO(found.uri)
         with pipe:
             return self._stream(pipe, found.name, named)
 
-    def _file(self, found: Found, named: TypeRef | None) -> FileInput:
+    def _file(self, found: FoundFile, named: TypeRef | None) -> FileInput:
         if self.told is None:
             kind, packing = format_of(found.name)
         else:
@@ -215,7 +215,7 @@ class _Resolver:
         )
 
     def _type_of(
-        self, found: Found, kind: Format, packing: Compression, named: TypeRef | None
+        self, found: FoundFile, kind: Format, packing: Compression, named: TypeRef | None
     ) -> TypeRef | None:
         if kind is Format.NDJSON:
             if named is not None:
@@ -227,7 +227,7 @@ class _Resolver:
         told = None if schema is None else type_in_schema(schema, self.catalog)
         return told or type_of_file(found.name, self.catalog)
 
-    def _schema(self, found: Found, kind: Format) -> pa.Schema | None:
+    def _schema(self, found: FoundFile, kind: Format) -> pa.Schema | None:
         """The schema of a file that carries one; None if it cannot be read: decoding tells why."""
         if kind not in (Format.PARQUET, Format.ARROW):
             return None
@@ -253,7 +253,7 @@ class _Resolver:
                     Code.INPUT_INVALID, f"{name}: say format= with csv, parquet or arrow", file=name
                 )
             kind = Format.NDJSON
-        found = Found(uri=path, name=name, size=stream_size(path))
+        found = FoundFile(uri=path, name=name, size=stream_size(path))
         return FileInput(
             uri=path,
             name=name,

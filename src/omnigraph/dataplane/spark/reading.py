@@ -28,7 +28,7 @@ _BATCH_ROWS_WIDE: Final = 1_000  # measured: vectors cross to the JVM fastest in
 
 
 @dataclass(frozen=True)
-class Piece(InputPartition):
+class FragmentsPartition(InputPartition):
     """Some fragments of the table."""
 
     fragments: tuple[int, ...]
@@ -57,11 +57,11 @@ class TypeReader(DataSourceReader):
                 group, rows = [], 0
         if group or not groups:
             groups.append(tuple(group))
-        return [Piece(fragments) for fragments in groups]
+        return [FragmentsPartition(fragments) for fragments in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one piece."""
-        assert isinstance(partition, Piece)
+        assert isinstance(partition, FragmentsPartition)
         if not partition.fragments:
             return
         table = self._table()

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.arrow_types import table_schema
-from omnigraph.dataplane.decode.careful import Careful
-from omnigraph.dataplane.decode.model import Decoded, Shape, Tally
+from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
+from omnigraph.dataplane.decode.row_wise import RowWiseDecoder
 from omnigraph.lang import compile_schema
 from omnigraph.rules.violation import Rule, Violation, Violations
 
@@ -46,11 +46,11 @@ class Read:
     """What came out of some lines."""
 
     def __init__(self, text: str | bytes, absences: Absences | None = None, **options: Any) -> None:
-        self.out, self.tally = Violations(), Tally()
+        self.out, self.stats = Violations(), DecodeStats()
         data = text.encode() if isinstance(text, str) else text
-        shape = Shape(catalog=CATALOG, absences=absences or {})
+        spec = DecodeSpec(catalog=CATALOG, absences=absences or {})
         options = {"file": "people.jsonl", "is_start": True, **options}
-        self.items = list(decode_ndjson(iter([data]), shape, self.out, self.tally, **options))
+        self.items = list(decode_ndjson(iter([data]), spec, self.out, self.stats, **options))
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a type, without nulls."""
@@ -78,10 +78,10 @@ def people(count: int) -> list[dict[str, Any]]:
 def only_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Good lines must not be read one at a time."""
 
-    def refuse(_: Careful, lines: Iterable[tuple[int, bytes]]) -> None:
-        pytest.fail(f"the careful way for {list(lines)[:3]}")
+    def refuse(_: RowWiseDecoder, lines: Iterable[tuple[int, bytes]]) -> None:
+        pytest.fail(f"the row_wise way for {list(lines)[:3]}")
 
-    monkeypatch.setattr(Careful, "decode", refuse)
+    monkeypatch.setattr(RowWiseDecoder, "decode", refuse)
 
 
 # -- rows ------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_nodes_and_edges_come_apart_with_their_lines() -> None:
         '{"type":"Note"}\n'
     )
     assert not read.out
-    assert (read.tally.lines, read.tally.rows) == (5, 5)
+    assert (read.stats.lines, read.stats.rows) == (5, 5)
     assert read.rows("Person") == [{"name": "ada", "age": 36}, {"name": "bo"}]
     assert read.rows("Knows") == [
         {"src": "ada", "dst": "bo", "since": date(2020, 1, 1)},
@@ -180,7 +180,7 @@ def test_no_usual_way_to_write_json_is_slow(options: dict[str, Any]) -> None:
         values.append({"type": "Person", "data": data})
         values.append({"edge": "Knows", "from": "a", "to": "b"})
     read = Read(lines(values, **options).replace("\n", "\r\n"))
-    assert (read.tally.lines, read.tally.rows, read.out.total) == (40, 40, 0)
+    assert (read.stats.lines, read.stats.rows, read.out.total) == (40, 40, 0)
 
 
 @pytest.mark.usefixtures("only_fast")
@@ -218,12 +218,18 @@ def test_two_ids_are_one_too_many() -> None:
 
 
 def test_chunks_may_be_buffers() -> None:
-    out, tally = Violations(), Tally()
+    out, stats = Violations(), DecodeStats()
     chunks = [pa.py_buffer(b'{"type":"No'), pa.py_buffer(b""), pa.py_buffer(b'te"}\n')]
     (item,) = decode_ndjson(
-        iter(chunks), Shape(catalog=CATALOG), out, tally, file="f", is_start=True, block_bytes=4
+        iter(chunks),
+        DecodeSpec(catalog=CATALOG),
+        out,
+        stats,
+        file="f",
+        is_start=True,
+        block_bytes=4,
     )
-    assert (item.entity.name, item.lines.tolist(), tally.rows) == ("Note", [1], 1)
+    assert (item.entity.name, item.lines.tolist(), stats.rows) == ("Note", [1], 1)
 
 
 # -- what a line does not name ---------------------------------------------------------------------
@@ -262,7 +268,7 @@ ABSENT = [
 def test_absent_is_not_null(broken: bool) -> None:
     text = [*ABSENT, '{"type":"Person","data":5}'] if broken else ABSENT
     read = Read("\n".join(text), {"node:Person": frozenset({"age"})})
-    assert read.tally.rows == len(ABSENT)
+    assert read.stats.rows == len(ABSENT)
     assert _absent(read, "Person", "age") == [2, 5, 6, 8, 9, 10]
     assert all(item.absent.keys() == {"age"} for item in read.items)
 
@@ -452,7 +458,7 @@ def test_a_line_with_faults_claims_its_id() -> None:
         "Note": ("n",),
     }
     assert read.rows("Person") == [{"name": "bo"}]
-    assert read.tally.rows == 1
+    assert read.stats.rows == 1
 
 
 @pytest.mark.parametrize("place", [0, 1234, 4999])
@@ -460,15 +466,15 @@ def test_a_line_with_faults_claims_its_id() -> None:
 def test_one_bad_line_does_not_slow_down_the_others(
     place: int, style: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    careful: list[int] = []
-    original = Careful.decode
+    row_wise: list[int] = []
+    original = RowWiseDecoder.decode
 
-    def count(self: Careful, lines: Iterable[tuple[int, bytes]]) -> Iterable[Decoded]:
+    def count(self: RowWiseDecoder, lines: Iterable[tuple[int, bytes]]) -> Iterable[Decoded]:
         given = list(lines)
-        careful.extend(number for number, _ in given)
+        row_wise.extend(number for number, _ in given)
         return original(self, given)
 
-    monkeypatch.setattr(Careful, "decode", count)
+    monkeypatch.setattr(RowWiseDecoder, "decode", count)
     values = people(5000)
     values[place]["data"]["age"] = "x"
     read = Read(lines(values, **style), {"node:Person": frozenset({"age", "vector"})})
@@ -479,7 +485,7 @@ def test_one_bad_line_does_not_slow_down_the_others(
     assert item.claimed == (f"p{place}",)
     assert _absent(read, "Person", "vector") == item.lines.tolist()
     assert "age" not in item.absent
-    assert len(careful) <= 256
+    assert len(row_wise) <= 256
 
 
 def test_the_first_violations_are_kept_and_all_are_counted() -> None:
@@ -487,7 +493,7 @@ def test_the_first_violations_are_kept_and_all_are_counted() -> None:
     read = Read(bad * 1000, block_bytes=500)
     assert (read.out.total, len(read.out.items)) == (3000, 1000)
     assert read.found == Read(bad * 334).found[:1000]
-    assert read.tally.lines == 2000
+    assert read.stats.lines == 2000
 
 
 def test_more_faults_than_can_be_kept_are_counted() -> None:

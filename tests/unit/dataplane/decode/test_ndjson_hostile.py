@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from omnigraph.dataplane.decode.json_line import DEPTH_MAX, MEMBERS_MAX
-from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.lang import compile_schema
 from omnigraph.rules.violation import Violations
@@ -27,18 +27,18 @@ Found = list[tuple[int | None, str, str]]
 
 def decode(
     chunks: Iterator[bytes], *, line_bytes_max: int = 1 << 20, is_start: bool = True
-) -> tuple[list[int], Found, Tally]:
+) -> tuple[list[int], Found, DecodeStats]:
     """The lines of good rows, and line, rule and property of violations."""
-    out, tally = Violations(), Tally()
-    shape = Shape(catalog=CATALOG, line_bytes_max=line_bytes_max)
+    out, stats = Violations(), DecodeStats()
+    spec = DecodeSpec(catalog=CATALOG, line_bytes_max=line_bytes_max)
     rows: list[int] = []
-    for item in decode_ndjson(chunks, shape, out, tally, file="f", is_start=is_start):
+    for item in decode_ndjson(chunks, spec, out, stats, file="f", is_start=is_start):
         item.rows.validate(full=True)
         rows += item.lines.tolist()
     found = [(item.line, item.rule.value, ",".join(item.properties)) for item in out.items]
     assert all(item.message.isprintable() for item in out.items)
-    assert tally.rows == len(rows)
-    return sorted(rows), found, tally
+    assert stats.rows == len(rows)
+    return sorted(rows), found, stats
 
 
 def data(text: bytes) -> bytes:
@@ -109,9 +109,9 @@ HOSTILE = {
 def test_one_hostile_line_among_good_ones(name: str, end: bytes) -> None:
     line, rule, field = HOSTILE[name]
     text = end.join([GOOD, b"", GOOD, line, GOOD, GOOD])
-    rows, found, tally = decode(iter([text]))
+    rows, found, stats = decode(iter([text]))
     assert (rows, found) == ([1, 3, 5, 6], [(4, rule, field)])
-    assert tally.lines == 6
+    assert stats.lines == 6
 
 
 def test_all_hostile_lines_together() -> None:
@@ -120,9 +120,9 @@ def test_all_hostile_lines_together() -> None:
     for line, rule, field in HOSTILE.values():
         lines += [line, GOOD]
         expected.append((len(lines) - 1, rule, field))
-    rows, found, tally = decode(iter([b"\n".join(lines)]))
+    rows, found, stats = decode(iter([b"\n".join(lines)]))
     assert found == expected
-    assert rows == list(range(2, tally.lines + 1, 2))
+    assert rows == list(range(2, stats.lines + 1, 2))
 
 
 def test_objects_over_lines_cannot_hide_behind_two_on_one_line() -> None:
@@ -153,7 +153,7 @@ def test_objects_over_lines_cannot_hide_behind_two_on_one_line() -> None:
 )
 def test_blank_lines_and_ends(text: bytes, lines: int, rows: list[int]) -> None:
     found = decode(iter([text]))
-    assert found == (rows, [], Tally(lines=lines, rows=len(rows)))
+    assert found == (rows, [], DecodeStats(lines=lines, rows=len(rows)))
     assert decode(text[at : at + 1] for at in range(len(text))) == found
 
 
@@ -192,8 +192,8 @@ def test_the_longest_line(extra: int, mark: bytes, size: int, end: bytes) -> Non
 
 def test_the_bound_is_named() -> None:
     out = Violations()
-    shape = Shape(catalog=CATALOG, line_bytes_max=9)
-    assert not list(decode_ndjson(iter([GOOD]), shape, out, Tally(), file="f", is_start=True))
+    spec = DecodeSpec(catalog=CATALOG, line_bytes_max=9)
+    assert not list(decode_ndjson(iter([GOOD]), spec, out, DecodeStats(), file="f", is_start=True))
     assert [item.message for item in out.items] == ["the line is longer than 9 bytes"]
 
 
@@ -208,11 +208,11 @@ def test_a_huge_line_is_never_held() -> None:
 
     tracemalloc.start()
     try:
-        rows, found, tally = decode(chunks(), line_bytes_max=1 << 20)
+        rows, found, stats = decode(chunks(), line_bytes_max=1 << 20)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (rows, found, tally.lines) == ([1, 3], [(2, "syntax", "")], 3)
+    assert (rows, found, stats.lines) == ([1, 3], [(2, "syntax", "")], 3)
     assert peak < 32 << 20
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.dataplane.decode.convert import rows_schema
-from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.tabular import decode_batches
 from omnigraph.rules.violation import Violations
 from tests.unit.dataplane.decoding import CATALOG, read
@@ -91,13 +91,13 @@ def test_the_types_that_spark_gives(tmp_path: Path) -> None:
 
 
 def test_rows_have_the_columns_of_their_table(tmp_path: Path) -> None:
-    out, tally = Violations(), Tally()
+    out, stats = Violations(), DecodeStats()
     batch = pa.RecordBatch.from_pylist([{"name": "a"}, {"name": "b"}])
     entity = CATALOG.node_by_name["Cell"]
-    (found,) = decode_batches([batch], entity, Shape(catalog=CATALOG), out, tally, file="x")
+    (found,) = decode_batches([batch], entity, DecodeSpec(catalog=CATALOG), out, stats, file="x")
     assert found.rows.schema.equals(rows_schema(entity), check_metadata=True)
     assert found.lines.tolist() == [1, 2]
-    assert (tally.lines, tally.rows) == (2, 2)
+    assert (stats.lines, stats.rows) == (2, 2)
 
 
 # -- columns ---------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_every_fault_of_every_row(tmp_path: Path) -> None:
     assert result.values("name") == ["a", "c"]
     assert result.lines["Cell"] == [1, 3]
     assert result.claimed["Cell"] == ["b", "d"]
-    assert (result.tally.lines, result.tally.rows) == (4, 2)
+    assert (result.stats.lines, result.stats.rows) == (4, 2)
 
 
 def test_lines_go_on_over_batches_and_splits(tmp_path: Path) -> None:
@@ -240,10 +240,10 @@ def test_a_column_of_the_wrong_type_is_a_fault_of_every_row_that_has_a_value(
     count = 5_000
     values = np.array([None if n % 2 else "x" for n in range(count)], object)
     table = pa.table({"name": [str(n) for n in range(count)], "small": values})
-    out, tally = Violations(), Tally()
+    out, stats = Violations(), DecodeStats()
     entity = CATALOG.node_by_name["Cell"]
     (found,) = decode_batches(
-        table.to_batches(), entity, Shape(catalog=CATALOG), out, tally, file="x"
+        table.to_batches(), entity, DecodeSpec(catalog=CATALOG), out, stats, file="x"
     )
     assert out.total == count // 2
     assert [item.line for item in out.items] == list(range(1, 2_000, 2))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from omnigraph.dataplane.decode.dispatch import decode
-from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.source.split import split
 from omnigraph.rules.violation import Violations
@@ -183,7 +183,7 @@ def test_a_header_alone(tmp_path: Path, text: str) -> None:
     result = csv(tmp_path, text)
     assert result.violations == []
     assert result.rows["Cell"] == []
-    assert result.tally.lines == 1
+    assert result.stats.lines == 1
 
 
 def test_a_wrong_header_alone(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_lines_without_values_are_skipped_and_counted(tmp_path: Path) -> None:
     result = csv(tmp_path, "name,small\n\na,1\n\n\nb,x\n,\n\n")
     assert result.lines["Cell"] == [3]
     assert result.found == [("type", 6, "small")]
-    assert result.tally.lines == 8
+    assert result.stats.lines == 8
 
 
 def test_ragged_rows(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_ragged_rows(tmp_path: Path) -> None:
     assert [item.rule.value for item in result.violations].count("syntax") == 3
     assert result.violations[1].value == "c,3,4"
     assert result.lines["Cell"] == [2, 5]
-    assert result.tally.lines == 7
+    assert result.stats.lines == 7
 
 
 def test_line_numbers_beyond_a_block(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_reading_can_be_given_up(tmp_path: Path) -> None:
     (tmp_path / "Cell.csv").write_text("name\n" + "".join(f"n{n}\n" for n in range(1_000_000)))
     with resolve(tmp_path / "Cell.csv", CATALOG) as inputs:
         (part,) = split(inputs.inputs, bytes_per_split=1 << 30, spool_to="unused")
-        found = decode(part, Shape(catalog=CATALOG), Violations(), Tally())
+        found = decode(part, DecodeSpec(catalog=CATALOG), Violations(), DecodeStats())
         assert isinstance(found, Generator)
         first = next(found)
         found.close()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.dataplane.decode.dispatch import decode
-from omnigraph.dataplane.decode.model import Shape, Tally
+from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.source.model import FileInput, FileSplit, Format, TypeRef
 from omnigraph.errors import Code, NotFound, Unavailable
 from omnigraph.rules.violation import Violations
@@ -86,7 +86,7 @@ def test_packed_files(name: str, suffix: str, pack: Pack, tmp_path: Path) -> Non
     path = tmp_path / f"{name}.{suffix}"
     path.write_bytes(pack(FILES[name]))
     check(path, tmp_path)
-    assert read(path, tmp_path).tally.bytes == path.stat().st_size
+    assert read(path, tmp_path).stats.bytes == path.stat().st_size
 
 
 @pytest.mark.parametrize(("suffix", "pack"), PACKS)
@@ -222,7 +222,7 @@ def test_batches_that_lead_astray(tmp_path: Path) -> None:
 def test_no_lines(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"")
     result = read(tmp_path / name, tmp_path)
-    assert (result.violations, result.tally.lines) == ([], 0)
+    assert (result.violations, result.stats.lines) == ([], 0)
 
 
 def test_no_rows(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_file_that_went_away(kind: Format, tmp_path: Path) -> None:
     gone = FileInput(uri=str(tmp_path / "gone"), name="in/gone", format=kind, size=9, type=CELL)
     split = FileSplit(number=0, input=gone, first_row=1)
     with pytest.raises(NotFound, match="in/gone: there is no such file") as caught:
-        list(decode(split, Shape(catalog=CATALOG), Violations(), Tally()))
+        list(decode(split, DecodeSpec(catalog=CATALOG), Violations(), DecodeStats()))
     assert caught.value.code is Code.FILE_NOT_FOUND
 
 
@@ -304,7 +304,7 @@ def test_storage_that_fails_is_unavailable_and_no_violation(name: str, tmp_path:
         failpoints.armed({StorageCall.OBJECT_GET: Refuse()}) as armed,
         pytest.raises(Unavailable),
     ):
-        list(decode(split, Shape(catalog=CATALOG), out, Tally()))
+        list(decode(split, DecodeSpec(catalog=CATALOG), out, DecodeStats()))
     assert armed.fired is StorageCall.OBJECT_GET
     assert out.total == 0
 

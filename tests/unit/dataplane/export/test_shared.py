@@ -91,7 +91,7 @@ def test_a_target_that_workers_see_and_cannot_write_to_is_refused(
     runner = Elsewhere(target, there)
     real = shared.probe
 
-    def one_way(asked: shared.Probe) -> shared.Probed:
+    def one_way(asked: shared.FolderProbe) -> shared.Probed:
         return real(replace(asked, left=asked.left.replace(str(target), str(there))))
 
     monkeypatch.setattr(shared, "probe", one_way)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.dataplane.decode.chunks import range_chunks
-from omnigraph.dataplane.decode.model import Tally
+from omnigraph.dataplane.decode.model import DecodeStats
 from omnigraph.dataplane.source.model import (
     Compression,
     FileInput,
@@ -79,11 +79,11 @@ def test_any_size_gives_the_same_rows(
     assert result.values("name") == NAMES
     first = 2 if kind == "csv" else 1
     assert result.lines["Cell"] == list(range(first, COUNT + first))
-    assert result.tally.rows == COUNT
+    assert result.stats.rows == COUNT
     assert result.violations == []
     assert (len(result.splits) > 1) is (is_divided and wanted < 1 << 20)
     if kind != "parquet":  # whose footer belongs to no split
-        assert result.tally.bytes == path.stat().st_size
+        assert result.stats.bytes == path.stat().st_size
 
 
 def test_tables_are_sliced(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ TEXTS = st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r\n", b"", b"long" * 20
 def test_every_line_comes_exactly_once(pieces: list[bytes], cuts: list[int], chunk: int) -> None:
     data = b"".join(pieces)
     bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    tally = Tally()
+    stats = DecodeStats()
     starts: list[int] = []
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
@@ -229,7 +229,7 @@ def test_every_line_comes_exactly_once(pieces: list[bytes], cuts: list[int], chu
             patch.setattr("omnigraph.dataplane.decode.chunks.CHUNK_BYTES", chunk)
             patch.setattr("omnigraph.dataplane.decode.chunks._TAIL_BYTES", chunk)
             for start, stop in pairwise(bounds):
-                part = b"".join(range_chunks(source, "x", start, stop, tally))
+                part = b"".join(range_chunks(source, "x", start, stop, stats))
                 if part:
                     starts.append(len(found))
                     # It owns a line that begins inside of it, and whole lines only.
@@ -237,7 +237,7 @@ def test_every_line_comes_exactly_once(pieces: list[bytes], cuts: list[int], chu
                     assert part.endswith(b"\n") or len(found) + len(part) == len(data)
                 found += part
     assert found == data
-    assert tally.bytes == len(data)
+    assert stats.bytes == len(data)
     assert all(start == 0 or data[start - 1 : start] == b"\n" for start in starts)
 
 
@@ -245,9 +245,9 @@ def test_one_enormous_line_is_read_about_once(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"x" * 1_000_000 + b"\n" + b"y\n")
     with pa.OSFile(str(path)) as file:
-        tally = Tally()
+        stats = DecodeStats()
         for start in range(0, 1_000_000, 10_000):
-            part = b"".join(range_chunks(file, "a", start, start + 10_000, tally))
+            part = b"".join(range_chunks(file, "a", start, start + 10_000, stats))
             assert len(part) == (1_000_001 if start == 0 else 0)
             # A split in the middle of it looks at nothing but its own bytes.
             assert start == 0 or file.tell() <= start + 10_000

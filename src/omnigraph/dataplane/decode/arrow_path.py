@@ -1,4 +1,7 @@
-"""Many lines of one type at once. Where anything is in doubt, it gives up and says nothing."""
+"""The Arrow path: decodes many lines of one type at once with Arrow's JSON reader.
+
+It returns None for lines that it cannot decode exactly; the row-wise path takes those.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,19 @@ from omnigraph.core.layout import table_key
 from omnigraph.dataplane.decode import convert
 from omnigraph.dataplane.decode.absences import Absences
 from omnigraph.dataplane.decode.arrow_json import parse
-from omnigraph.dataplane.decode.envelope import DATA, END_FIELDS, TYPE_FIELDS
-from omnigraph.dataplane.decode.json_line import Broken, Integer, Json, read_line
+from omnigraph.dataplane.decode.json_line import Integer, Json, MalformedJson, read_line
 from omnigraph.dataplane.decode.lines import Lines, Places
-from omnigraph.dataplane.decode.model import Decoded, Shape
+from omnigraph.dataplane.decode.model import DATA, END_FIELDS, TYPE_FIELDS, Decoded, DecodeSpec
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.catalog.rules import ID_NAME
 from omnigraph.lang.values import FLOATS, TEMPORAL, Base, ValueType
 
-_SAMPLE: Final = 32
+_SAMPLE_LINES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What lines of a type look like.
+    """The members that lines of a type have.
 
     Attributes:
         outside: The members beside the data that they have.
@@ -40,19 +42,19 @@ class _Form:
     numbers: frozenset[str] = frozenset()
 
 
-class Reader:
+class ArrowDecoder:
     """Decodes lines of one type.
 
     Arrow is faster the fewer members it is told to expect, so it is told those that some lines of
     a sample have. Should another one turn up, the lines are read again with all of them.
     """
 
-    def __init__(self, entity: EntityType, shape: Shape) -> None:
+    def __init__(self, entity: EntityType, spec: DecodeSpec) -> None:
         """Decode lines of this type."""
         self._entity = entity
         self._schema = convert.rows_schema(entity)
         key = table_key(entity.kind, entity.name)
-        names = shape.absences.get(key, frozenset()) & entity.property_by_name.keys()
+        names = spec.absences.get(key, frozenset()) & entity.property_by_name.keys()
         self._absences = Absences(names)
         self._word = TYPE_FIELDS[entity.kind]
         ends = END_FIELDS if entity.kind == "edge" else {}
@@ -98,11 +100,11 @@ class Reader:
     def _sample(self, lines: Lines, places: Places) -> _Form:
         """The form of some of the lines."""
         outside, inside, numbers = {self._word}, set[str](), set[str]()
-        step = -(-len(places) // _SAMPLE)
+        step = -(-len(places) // _SAMPLE_LINES)
         for place in places[::step].tolist():
             try:
                 members = read_line(lines.line(place))
-            except Broken:
+            except MalformedJson:
                 continue
             if not isinstance(members, dict):
                 continue
@@ -177,7 +179,7 @@ def _one_id(beside: pa.Array, inside: pa.Array | None) -> pa.Array:
 
 
 def _written(kind: ValueType, is_number: bool) -> pa.DataType:
-    """How Arrow reads a property."""
+    """The type that Arrow reads a property with."""
     if kind.base is Base.VECTOR:
         return pa.list_(pa.float32())
     if kind.base is Base.BLOB:

@@ -1,4 +1,7 @@
-"""Lines one at a time: slow, and exact about what is wrong with them and where."""
+"""The row-wise path: decodes lines one at a time, and reports exactly what is wrong with each.
+
+It takes the lines that the Arrow path leaves, and is many times slower.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import pyarrow as pa
 
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.decode.convert import rows_schema
-from omnigraph.dataplane.decode.envelope import DATA, END_FIELDS, TYPE_FIELDS
 from omnigraph.dataplane.decode.json_fit import (
     Misfit,
     Stored,
@@ -20,8 +22,8 @@ from omnigraph.dataplane.decode.json_fit import (
     fit,
     shown,
 )
-from omnigraph.dataplane.decode.json_line import Broken, Json, Repeating, is_blank, read_line
-from omnigraph.dataplane.decode.model import Decoded, Shape
+from omnigraph.dataplane.decode.json_line import Json, MalformedJson, Repeating, is_blank, read_line
+from omnigraph.dataplane.decode.model import DATA, END_FIELDS, TYPE_FIELDS, Decoded, DecodeSpec
 from omnigraph.errors import InvalidInput, JsonValue
 from omnigraph.lang.catalog.model import EntityKind, EntityType
 from omnigraph.lang.catalog.rules import END_NAMES, ID_NAME
@@ -31,7 +33,7 @@ from omnigraph.rules.identity import entity_id
 from omnigraph.rules.report import quoted
 from omnigraph.rules.violation import Rule, Violation, Violations
 
-_NAME_MAX: Final = 200
+_NAME_CHARS_MAX: Final = 200
 _TEXT: Final = ValueType(Base.STRING)
 _RULES: Final = tuple(Rule)
 
@@ -40,7 +42,7 @@ Words: TypeAlias = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """One thing that is wrong with a line. What to say of it is made when it is needed."""
+    """One fault of a line. Its message is made when it is needed."""
 
     rule: Rule
     column: str
@@ -55,7 +57,7 @@ class _Fault:
 
 @dataclass(slots=True)
 class _Entity:
-    """What a line says about an entity of a known type."""
+    """An entity of a known type as a line describes it."""
 
     type: EntityType
     values: dict[str, Stored] = field(default_factory=dict)  # by column; what it names
@@ -63,7 +65,7 @@ class _Entity:
 
     @property
     def id(self) -> str | None:
-        """What it is called, if that can be told: by its id, or by its key."""
+        """Its id, or the one that its key makes; None if neither is known."""
         given = self.values.get(ID_NAME)
         if isinstance(given, str):
             return given
@@ -98,12 +100,12 @@ class _Found:
     claimed: list[str] = field(default_factory=list)
 
 
-class Careful:
+class RowWiseDecoder:
     """Decodes lines of one file, and reports what breaks the rules of the format."""
 
-    def __init__(self, shape: Shape, out: Violations, file: str) -> None:
+    def __init__(self, spec: DecodeSpec, out: Violations, file: str) -> None:
         """Report to `out`, calling the file by its name."""
-        self._shape = shape
+        self._spec = spec
         self._out = out
         self._file = file
         self._told = 0
@@ -134,7 +136,7 @@ class Careful:
             if id_ is not None:
                 into.claimed.append(id_)
         for key, item in found.items():
-            yield _decoded(item, self._shape.absences.get(key, frozenset()))
+            yield _decoded(item, self._spec.absences.get(key, frozenset()))
 
     def report(
         self,
@@ -166,7 +168,7 @@ class Careful:
             return None
         try:
             value = read_line(line)
-        except Broken as error:
+        except MalformedJson as error:
             self.report(number, str(error))
             return None
         if not isinstance(value, dict):
@@ -188,7 +190,7 @@ class Careful:
             text = f'"{word}" is the name of a type, got {described(name)}'
             self.report(number, text, kind=kind, name=word, value=name)
             return None
-        catalog = self._shape.catalog
+        catalog = self._spec.catalog
         nodes: Mapping[str, EntityType] = catalog.node_by_name
         edges: Mapping[str, EntityType] = catalog.edge_by_name
         known, others = (nodes, edges) if kind == "node" else (edges, nodes)
@@ -316,7 +318,7 @@ def _fault_unknown_member(entity: _Entity, name: str, value: Json, known: tuple[
 
 def _name(name: str) -> str:
     """The name of a field that anybody may have made up, as a report can carry it."""
-    text = name if len(name) <= _NAME_MAX else name[:_NAME_MAX] + "…"
+    text = name if len(name) <= _NAME_CHARS_MAX else name[:_NAME_CHARS_MAX] + "…"
     return "".join(char if char.isprintable() else " " for char in clean(text))
 
 
