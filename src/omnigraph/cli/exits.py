@@ -38,7 +38,7 @@ class Status(IntEnum):
 
 
 def status_of(error: GraphError) -> Status:
-    """The status that tells a script what a person reads in the message."""
+    """The exit status of an error."""
     return Status.PRECONDITION if isinstance(error, PreconditionFailed) else Status.FAILED
 
 
@@ -69,7 +69,7 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
 
 
 def output_failed(error: OSError) -> Status:
-    """Say that output could not be written: what is read fails under a name of its own."""
+    """Reports that output could not be written, and returns the exit status."""
     discard_output()
     reason = error.strerror or str(error)
     show(Unavailable(Code.UNAVAILABLE, f"cannot write the output: {reason}"))
@@ -77,7 +77,7 @@ def output_failed(error: OSError) -> Status:
 
 
 def discard_output() -> None:
-    """Let nothing that still waits in standard output fail again while Python shuts down."""
+    """Discards what is still buffered for standard output, so that Python's exit does not fail."""
     # A stream that a test put in its place has no descriptor, and nothing waits in it.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

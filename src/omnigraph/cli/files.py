@@ -1,4 +1,4 @@
-"""Reading what the user names, and writing it back whole or not at all."""
+"""Reads the files that the user names, and replaces them atomically."""
 
 import difflib
 import os
@@ -30,7 +30,7 @@ _DASH: Final = Path("-")
 
 
 def shown(path: Path) -> str:
-    """How messages call a file; a dash is standard input."""
+    """The name of a file in messages; a dash is standard input."""
     return STDIN if path == _DASH else str(path)
 
 
@@ -153,7 +153,7 @@ def _failures(verb: str, path: Path) -> Iterator[None]:
 
 
 def _advice(path: Path) -> str:
-    """What to do about a path that leads nowhere."""
+    """Advice on a path that does not exist."""
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"

@@ -1,4 +1,4 @@
-"""What a command shows, as plain text: lines, reports, tables, JSON.
+"""Output of commands as plain text: lines, reports, tables, JSON.
 
 Everything goes through a `Screen`, and in a pipe nothing more happens. Lines are never wrapped or
 cut. The styles that parts carry are for `terminal.Terminal`, which dresses up the same text.
@@ -60,7 +60,7 @@ class Screen:
         self.exactly(text)
 
     def exactly(self, text: str) -> None:
-        """Write a text that belongs to somebody else, every character of it."""
+        """Write a text unchanged."""
         self._stream.write(text)
 
     def json(self, value: JsonValue) -> None:
@@ -78,7 +78,7 @@ class Screen:
 
 
 def column_widths(rows: Sequence[Sequence[Part]]) -> list[int]:
-    """How wide each column of a table has to be."""
+    """The width of each column of a table."""
     return [max(len(plain(part)) for part in column) for column in zip(*rows, strict=True)]
 
 

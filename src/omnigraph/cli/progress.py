@@ -1,4 +1,4 @@
-"""A long operation as it goes, on a terminal. Importing this imports rich, so it waits."""
+"""A progress bar on a terminal. It imports rich, so it is imported only for a terminal."""
 
 from types import TracebackType
 from typing import Self
@@ -11,7 +11,7 @@ from omnigraph.dataplane.progress import Progress as Moment
 
 
 class Bar:
-    """Draws what an operation tells; a context manager that clears up after itself."""
+    """A listener that draws the progress of an operation; a context manager."""
 
     def __init__(self) -> None:
         """Draw on standard error, so that results can go elsewhere."""
@@ -56,7 +56,7 @@ class Bar:
 
 
 def _share(moment: Moment) -> tuple[float, float | None]:
-    """How far a stage is: by tasks, or by bytes where they tell more."""
+    """The progress of a stage: by tasks, or by bytes where they tell more."""
     tasks = moment.tasks_done / moment.tasks if moment.tasks else 0.0
     if moment.stage == "read" and moment.bytes_total:
         return max(tasks, min(moment.bytes / moment.bytes_total, 1.0)), 1.0
@@ -64,7 +64,7 @@ def _share(moment: Moment) -> tuple[float, float | None]:
 
 
 def told(moment: Moment) -> str:
-    """What was done so far, how fast, and what was found."""
+    """Rows, bytes, speed and violations so far, as text."""
     parts = [f"{moment.rows:,} rows", amount(moment.bytes)]
     if moment.seconds > 0 and moment.bytes:
         parts.append(f"{amount(moment.bytes_per_second)}/s")

@@ -11,12 +11,12 @@ from omnigraph.dataplane.progress import Progress
 
 
 def out() -> Screen:
-    """Standard output: what was asked for."""
+    """Standard output, for results."""
     return _screen(sys.stdout)
 
 
 def err() -> Screen:
-    """Standard error: everything else."""
+    """Standard error, for messages."""
     return _screen(sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""The same output on a terminal that shows colours. Importing this imports rich, so it waits."""
+"""Output on a terminal that shows colours. It imports rich, so it is imported only there."""
 
 from collections.abc import Sequence
 from typing import Final, TextIO

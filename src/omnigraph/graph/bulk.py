@@ -1,4 +1,4 @@
-"""Loads, exports and optimisation of an open graph: what callers say becomes a request."""
+"""Loads, exports and optimisation of an open graph."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Execution:
     def checked(
         cls, engine: object = "auto", spark: object = None, progress: Listener | None = None
     ) -> Execution:
-        """The same from what a caller says.
+        """The execution that the arguments of a call ask for.
 
         Raises:
             InvalidInput: There is no such engine, or the listener cannot be called.
@@ -156,7 +156,7 @@ class Bulk:
     def optimize(
         self, branch: BranchName, actor: str | None, execution: Execution
     ) -> OptimizeResult:
-        """Put the tables of a branch in order."""
+        """Compact the tables of a branch and complete its indexes."""
         self._repo.require_writable()
         optimizer = Optimizer(self._repo)
         with self._running("optimize", execution, optimizer.bytes(branch)) as (runner, monitor):
@@ -217,7 +217,7 @@ class Bulk:
     # -- inside ------------------------------------------------------------------------------------
 
     def _bytes_of(self, snapshot: GraphVersion) -> int:
-        """About how much a snapshot holds."""
+        """The size of a snapshot in bytes, estimated."""
         return sum(
             self._repo.table(pin).data_bytes for pin in snapshot.tables.values() if pin.row_count
         )
@@ -226,7 +226,7 @@ class Bulk:
     def _running(
         self, operation: str, execution: Execution, size: int | None, *, has_frames: bool = False
     ) -> Iterator[tuple[Runner, Monitor]]:
-        """Choose what the work runs on, and watch it; an interrupt stops its tasks, too."""
+        """The runner that is chosen, and its monitor; an interrupt stops the tasks."""
         config = configured(execution.spark)
         chosen, reason = choose(
             execution.engine,

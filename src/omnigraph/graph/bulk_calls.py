@@ -1,4 +1,4 @@
-"""The calls on a graph that take data of any size: loads, exports, upkeep, vectors."""
+"""The calls of `Graph` for data of any size: load, export, optimize, embed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph as its users see it: pin one base, delegate."""
+"""The facade: an open graph. Each call pins one base and delegates."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Graph(BulkCalls):
     """
 
     def __init__(self, parts: GraphParts, *, actor: str | None = None) -> None:
-        """Put the faces on a repository; use `omnigraph.open` instead."""
+        """Wrap a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor)
         self._last: tuple[GraphVersion, Snapshot] | None = None
         self.algorithms = Algorithms(parts, self._pinned, self._language, self._actor)
@@ -89,7 +89,7 @@ class Graph(BulkCalls):
 
     @property
     def uri(self) -> str:
-        """Where the graph lives."""
+        """The address of the graph."""
         return self._repo.root.uri
 
     @property

@@ -1,4 +1,4 @@
-"""Compiled queries, remembered per schema: text in, plans and programs out."""
+"""Compiled queries, cached per schema."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Language:
 
 
 def _widths(plan: ReadPlan) -> tuple[tuple[str, int], ...]:
-    """How many bytes per row the widest column takes that a plan reads of each table, at least."""
+    """Per table, the least bytes per row of the widest column that a plan reads."""
     found = {entity.table_key: _CELL_BYTES for entity in plan.reads}
     for need in plan.needs:
         key = need.entity.table_key

@@ -151,7 +151,7 @@ def _graph(
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text of a schema, and how diagnostics call it."""
+    """The text of a schema, and its name in diagnostics."""
     if not isinstance(schema, str):
         instance(schema, os.PathLike, "a schema is a text or the path of a file")
     if isinstance(schema, str) and not schema.endswith(_SCHEMA_SUFFIX):

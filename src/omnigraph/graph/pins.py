@@ -1,4 +1,4 @@
-"""Which state of a graph a call means, and the languages in force there."""
+"""The state of a graph that a call means, and the compiled queries of its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `graph.recover()` reports: each write that had stopped half-way, in words."""
+"""The report of `graph.recover()`: each write that had stopped half-way, in words."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SetAsideFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryResult:
-    """What `recover` found and did.
+    """The findings and actions of `recover`.
 
     Attributes:
         writes: Each write that had stopped half-way, what the opening of this handle settled
@@ -71,14 +71,14 @@ class RecoveryResult:
 
     @property
     def is_settled(self) -> bool:
-        """Is nothing left that waits, or needs somebody to look at it?"""
+        """True if nothing is left that waits, or needs a person."""
         return not any(Settled(write.outcome) in _OPEN for write in self.writes)
 
 
 def recovery_result(
     settlements: Iterable[Settlement], set_aside: Iterable[SetAside]
 ) -> RecoveryResult:
-    """Put the outcomes into words; of several about one operation the last one counts."""
+    """The report of some outcomes; of several about one operation the last one counts."""
     last = {(item.operation_id or item.note): item for item in settlements}
     return RecoveryResult(
         writes=tuple(_write(item) for item in last.values()),

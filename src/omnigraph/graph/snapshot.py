@@ -75,7 +75,7 @@ class Snapshot:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many entities each type has, by `node:Type` and `edge:Type`."""
+        """The number of entities of each type, by `node:Type` and `edge:Type`."""
         return {key: pin.row_count for key, pin in sorted(self._pinned.tables.items())}
 
     def query(
@@ -152,7 +152,7 @@ class Snapshot:
             return found
 
     def _is_large(self, reading: CompiledQuery) -> bool:
-        """Whether a query certainly reads more at once than it may in this process."""
+        """True if a query certainly reads more at once than it may in this process."""
         if reading.program.selective:
             return False  # it touches a few entities, however many there are
         tables, most = self._pinned.tables, self._parts.limits.bytes_max

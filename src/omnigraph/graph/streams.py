@@ -1,4 +1,4 @@
-"""Streams into a graph: what `foreachBatch` of Spark calls for every batch."""
+"""The sink of a stream: the function that `foreachBatch` of Spark calls for every batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the facade hands out: plain, frozen values."""
+"""Results that the facade returns: plain, frozen values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultWarning:
-    """Something that was done, and that its caller should know.
+    """A warning about something that was done.
 
     Attributes:
         code: What it is; `embedding_provider_missing`: vectors were left null.
@@ -79,7 +79,7 @@ class ResultWarning:
 
 
 def warnings_of(missing: Sequence[MissingVectors]) -> tuple[ResultWarning, ...]:
-    """What there is to say about vectors that could not be computed."""
+    """Warnings about vectors that could not be computed."""
     return tuple(
         ResultWarning(
             code="embedding_provider_missing",
@@ -96,7 +96,7 @@ def warnings_of(missing: Sequence[MissingVectors]) -> tuple[ResultWarning, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationResult:
-    """What a changing query did.
+    """The result of a changing query.
 
     Attributes:
         affected_nodes: How many different nodes were inserted, changed or deleted.
@@ -118,7 +118,7 @@ class MutationResult:
 
 
 def mutation_of(done: Mutation) -> MutationResult:
-    """What a changing query did, as users see it."""
+    """The result of a changing query, as users see it."""
     return MutationResult(
         affected_nodes=done.affected_nodes,
         affected_edges=done.affected_edges,
@@ -131,7 +131,7 @@ def mutation_of(done: Mutation) -> MutationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexResult:
-    """What `ensure_indices` did.
+    """The result of `ensure_indices`.
 
     Attributes:
         commit: The commit that took the indexes into use; None when none was missing.
@@ -146,7 +146,7 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
-    """What a load did.
+    """The result of a load.
 
     Attributes:
         commit: The one commit that made all of it visible.
@@ -181,7 +181,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedResult:
-    """What `embed` did.
+    """The result of `embed`.
 
     Attributes:
         commit: The last commit that it made; None when there was nothing to compute.
@@ -204,7 +204,7 @@ class EmbedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
-    """What an export wrote.
+    """The result of an export.
 
     Attributes:
         commit: The id of the commit whose state it is.
@@ -227,7 +227,7 @@ class ExportResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeResult:
-    """What `optimize` did.
+    """The result of `optimize`.
 
     Attributes:
         commit: The commit that took the result into use; None when there was nothing to gain.

@@ -23,7 +23,7 @@ from omnigraph.lang.source import Diagnostics, Source
 
 
 class FormatMode(Enum):
-    """What happens to a file that is not in its canonical spelling."""
+    """The treatment of a file that is not in its canonical spelling."""
 
     WRITE = "formatted"
     CHECK = "would change"
@@ -40,11 +40,11 @@ class Formatted:
 
     @property
     def changed(self) -> bool:
-        """Is there anything to write?"""
+        """True if formatting changes the file."""
         return self.before != self.after
 
     def diff(self) -> str:
-        """What would change, as a unified diff."""
+        """The change as a unified diff."""
         # Split by line feeds alone, so that a change of line ends is a change of lines.
         old, new = (text.decode().split("\n") for text in (self.before, self.after))
         ended = [f"{line}\n" for line in old[:-1]], [f"{line}\n" for line in new[:-1]]

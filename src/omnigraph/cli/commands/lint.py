@@ -25,7 +25,7 @@ from omnigraph.runtime.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaReport:
-    """What was found in the schema; without a catalog no query can be judged."""
+    """The findings in a schema; without a catalog no query can be checked."""
 
     path: Path
     source: Source
@@ -34,7 +34,7 @@ class SchemaReport:
     suppressed: int = 0
 
     def count(self, severity: Severity) -> int:
-        """How many findings are of this severity; what was left out counts as errors."""
+        """The number of findings of this severity; those that were left out count as errors."""
         left_out = self.suppressed if severity is Severity.ERROR else 0
         return sum(item.severity is severity for item in self.found) + left_out
 

@@ -87,7 +87,7 @@ def _row(step: Step) -> tuple[Part, ...]:
 
 
 def _note(step: Step) -> str:
-    """What the other columns leave open."""
+    """The last column of a step: details that the others do not show."""
     match step:
         case steps.UnsupportedChange(reason=reason):
             note = reason

@@ -1,1 +1,1 @@
-"""From bytes and foreign columns to rows as tables store them."""
+"""Decoders: bytes and foreign columns into rows as tables store them."""

@@ -1,4 +1,4 @@
-"""Which lines do not name a property, as opposed to naming it null."""
+"""Finds the lines that do not name a property, as opposed to naming it null."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Absences:
         lines: Lines,
         places: Places,
     ) -> dict[str, pa.BooleanArray]:
-        """Which lines do not name each property, for those that some line does not name.
+        """Per property that some line does not name: the lines that do not.
 
         Args:
             columns: The columns that some line names.
@@ -72,7 +72,7 @@ class Absences:
 
 
 def _are_named(name: str, text: bytes, known: int, nulls: int, is_hiding: bool) -> bool | None:
-    """Do all of some lines, with null in a property, name it, or none? None if only some may.
+    """True if all of some lines, with null in a property, name it; False if none; None if some may.
 
     No line names it twice, and `known` lines give it a value. So it is enough to count, which is
     much faster than to look into each line.
@@ -86,7 +86,7 @@ def _are_named(name: str, text: bytes, known: int, nulls: int, is_hiding: bool) 
 
 
 def _naming(name: str, lines: Lines, places: Places, is_hiding: bool) -> npt.NDArray[np.bool_]:
-    """Which lines name a property. Its value is null in all of them."""
+    """True for the lines that name a property, whose value is null in all of them."""
     texts = lines.texts(places)
     found = _matching(texts, f'"{name}"[ \\t\\r]*:[ \\t\\r]*null')
     if is_hiding:

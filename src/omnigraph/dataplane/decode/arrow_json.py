@@ -1,4 +1,4 @@
-"""Arrow's JSON reader, with what it does not check itself."""
+"""Arrow's JSON reader, with the checks that it does not make itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parse(data: bytes, schema: pa.Schema, *, is_strict: bool = True) -> pa.Table
 
 
 def is_utf8(data: bytes) -> bool:
-    """Are bytes UTF-8? Nothing is copied to find out."""
+    """True if bytes are UTF-8; nothing is copied to find out."""
     if data.isascii():
         return True
     offsets = pa.py_buffer(np.array([0, len(data)], np.int64))

@@ -64,7 +64,7 @@ class ArrowDecoder:
         self._form: _Form | None = None
 
     def read(self, lines: Lines, places: Places) -> Decoded | None:
-        """Decode the lines at some places, or None if they need a closer look.
+        """Decode the lines at some places; None if they are for the row-wise path.
 
         Every line begins as an object of the type and ends with a brace.
         """

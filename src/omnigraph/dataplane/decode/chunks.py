@@ -20,13 +20,13 @@ _NEWLINE: Final = b"\n"
 
 @dataclass(slots=True)
 class Damage:
-    """What is wrong with a file that cannot be read to its end; None while nothing is."""
+    """The fault of a file that cannot be read to its end; None while there is none."""
 
     text: str | None = None
 
 
 def is_damage(error: Exception) -> bool:
-    """Does an error of Arrow mean the content, and not the disk or the memory?"""
+    """True if an error of Arrow means the content, and not the disk or the memory."""
     if isinstance(error, MemoryError):
         return False
     return isinstance(error, pa.ArrowException) or (
@@ -71,7 +71,7 @@ def range_chunks(
 
 
 class _FileReader:
-    """Reads a file; what goes wrong then is a matter of storage."""
+    """Reads a file, and translates failures of storage."""
 
     def __init__(self, file: pa.NativeFile, name: str) -> None:
         self._file = file
@@ -86,7 +86,7 @@ class _FileReader:
 
 
 def _first_line(read: _FileReader, start: int, stop: int | None) -> tuple[bytes | None, int]:
-    """What follows the first line end from before `start` on, and where to go on reading.
+    """The bytes after the first line end from before `start` on, and the position to go on from.
 
     None if no line begins before `stop`: then its line end would be at `stop - 2` at the latest.
     """

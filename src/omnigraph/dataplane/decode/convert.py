@@ -69,17 +69,17 @@ def datetimes(texts: pa.Array) -> pa.TimestampArray:
 
 
 def days(numbers: pa.Array) -> pa.Date32Array:
-    """Dates from day numbers, as 32-bit integers. Whether they have a year is a rule of rows."""
+    """Dates from day numbers, as 32-bit integers. The range of years is a rule of rows."""
     return numbers.view(_DATE)
 
 
 def moments(numbers: pa.Array) -> pa.TimestampArray:
-    """Moments from milliseconds, as 64-bit integers. Whether they have a year is a rule of rows."""
+    """Moments from milliseconds, as 64-bit integers. The range of years is a rule of rows."""
     return numbers.view(_MOMENT)
 
 
 def _common_form(texts: pa.Array) -> pa.DataType | None:
-    """The type that Arrow can cast all texts to, None if some of them need a closer look.
+    """The type that Arrow can cast all texts to; None if it does not know some spellings.
 
     Arrow also takes an hour without minutes and an offset without minutes, which are no
     date-times here. The lengths and the last bytes tell whether there can be any. They also tell
@@ -127,7 +127,7 @@ def _cast_moments(texts: pa.Array, form: pa.DataType) -> pa.TimestampArray | Non
 
 
 def _parsed(texts: pa.Array) -> pa.TimestampArray:
-    """The slow way, for spellings that Arrow does not know."""
+    """Converts texts one at a time, for spellings that Arrow does not know."""
     numbers: list[int | None] = []
     for text in texts.to_pylist():
         number = None if text is None else parse_datetime(text)

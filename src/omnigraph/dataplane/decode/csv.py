@@ -120,7 +120,7 @@ class _Rows:
         return names
 
     def _lone_header(self, error: pa.ArrowInvalid) -> list[str] | None:
-        """Arrow does not take a file that ends with its first line for one without rows."""
+        """The header of a file that has no rows, which Arrow does not read."""
         head = self.source.head.removeprefix(codecs.BOM_UTF8)
         if not head.strip():
             self.broken = "there is no header"
@@ -157,7 +157,7 @@ class _Rows:
             self.line = max(self.line, self.ragged[-1].number + 1)
 
     def _numbered(self, count: int) -> npt.NDArray[np.int64]:
-        """The lines of the next rows: those that ragged ones have not."""
+        """The lines of the next rows, without those of ragged rows."""
         skipped = [row.number for row in self.ragged if row.number >= self.line]
         lines = np.arange(self.line, self.line + count + len(skipped), dtype=np.int64)
         lines = np.setdiff1d(lines, skipped, assume_unique=True)[:count]
@@ -211,7 +211,7 @@ class _Source:
         return True
 
     def _ends_row(self, block: bytes) -> bool:
-        """Does a row end in a block, for all that can be seen quickly?"""
+        """True if a row ends in a block, as far as a quick look tells."""
         end = len(block)
         for _ in range(_TRIES):
             end = block.rfind(b"\n", 0, end)

@@ -1,4 +1,4 @@
-"""From a split to decoded rows, whatever its format."""
+"""Decodes a split of any format."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _chunks(
 
 
 def _undamaged(read: Callable[[], Iterator[T]], damage: Damage) -> Iterator[T]:
-    """What can be read, up to where the file is damaged."""
+    """The part that can be read, up to the damage of the file."""
     try:
         yield from read()
     except (pa.ArrowException, OSError) as error:
@@ -152,7 +152,7 @@ def _undamaged(read: Callable[[], Iterator[T]], damage: Damage) -> Iterator[T]:
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """Columns of no type: what has no rows has columns, too, and they may be wrong."""
+    """An empty batch with these columns, so that wrong columns are found without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0)] * len(schema), names=schema.names)
 
 
@@ -217,7 +217,7 @@ def _unpacked(item: FileInput, file: pa.NativeFile) -> pa.NativeFile:
 
 
 def _checked(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch that was read as it is: its offsets could lead anywhere."""
+    """A batch that was read unchecked, after a check of its offsets."""
     batch.validate(full=True)
     return pieces(batch)
 

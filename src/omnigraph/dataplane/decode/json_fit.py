@@ -1,4 +1,4 @@
-"""Which JSON values are values of which types: one at a time, with the reason if it is not."""
+"""Checks one JSON value against a type, with the reason if it is none of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DIGITS_MAX = 20  # of an integer that any type can hold, with its sign
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why a value is none of its type. Of a list, `value` is the element that is to blame."""
+    """The reason why a value is none of its type. Of a list, `value` is the faulty element."""
 
     rule: Rule
     words: str
@@ -183,7 +183,7 @@ def shown(value: Json) -> JsonValue:
 
 
 def is_unicode(text: str) -> bool:
-    """Can a text be written down? JSON can spell halves of a surrogate pair, which cannot."""
+    """True if a text can be encoded; JSON can spell halves of a surrogate pair, which cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""One line as JSON, with everything that a strict reader must know and `json` would hide."""
+"""A strict JSON reader: keeps digits and repeated members, which `json` hides."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def read_line(line: bytes) -> Json:
 
 
 def is_blank(line: bytes) -> bool:
-    """Is there nothing but white space?"""
+    """True if there is nothing but white space."""
     return not line.strip(_SPACE)
 
 
 def _is_deep(line: bytes) -> bool:
-    """Would the value be nested too deeply? Recursion must not decide, it depends on the caller."""
+    """True if the value is nested too deeply; recursion limits would depend on the caller."""
     if line.count(b"[") + line.count(b"{") <= DEPTH_MAX:
         return False
     depth = 0

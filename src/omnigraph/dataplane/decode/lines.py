@@ -1,4 +1,4 @@
-"""Bytes cut into blocks of whole lines, and where the lines of a block are."""
+"""Blocks of whole lines, and the lines of a block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLACK: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """Stands for a line that nobody needs to hold: it is longer than the bound."""
+    """A line that is longer than the bound; its bytes are dropped."""
 
 
 def blocks(

@@ -1,4 +1,4 @@
-"""Many splits by one task: what every small file would cost is paid once for many of them.
+"""Decodes many small splits together, at the cost of one.
 
 Texts of small files are put together and decoded as one. If anything in them breaks a rule, they
 are decoded again, file by file, so that what is reported does not depend on the neighbours.
@@ -177,7 +177,7 @@ class _Small:
     text: _Text | None = None
 
     def goes_with(self, other: _Small) -> bool:
-        """Can the text of the other one follow this one's?"""
+        """True if the text of the other one can follow this one's."""
         one, two = self.split, other.split
         if self.text is None or other.text is None or self.text.head != other.text.head:
             return False
@@ -263,7 +263,7 @@ def _ended(data: bytes) -> bytes:
 
 
 def _gathered(found: Iterable[Decoded]) -> Iterator[Decoded]:
-    """The same rows in fewer pieces: what follows has a cost per piece."""
+    """The same rows in fewer pieces, since every piece has a cost."""
     waiting: dict[tuple[str, str], list[Decoded]] = {}
     sizes: dict[tuple[str, str], tuple[int, int]] = {}
     for item in found:

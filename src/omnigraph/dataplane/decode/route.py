@@ -1,4 +1,4 @@
-"""Which type the lines of a block belong to, found without reading them one at a time."""
+"""Assigns the lines of a block to types without reading them one at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Router:
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        """Know the ways in which a line of each type begins."""
+        """Prepare the beginnings of lines of each type."""
         self.entities: tuple[EntityType, ...] = (*catalog.nodes, *catalog.edges)
         beginnings = [
             (f'{{"{TYPE_FIELDS[entity.kind]}":{space}"{entity.name}"'.encode(), number)
@@ -100,7 +100,7 @@ class Router:
 
 
 def _begin_with(heads: npt.NDArray[np.uint64], beginning: bytes) -> npt.NDArray[np.bool_]:
-    """Which of some heads, given in words of 8 bytes, begin with some bytes."""
+    """True for the heads, given in words of 8 bytes, that begin with some bytes."""
     match = np.ones(len(heads), np.bool_)
     for number, start in enumerate(range(0, len(beginning), _WORD_BYTES)):
         part = beginning[start : start + _WORD_BYTES]

@@ -112,7 +112,7 @@ class RowWiseDecoder:
         self._is_counting = False
 
     def advance(self) -> None:
-        """All lines from now on come after those that were decoded.
+        """Begin the next block of lines.
 
         Once as many violations were told as can be kept, later ones are only counted.
         """
@@ -317,7 +317,7 @@ def _fault_unknown_member(entity: _Entity, name: str, value: Json, known: tuple[
 
 
 def _name(name: str) -> str:
-    """The name of a field that anybody may have made up, as a report can carry it."""
+    """The name of a field, made fit for a report: bounded and printable."""
     text = name if len(name) <= _NAME_CHARS_MAX else name[:_NAME_CHARS_MAX] + "…"
     return "".join(char if char.isprintable() else " " for char in clean(text))
 

@@ -45,7 +45,7 @@ _NAME_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How cells are written: what turns a column into its stored type, and says why it cannot."""
+    """Converts the cells of a column into its stored type, or says why it cannot."""
 
     convert: Callable[[pa.Array, ValueType], Converted]
     reason: Callable[[pa.Array, int, ValueType], tuple[JsonValue, str]]
@@ -103,7 +103,7 @@ class RowDecoder:
         file: str,
         spelling: Spelling = ARROW,
     ) -> None:
-        """Find out which column is what."""
+        """Assign the columns to properties and ends."""
         self._entity = entity
         self._out = out
         self._file = file
@@ -195,7 +195,7 @@ class RowDecoder:
         return {name: pa.array(np.ones(count, np.bool_)) for name in missing} if count else {}
 
     def _ids(self, found: dict[str, Converted], count: int) -> pa.Array:
-        """What the rows are called, as far as that can be told."""
+        """The ids of the rows, as far as they are known."""
         given = found[ID_NAME].values if ID_NAME in found else pa.nulls(count, pa.string())
         if not self._entity.key or any(name not in found for name in self._entity.key):
             return given

@@ -97,7 +97,7 @@ def _spelled_out(column: pa.DictionaryArray) -> pa.Array:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Is it one of the types of text?"""
+    """True for the types of text."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
@@ -130,7 +130,7 @@ def _texts(column: pa.Array, kind: ValueType) -> Converted:
 
 
 def as_texts(column: pa.Array) -> Converted:
-    """Texts of any type, which may not be texts after all."""
+    """Texts of any type, checked to be valid UTF-8."""
     # From foreign hands: Arrow checks texts only when they were bytes before.
     data = column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary())
     try:
@@ -205,7 +205,7 @@ def _parsed(
     fast: Callable[[pa.Array], pa.Array],
     slow: Callable[[str], int | bytes | None],
 ) -> Converted:
-    """Texts, all at once; one by one if one of them is to blame."""
+    """Converts texts all at once, and one at a time if one of them is faulty."""
     texts = as_texts(column)
     try:
         if not texts.faults:
@@ -304,7 +304,7 @@ _SCALARS: Final[dict[Base, Callable[[pa.Array, ValueType], Converted]]] = {
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Is it one of the types of lists?"""
+    """True for the types of lists."""
     return bool(
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)

@@ -1,4 +1,4 @@
-"""Why a value of a foreign Arrow column is none of its type, in words."""
+"""Messages for values of a foreign Arrow column that are none of its type."""
 
 from __future__ import annotations
 

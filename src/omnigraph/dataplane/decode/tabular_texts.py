@@ -59,7 +59,7 @@ TEXTS: Final = Spelling(convert_texts, reason_of_text)
 
 
 def _all_at_once(texts: pa.Array, kind: ValueType) -> pa.Array:
-    """All of a column, or an error if some text needs a closer look."""
+    """Converts a whole column; raises if some text has another spelling."""
     base = kind.base
     if kind.is_list or base is Base.VECTOR:
         raise Unfit
@@ -106,7 +106,7 @@ def _fitted(text: str, kind: ValueType) -> Any:
 
 
 def _as_json(text: str, kind: ValueType) -> Json:
-    """What a text would be in JSON, by what is wanted."""
+    """A text as the JSON value that the wanted type asks for."""
     base = kind.base
     if kind.is_list or base is Base.VECTOR:
         return read_line(text.encode())

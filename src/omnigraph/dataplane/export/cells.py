@@ -1,4 +1,4 @@
-"""Columns as JSON text: one text per value, made by kernels and not by a loop over rows."""
+"""Columns as JSON text, one text per value, made by Arrow kernels."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _moments(column: pa.Array) -> pa.Array:
 
 
 def _blobs(column: pa.Array) -> pa.Array:
-    """One by one: they are large and few, and nothing else spells base 64."""
+    """Blobs as base 64, one at a time: they are large and few."""
     values = [None if value is None else b64encode(value) for value in column.to_pylist()]
     return pa.array(values, pa.large_binary()).cast(_LARGE_TEXT)
 

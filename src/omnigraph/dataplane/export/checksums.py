@@ -1,4 +1,4 @@
-"""Checksums of files, block by block: what a task wrote can be told from what is there."""
+"""Checksums of files, block by block, to verify what a task wrote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Checksummed:
 
     @property
     def closed(self) -> bool:
-        """Whether the output has ended."""
+        """True if the output has ended."""
         return self._output.closed
 
     @property
@@ -52,7 +52,7 @@ class Checksummed:
         """Do nothing, as outputs do."""
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """The number of bytes written."""
         return self._output.tell()
 
 

@@ -25,7 +25,7 @@ _LONG_BYTES: Final = 6  # \u001f
 
 
 def _short_forms() -> Bytes:
-    """By byte, what follows the backslash; 0 for what has no short form."""
+    """By byte, the character after the backslash; 0 for bytes without a short form."""
     table = np.zeros(256, np.uint8)
     for char, letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt', strict=True):
         table[char] = letter

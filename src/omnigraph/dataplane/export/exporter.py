@@ -140,7 +140,7 @@ def _run(parts: tuple[Part, ...], runner: Runner, monitor: Monitor) -> list[Part
 
 @contextmanager
 def _closed_after(results: Iterator[T]) -> Iterator[Iterator[T]]:
-    """Closing what a runner yields ends its tasks; they must not write any more after that."""
+    """The results of a runner; its tasks are ended when the block is left."""
     try:
         yield results
     finally:

@@ -25,7 +25,7 @@ Wrote = Callable[[int], None]
 
 
 def encoder(entity: EntityType, compression: Compression) -> Callable[[pa.RecordBatch], memoryview]:
-    """What turns a batch of rows into a piece of an NDJSON file.
+    """Turns a batch of rows into a piece of an NDJSON file.
 
     Each piece is packed by itself: files of gzip and zstd may consist of several, one after
     another, and so threads can share the work.

@@ -41,7 +41,7 @@ class LineEncoder:
         return memoryview(content)[: int(np.frombuffer(starts, kind)[len(joined)])]
 
     def _pieces(self, rows: pa.RecordBatch) -> list[pa.Array | str]:
-        """What a line is made of: columns, and texts that all lines share."""
+        """The parts of a line: columns, and texts that all lines share."""
         pieces: list[pa.Array | str] = []
         pending = self._head
         for label, name, kind in self._fields:

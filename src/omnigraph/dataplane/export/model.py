@@ -43,7 +43,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What an export wrote.
+    """The result of an export.
 
     Attributes:
         files: The files of data, in the order of their content; `-` for a stream.

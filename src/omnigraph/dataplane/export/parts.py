@@ -53,7 +53,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PartReceipt:
-    """What a task wrote; with checksums of the blocks of the file, if they were asked for."""
+    """The result of a task, with checksums of the blocks of the file if they were asked for."""
 
     rows: int
     bytes: int
@@ -96,7 +96,7 @@ def plan_parts(
     *,
     checksums: bool = False,
 ) -> tuple[Part, ...]:
-    """Which files the folder gets. It depends on the state alone, not on who writes them."""
+    """The files that the folder gets. They depend on the state alone, not on who writes them."""
     parts: list[Part] = []
     for entity, prefix in zip(plan.entities, _prefixes(plan.entities), strict=True):
         pin = snapshot.pin(table_key(entity.kind, entity.name))
@@ -121,7 +121,7 @@ def plan_parts(
 
 
 def _prefixes(entities: Sequence[EntityType]) -> list[str]:
-    """What stands before the names of types, since an edge type may be called as a node type."""
+    """The prefix of file names per kind, since an edge type may have the name of a node type."""
     nodes = {item.name for item in entities if item.kind == "node"}
     return ["edge." if item.kind == "edge" and item.name in nodes else "" for item in entities]
 

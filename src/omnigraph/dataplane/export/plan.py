@@ -1,4 +1,4 @@
-"""What a request means: which types, in which format, to one file or to a folder."""
+"""The plan of an export: its types, its format, one file or a folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _USUAL: Final = {Format.PARQUET: Compression.ZSTD}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportPlan:
-    """A request that makes sense.
+    """A checked request, with its target and format resolved.
 
     Attributes:
         entities: The types, in the order in which they are written.
@@ -56,13 +56,13 @@ class ExportPlan:
 
     @property
     def suffix(self) -> str:
-        """What the names of files in the folder end with."""
+        """The end of the names of files in the folder."""
         packed = _SUFFIX_OF.get(self.compression, "") if self.format is Format.NDJSON else ""
         return f".{self.format.value}{packed}"
 
 
 def make_plan(request: ExportRequest, root: Root) -> ExportPlan:
-    """Understand a request.
+    """The plan of a request.
 
     Raises:
         InvalidInput: A type, a format or a compression that is not known, or a combination that
@@ -128,7 +128,7 @@ def _unknown_type(name: str, known: Sequence[EntityType]) -> InvalidInput:
 
 
 def _place(request: ExportRequest, root: Root) -> tuple[str, bool]:
-    """Where to, and whether that is a folder."""
+    """The address of the target, and if it is a folder."""
     target = request.target
     if not isinstance(target, str):
         _check_stream(target)
@@ -147,7 +147,7 @@ def _place(request: ExportRequest, root: Root) -> tuple[str, bool]:
 
 
 def _check_stream(target: object) -> None:
-    """Callers without a type checker hand over anything."""
+    """Refuse a target that cannot take bytes."""
     if isinstance(target, io.TextIOBase) or not callable(getattr(target, "write", None)):
         text = "a target is a path, a URI, or a file object that takes bytes"
         raise InvalidInput(Code.INPUT_INVALID, text)

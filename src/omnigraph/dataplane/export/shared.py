@@ -1,4 +1,4 @@
-"""Whether the driver and its workers see the same folder, before and after they write to it.
+"""Checks that the driver and its workers see the same folder, before and after they write.
 
 A folder on the disk of one machine is not the folder of the same name on another. What workers
 write there would be lost, and nobody would notice: each of them sees its own file.
@@ -32,7 +32,7 @@ _MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderProbe:
-    """What a worker should find in the folder, and what it should put there. Picklable.
+    """A file that a worker should find in the folder, and one that it writes there. Picklable.
 
     Attributes:
         text: What both objects hold.
@@ -49,7 +49,7 @@ class FolderProbe:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What a worker says: where it runs, and whether it sees what the driver has written."""
+    """The answer of a worker: its host, and if it sees what the driver has written."""
 
     host: str
     sees: bool
@@ -115,7 +115,7 @@ def verify(uri: str, parts: Sequence[Part], receipts: Sequence[PartReceipt]) -> 
 
 
 def blocks_to_read(count: int, *, is_whole: bool) -> list[int]:
-    """Which blocks of a file are read back: all of them, or the first and the last."""
+    """The blocks of a file that are read back: all of them, or the first and the last."""
     known = list(range(count))
     return known if is_whole else sorted({*known[:1], *known[-1:]})
 

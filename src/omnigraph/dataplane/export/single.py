@@ -1,4 +1,4 @@
-"""One file or stream of everything, written by this process.
+"""Writes everything to one file or stream, in this process.
 
 Its bytes come one after another, so one process writes them, whatever the engine. Threads spell
 the next batches meanwhile.

@@ -89,7 +89,7 @@ def _is_small(low: int, high: int) -> bool:
 
 
 def _widened(low: int, high: int, base: Base) -> tuple[int, int]:
-    """A little more, or every batch that is off by one would need a new table."""
+    """The range of a table, with some margin for the next batches."""
     margin = (high - low) // _MARGIN + 1
     least, most = _BOUNDS.get(base) or INT_RANGES[base]
     return max(low - margin, least), min(high + margin, most)

@@ -1,4 +1,4 @@
-"""Where the bytes go: a file that appears when it is complete, or a stream that somebody gave."""
+"""The target of an export: a file that appears when it is complete, or a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.store.streams import Output, open_output
 
 
 class _Stream:
-    """A file object of somebody else: counted, never closed."""
+    """A file object of the caller; bytes are counted, and it is never closed."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

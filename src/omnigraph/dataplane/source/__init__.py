@@ -1,1 +1,1 @@
-"""Where the rows of a load come from, and how they are divided into splits."""
+"""The sources of a load, and their division into splits."""

@@ -1,4 +1,4 @@
-"""Which format a file has, by its name, by what the user says, or by its first bytes."""
+"""The format of a file: by its name, by what the user says, or by its first bytes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def packing_of(name: str) -> Compression:
 
 
 def sniffed(head: bytes) -> tuple[Format | None, Compression]:
-    """What the first bytes of a stream give away."""
+    """The format and the compression that the first bytes of a stream show."""
     kinds = [kind for magic, kind in _MAGIC_FORMATS if head.startswith(magic)]
     packed = [kind for magic, kind in _MAGIC_PACKED if head.startswith(magic)]
     return (kinds[0] if kinds else None), (packed[0] if packed else Compression.NONE)

@@ -13,7 +13,7 @@ from omnigraph.lang.catalog.model import EntityKind
 
 
 class Format(StrEnum):
-    """How rows are spelled."""
+    """The format of rows."""
 
     NDJSON = "ndjson"
     CSV = "csv"
@@ -23,7 +23,7 @@ class Format(StrEnum):
 
 
 class Compression(StrEnum):
-    """How bytes are packed. A packed file is read by one task from its beginning."""
+    """The compression of a file. A compressed file is read by one task from its beginning."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -130,12 +130,12 @@ class FileSplit:
 
     @property
     def name(self) -> str:
-        """How messages call the file."""
+        """The name of the file in messages."""
         return self.input.name
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of its file."""
+        """True if it is all of its file."""
         return self.start == 0 and self.stop is None and self.groups is None
 
 
@@ -151,7 +151,7 @@ class TableSplit:
 
     @property
     def bytes(self) -> int:
-        """How many bytes its rows have."""
+        """The number of bytes of its rows."""
         return int(self.table.nbytes)
 
 
@@ -221,7 +221,7 @@ def _pack_of_files(number: int, first: FileInput, *told: Sequence[Any]) -> Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Where the lines of one split are among the lines of its pack.
+    """The place of the lines of one split among the lines of its pack.
 
     Attributes:
         name: The file, or whatever else it is a piece of, as messages call it.

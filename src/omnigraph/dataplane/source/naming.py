@@ -1,4 +1,4 @@
-"""Which type the rows of an input belong to: by what the user says, the file says, or its name."""
+"""The type of the rows of an input: by what the user says, the file says, or its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a path, a folder, a pattern or an address to the files it stands for."""
+"""Finds the files that a path, a folder, a pattern or an address stands for."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def reading(name: str) -> Iterator[None]:
 
 
 def check_unchanged(item: FileInput) -> None:
-    """Refuse a file that is not what it was when the load began: pieces of it would not fit.
+    """Refuse a file that has changed since the load began.
 
     Raises:
         Conflict: It has changed.
@@ -127,7 +127,7 @@ def missing(name: str) -> NotFound:
 
 
 def is_remote(text: str) -> bool:
-    """Whether an address is one of object storage."""
+    """True if an address is one of object storage."""
     scheme, separator, _ = text.partition("://")
     return bool(separator) and scheme.lower() != "file"
 

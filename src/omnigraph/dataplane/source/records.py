@@ -60,7 +60,7 @@ def _line(row: Mapping[str, object], name: str, number: int) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """What JSON can say for a value that it has no form of its own for."""
+    """The JSON form of a value that JSON has none for."""
     if isinstance(value, date):  # and datetime
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):

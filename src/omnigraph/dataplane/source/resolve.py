@@ -1,4 +1,4 @@
-"""From what a user gives a load to the inputs that it reads."""
+"""Finds the inputs that the source of a load stands for."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class _Resolver:
             yield from self._untyped(source)
 
     def _untyped(self, source: object) -> Iterator[Input]:
-        """What must say by itself whose rows it has."""
+        """The inputs of a source that tells by itself whose rows it has."""
         if _is_pathlike(source):
             yield from self._files(os.fsdecode(source), None)
         elif hasattr(source, "read"):
@@ -149,7 +149,7 @@ class _Resolver:
             raise _untold(source)
 
     def _typed(self, value: object, named: TypeRef, name: str) -> Iterator[Input]:
-        """What the user says whose rows it has."""
+        """The inputs of a source whose type the user names."""
         if _is_pathlike(value):
             text = os.fsdecode(value)
             if text.startswith(_SPARK):

@@ -1,4 +1,4 @@
-"""About how much inputs hold, once they are unpacked.
+"""The sizes of inputs once they are unpacked, estimated.
 
 Bytes of packed files say little: 7 MB of Parquet may be 16 million rows. So files of Parquet are
 asked for the number of their rows, and of what gzip or Zstandard packed the beginning is unpacked.
@@ -45,7 +45,7 @@ _IPC_MAGIC: Final = b"ARROW1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """What there is in an input.
+    """The size of an input.
 
     Attributes:
         bytes: As it is stored.
@@ -59,7 +59,7 @@ class Size:
 
     @property
     def as_lines(self) -> int:
-        """How many bytes its rows would have as plain lines."""
+        """The number of bytes that its rows would have as plain lines."""
         return self.plain if self.rows is None else self.rows * LINE_BYTES
 
 
@@ -124,7 +124,7 @@ def _total(sizes: Sequence[Size]) -> Size:
 
 
 def _look(item: FileInput) -> Size | None:
-    """What a file says of itself; None if it cannot be read: decoding tells why."""
+    """The size that a file tells of itself; None if it cannot be read: decoding tells why."""
     size = item.size or 0
     try:
         with reading(item.name), open_input(item.uri, item.storage_options, size=size) as file:

@@ -1,4 +1,4 @@
-"""From inputs to splits: pieces that tasks read side by side.
+"""Divides inputs into splits, which tasks read in parallel.
 
 Files of lines are divided at any byte, because a task finds the next line by itself. Parquet is
 divided by row groups and an Arrow IPC file by record batches. What is packed has to be read from

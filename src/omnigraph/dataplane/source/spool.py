@@ -1,4 +1,4 @@
-"""Copies, in files that any task can read, of what can be read only once or only here."""
+"""Temporary copies of inputs that can be read only once, or only by this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Scratch:
     """A folder for temporary files, made when the first one is wanted. `close` removes it."""
 
     def __init__(self) -> None:
-        """Make nothing yet."""
+        """The folder is made with the first file."""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
 
