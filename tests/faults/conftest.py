@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.repository import Repository
-from omnigraph.testing import worlds
 from tests.conformance.seaweed import serving
+from tests.faults import worlds
 from tests.faults.harness import Lab
 from tests.faults.slow_server import SlowServer, slow_server
 

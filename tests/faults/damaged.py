@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph.testing import damage
-from omnigraph.testing.damage import Outcome
 from tests import tally
+from tests.faults import damage
+from tests.faults.damage import Outcome
 from tests.faults.harness import children
 
 SECONDS_MAX: Final = 240

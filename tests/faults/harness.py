@@ -37,17 +37,17 @@ from omnigraph.store.failures import StorageFailure
 from omnigraph.store.objects import ObjectStore
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON, State
 from omnigraph.types import MAIN
 from tests import tally
+from tests.faults import worlds
+from tests.faults.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON, State
 
 FAULTS: dict[str, Fault] = {"crash": Crash(), "refuse": Refuse(), "lost_reply": LostReply()}
 
 # A child that ends itself must be a process of its own, and importing Lance takes most of a second.
 # The server imports it once and does nothing with it; what it forks from there is cheap and clean.
 children = multiprocessing.get_context("forkserver")
-children.set_forkserver_preload(["omnigraph.testing.worlds", "omnigraph.graph.bulk"])
+children.set_forkserver_preload(["tests.faults.worlds", "omnigraph.graph.bulk"])
 
 
 class Ending(StrEnum):

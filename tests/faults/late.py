@@ -27,11 +27,11 @@ from omnigraph.runtime import failpoints
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON
 from omnigraph.types import MAIN, BranchName
 from tests import tally
+from tests.faults import worlds
 from tests.faults.harness import children
+from tests.faults.worlds import ACTIONS, COMPANY, DEV, KNOWS, PERSON
 
 CHILD = BranchName("child")
 LATE = {PERSON: ("late",), KNOWS: ("late",)}

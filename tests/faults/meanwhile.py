@@ -10,10 +10,10 @@ from pathlib import Path
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, GraphError
 from omnigraph.store.root import Root
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, DEV, KNOWS, PERSON
 from omnigraph.types import MAIN, BranchName
+from tests.faults import worlds
 from tests.faults.late import CHILD, Ending, Late, Outcome, age
+from tests.faults.worlds import COMPANY, DEV, KNOWS, PERSON
 
 TRIES_MAX = 4
 

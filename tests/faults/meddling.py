@@ -11,9 +11,9 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Components, OpenMode, Repository
 from omnigraph.core.write import Prepared
 from omnigraph.store.tables import Tables
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import PERSON
 from omnigraph.types import MAIN, CommitId
+from tests.faults import worlds
+from tests.faults.worlds import PERSON
 
 Hooks: TypeAlias = Mapping[str, Callable[[], None]]
 

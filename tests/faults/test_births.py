@@ -27,8 +27,7 @@ from omnigraph.errors import Code, Conflict, GraphError, NotFound
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Plan
 from omnigraph.store.calls import StorageCall
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, DEV, KNOWS, PERSON, State
+from tests.faults import worlds
 from tests.faults.harness import (
     FAULTS,
     Lab,
@@ -40,6 +39,7 @@ from tests.faults.harness import (
     open_interrupted,
     passes,
 )
+from tests.faults.worlds import COMPANY, DEV, KNOWS, PERSON, State
 
 ROWS = {PERSON: ("held",), KNOWS: ("held",)}
 CROWD = 4

@@ -18,11 +18,11 @@ from omnigraph.errors import (
     NotFound,
     RecoveryRequired,
 )
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, PERSON
 from omnigraph.types import BranchName
+from tests.faults import worlds
 from tests.faults.harness import kinds
 from tests.faults.meddling import Hooks, commit_with, staged
+from tests.faults.worlds import COMPANY, PERSON
 
 
 def contend(repo: Repository, times: int) -> Hooks:

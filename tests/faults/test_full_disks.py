@@ -13,7 +13,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import Effect, GraphError, Unavailable
-from omnigraph.testing import damage
+from tests.faults import damage
 from tests.faults.harness import children
 
 DISK_BYTES = 6 << 20

@@ -13,9 +13,9 @@ from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, NotFound
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan, catalogued
 from omnigraph.store.calls import StorageCall
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, KNOWS, PERSON
+from tests.faults import worlds
 from tests.faults.harness import FAULTS, attempt, children, passes
+from tests.faults.worlds import COMPANY, KNOWS, PERSON
 
 EMPTY: dict[str, tuple[list[object], list[object]]] = {
     key: ([], []) for key in (PERSON, COMPANY, KNOWS)

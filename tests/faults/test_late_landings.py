@@ -35,11 +35,11 @@ from omnigraph.runtime.failpoints import Fault, LostReply, Refuse
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.root import Root
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, DEV, PERSON
 from omnigraph.types import MAIN, BranchName
+from tests.faults import worlds
 from tests.faults.harness import kinds
 from tests.faults.meddling import Hooks, commit_with, hooked
+from tests.faults.worlds import COMPANY, DEV, PERSON
 
 BOTH = {PERSON: ("late",), COMPANY: ("late",)}
 LONG_AGO_S = (LEASE_US + GRACE_US) / 1e6 + 5

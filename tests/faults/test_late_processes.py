@@ -13,7 +13,7 @@ import pytest
 
 from omnigraph.errors import GraphError
 from omnigraph.store.calls import StorageCall
-from omnigraph.testing import worlds
+from tests.faults import worlds
 from tests.faults.harness import Lab
 from tests.faults.late import LATE_ACTIONS, Ending, Late, Machine, Outcome, age, machine
 from tests.faults.meanwhile import MEANWHILE, Facts, begin, judge

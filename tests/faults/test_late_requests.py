@@ -16,12 +16,12 @@ from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.root import Root
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, KNOWS, PERSON
 from tests.conformance.seaweed import BUCKET
+from tests.faults import worlds
 from tests.faults.harness import children, kinds
 from tests.faults.late import Ending, attempt
 from tests.faults.slow_server import Choice, Request, SlowServer, put_of
+from tests.faults.worlds import COMPANY, KNOWS, PERSON
 
 IDS = UlidIds()
 REFUSED = {HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT}

@@ -18,8 +18,7 @@ from omnigraph.errors import InvalidInput, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Refuse
 from omnigraph.store.calls import StorageCall
-from omnigraph.testing import loads, worlds
-from omnigraph.testing.worlds import ACTIONS, LOADS
+from tests.faults import loads, worlds
 from tests.faults.harness import (
     FAULTS,
     Ending,
@@ -31,6 +30,7 @@ from tests.faults.harness import (
     storage_calls,
     try_one,
 )
+from tests.faults.worlds import ACTIONS, LOADS
 
 SOME = 20  # of the storage calls, one in so many is enough for a daily run
 # What the others pass, these pass, too; and refusals in births are tried in `test_writes`.

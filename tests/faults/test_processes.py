@@ -19,10 +19,10 @@ from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, RecoveryRequired
 from omnigraph.runtime import failpoints
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, DEV, KNOWS, PERSON
 from tests import tally
+from tests.faults import worlds
 from tests.faults.harness import Lab, audited, children
+from tests.faults.worlds import COMPANY, DEV, KNOWS, PERSON
 
 HELD = {PERSON: ("held",), KNOWS: ("held",)}
 

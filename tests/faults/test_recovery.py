@@ -16,8 +16,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.errors import Effect, GraphError
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan
 from omnigraph.store.calls import StorageCall
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, KNOWS, PERSON, State
+from tests.faults import worlds
 from tests.faults.harness import (
     FAULTS,
     Countdown,
@@ -30,6 +29,7 @@ from tests.faults.harness import (
     open_interrupted,
     passes,
 )
+from tests.faults.worlds import COMPANY, KNOWS, PERSON, State
 
 
 @dataclass(frozen=True, slots=True)

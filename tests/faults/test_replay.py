@@ -13,13 +13,12 @@ from omnigraph.errors import NotFound
 from omnigraph.store import strict
 from omnigraph.store.files import manifest_name
 from omnigraph.store.sync import link
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import ACTIONS, DEV, PERSON, Action, State
 from omnigraph.types import BranchName
 from tests import tally
-from tests.faults import replay
+from tests.faults import replay, worlds
 from tests.faults.harness import Lab
 from tests.faults.replay import Recorder
+from tests.faults.worlds import ACTIONS, DEV, PERSON, Action, State
 
 GONE = BranchName("gone")
 

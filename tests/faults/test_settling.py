@@ -35,11 +35,11 @@ from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.failpoints import Fault, LostReply, Refuse, armed
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.root import Root
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, DEV, KNOWS, PERSON
 from omnigraph.types import MAIN, BranchName, CommitId
+from tests.faults import worlds
 from tests.faults.harness import audited, kinds
 from tests.faults.meddling import commit_with, staged
+from tests.faults.worlds import COMPANY, DEV, KNOWS, PERSON
 
 START = 1_700_000_000_000_000
 BOTH = {PERSON: ("both",), COMPANY: ("both",)}

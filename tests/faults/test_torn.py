@@ -17,10 +17,10 @@ from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.runtime.failpoints import Crash, Plan
 from omnigraph.store.files import manifest_name
 from omnigraph.store.refs import reference_path
-from omnigraph.testing import worlds
-from omnigraph.testing.worlds import COMPANY, DEV, PERSON
 from omnigraph.types import BranchName
+from tests.faults import worlds
 from tests.faults.harness import Ending, crash_child
+from tests.faults.worlds import COMPANY, DEV, PERSON
 
 OTHER = BranchName("other")
 Tear = Callable[[Path], None]

@@ -6,8 +6,8 @@ import pytest
 
 from omnigraph.core.failpoints import Fp
 from omnigraph.runtime.failpoints import Crash
-from omnigraph.testing.worlds import ACTIONS, LOADS
 from tests.faults.harness import FAULTS, Lab, at_any_call, check, storage_calls, try_one
+from tests.faults.worlds import ACTIONS, LOADS
 
 SOME = 8  # of the storage calls, every eighth is enough for a daily run
 WRITES = [name for name in ACTIONS if name not in LOADS]

@@ -16,7 +16,7 @@ from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.values import INT_RANGES, INTEGERS, Base, ValueType
 from omnigraph.rules.violation import Violations
-from omnigraph.testing.ndjson_reference import Fault, Reading
+from tests.property.ndjson_reference import Fault, Reading
 
 CATALOG = compile_schema("""
 enum Colour { blue, green, red }

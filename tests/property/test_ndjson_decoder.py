@@ -11,7 +11,7 @@ from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.decode.row_wise import RowWiseDecoder
 from omnigraph.rules.violation import Violations
-from omnigraph.testing.ndjson_reference import read
+from tests.property.ndjson_reference import read
 from tests.property.ndjson_texts import ABSENCES, CATALOG, Outcome, expected, files, outcome
 
 LINE_BYTES_MAX = 250

@@ -18,7 +18,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.runtime.failpoints import CRASH_STATUS, catalogued
-from omnigraph.testing import loads, worlds
+from tests.faults import loads, worlds
 from tests.faults.harness import FAULTS, Ending, Lab, attempt, judge_by_reopening, passes
 
 SCHEMA = "node Person { name: String @key  age: I32? }  edge Knows: Person -> Person"
@@ -45,7 +45,7 @@ CRASHED = dedent("""
     from omnigraph.dataplane.spark.runner import SparkRunner
     from omnigraph.dataplane.spark.session import acquire
     from omnigraph.runtime import failpoints
-    from omnigraph.testing import loads, worlds
+    from tests.faults import loads, worlds
 
     repo = worlds.open_world(Path(sys.argv[1]), durable=True)
     with acquire(configured("local[2,3]")) as held:

@@ -39,9 +39,9 @@ from omnigraph.store import merge
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
-from omnigraph.testing.model import Change, Models, World
 from omnigraph.types import MAIN, BranchName
 from tests.graphs import Delta, audit, chain, make, prepare, reopen, rows
+from tests.stateful.branch_model import Change, Models, World
 
 SCHEMA = """
 node A { name: String @key  value: I32? }

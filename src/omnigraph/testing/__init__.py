@@ -1,1 +1,1 @@
-"""Tools for testing graphs: models, strategies and conformance suites. Nothing imports it."""
+"""Tools for testing what is built on graphs: Hypothesis strategies and a naive model of queries."""

@@ -20,7 +20,7 @@ from omnigraph.dataplane.decode.convert import (
     vectors,
 )
 from omnigraph.lang.values import parse_date, parse_datetime
-from omnigraph.testing.ndjson_reference import nearest_f32
+from tests.property.ndjson_reference import nearest_f32
 
 DAYS = [
     *("2024-02-29", "2023-02-29", "0001-01-01", "9999-12-31", "0000-01-01", "1969-12-31"),

@@ -18,8 +18,8 @@ from omnigraph.runtime.failpoints import Refuse, armed
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.store.shape import read_shape
-from omnigraph.testing import worlds
 from omnigraph.types import MAIN, BranchName
+from tests.faults import worlds
 from tests.graphs import Delta, audit, make, reopen, rows, write
 from tests.unit.dataplane.optimize.optimizing import (
     CITES,

@@ -38,8 +38,8 @@ from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Plan
 from omnigraph.store.root import Root
-from omnigraph.testing import loads
 from omnigraph.types import MAIN, BranchName
+from tests.faults import loads
 
 __all__ = [
     "ACTIONS",
