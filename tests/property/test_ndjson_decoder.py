@@ -69,7 +69,7 @@ def test_the_decoder_agrees_with_the_simple_one(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Where lines are divided to find the ones that are not in order.
-        patch.setattr(ndjson, "_FEW", few)
+        patch.setattr(ndjson, "_ROW_WISE_LINES", few)
         found = decode(data, sizes, block_bytes)
     assert found == expected(read(data, CATALOG, LINE_BYTES_MAX), CATALOG)
 
