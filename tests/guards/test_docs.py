@@ -25,7 +25,7 @@ from omnigraph.errors import InvalidInput
 from tests.guards.markdown import ROOT, Block, Page, pages, read
 
 PAGES = [read(path) for path in pages()]
-KNOWN = {"", "console", "gq", "json", "make", "pg", "python", "text", "toml"}
+KNOWN = {"", "console", "gq", "json", "make", "mermaid", "pg", "python", "text", "toml"}
 FLAGS = {"fails", "run"}
 SESSION_SECONDS_MAX = 120
 
