@@ -1,7 +1,8 @@
 """The whole story on a town of some hundred thousand entities. Run it with `make demo`.
 
-A graph is made, filled by Spark and by this process, asked, searched, branched, exported and put
-in order. Every output below comes from the library or from the `omnigraph` command, as it runs.
+A graph is made, filled by Spark and by this process, asked, searched, branched, merged, exported
+and put in order. Every output below comes from the library or from the `omnigraph` command, as it
+runs.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="omnigraph-demo-") as folder:
         tell(Path(folder), chosen.people, spark=not chosen.without_spark)
-    title("9. Where the time went")
+    title("10. Where the time went")
     show_times()
     say(
         "The schema and the queries are in examples/people. Change them and try again; graph.py and"
@@ -71,10 +72,13 @@ def tell(folder: Path, people: int, *, spark: bool) -> None:
         title("6. A branch with a load on it, in one publish")
         branch(graph, folder / "spring.jsonl")
 
-        title("7. Out again")
+        title("7. Two agents on two branches, and what becomes of their work")
+        merge(graph)
+
+        title("8. Out again")
         export(graph, folder)
 
-    title("8. A schema can change, and a writer can die")
+    title("9. A schema can change, and a writer can die")
     say("Renames keep their data; every step says what it would do to stored rows:")
     run("schema", "plan", "--schema", "people_v2.pg", "--against", "people.pg")
     with timed("crash and recovery", "examples/storage.py"):
@@ -184,6 +188,43 @@ def branch(graph: og.Graph, path: Path) -> None:
     leads = 'query q() { match { $p: Person { level: "lead" } } return { count($p) as leads } }'
     there, here = graph.query(leads, branch=BRANCH)[0], graph.query(leads)[0]
     say(f"Leads on {BRANCH}: {there['leads']:,}; on main still {here['leads']:,}\n")
+
+
+def merge(graph: og.Graph) -> None:
+    """Two agents change the same people; one merge is clean, the other one is not."""
+    for name in ("agent/1", "agent/2"):
+        graph.branches.create(name)
+    born = 'update Person set { born: date("%s") } where email = "ada0@example.org"'
+    edit(graph, "agent/1", born % "1815-12-10")
+    edit(graph, "agent/1", 'delete Person where email = "bo1@example.org"')
+    edit(graph, "agent/2", born % "1816-01-01")
+    edit(graph, "agent/2", 'update Person set { active: false } where email = "cy2@example.org"')
+    say("What agent/1 did, as a diff:")
+    changes = graph.diff("main", "agent/1")
+    show(Text.from_ansi(changes.to_text(color=True)))
+    with timed("merge agent/1", "fast-forward"):
+        say(f"{graph.branches.merge('agent/1', delete_branch=True)}\n")
+    say("agent/2 disagrees about one person:")
+    found = graph.branches.merge("agent/2", dry_run=True)
+    table = grid("conflict", "entity", "property", "base", "ours", "theirs")
+    for item in found.conflicts:
+        name = item.properties[0]
+        images = (item.base or {}, item.ours or {}, item.theirs or {})
+        values = [str(image.get(name)) for image in images]
+        table.add_row(item.kind.value, str(item.id), name, *values)
+    put(table)
+    with timed("merge agent/2", "three-way, one conflict settled"):
+        done = graph.branches.merge("agent/2", resolve="ours", delete_branch=True)
+    say(f"{done}\n")
+    say("The log of main:")
+    for commit in graph.commits.list(limit=4):
+        merged = f"  merges {commit.merged_parent_id}" if commit.merged_parent_id else ""
+        say(f"  * {commit.id}  {commit.kind} by {commit.actor}{merged}")
+    console.print()
+
+
+def edit(graph: og.Graph, agent: str, statement: str) -> None:
+    graph.mutate(f"query edit() {{ {statement} }}", branch=agent, actor=agent)
 
 
 def export(graph: og.Graph, folder: Path) -> None:

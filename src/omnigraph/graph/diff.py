@@ -47,8 +47,10 @@ class Change:
     after: Mapping[str, Any] | None
 
     def __str__(self) -> str:
-        sign = _SIGNS[self.operation]
-        return f"{sign} {self.type} {self.id!r}{''.join(self._values())}"
+        image = self.after or self.before or {}
+        ends = f"  {image['from']!r} -> {image['to']!r}" if self.kind == "edge" else ""
+        values = "".join(self._values())
+        return f"{_SIGNS[self.operation]} {self.type} {self.id!r}{ends}{values}"
 
     def _values(self) -> Iterator[str]:
         if self.before is not None and self.after is not None:
@@ -56,7 +58,7 @@ class Change:
                 yield f"  {name}: {_shown(self.before[name])} -> {_shown(self.after[name])}"
         elif self.after is not None:
             for name, value in self.after.items():
-                if value is not None:
+                if value is not None and (self.kind == "node" or name not in ("from", "to")):
                     yield f"  {name}: {_shown(value)}"
 
 

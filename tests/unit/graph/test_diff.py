@@ -160,6 +160,9 @@ def test_as_arrow_and_as_text(graph: og.Graph) -> None:
         "node:Note  +1\n+ Note 'n'  title: 'n'\nnode:Person  ~1\n~ Person 'Ada'  age: 36 -> null\n"
     )
     assert "\x1b[33m~ Person" in diff.to_text(color=True)
+    change(graph, 'insert Knows { from: "Bo", to: "Cy", since: date("2024-01-01") }')
+    (knows,) = graph.diff("main~1", types=["Knows"])
+    assert str(knows) == "+ Knows '[\"Bo\",\"Cy\"]'  'Bo' -> 'Cy'  since: 2024-01-01"
     assert str(graph.diff("main", "main")) == ""
 
 
