@@ -61,7 +61,8 @@ class Writer:
             staged = repo.tables.stage(table, inserts=content, uuid=repo.ids.new())
             if staged is not None:
                 writes.append(TableWrite(table_key=key, staged=(staged,)))
-        repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes)))
+        commit = repo.new_commit(base, WriterKind.MUTATION)
+        repo.commit(Prepared(base=base, commit=commit, tables=tuple(writes)))
 
 
 def _folder() -> Path:

@@ -126,4 +126,5 @@ def _update_or_insert(writer: Writer, count: int) -> None:
     if staged is None:
         raise AssertionError(f"there is no row {key}")
     write = TableWrite(table_key=_TABLE, staged=(staged,))
-    repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=(write,)))
+    commit = repo.new_commit(base, WriterKind.MUTATION)
+    repo.commit(Prepared(base=base, commit=commit, tables=(write,)))

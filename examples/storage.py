@@ -7,6 +7,7 @@ the next opening finds what the child noted down and finishes the write for it.
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,9 +92,8 @@ def hire(
         staged = repo.tables.stage(table, inserts=content, uuid=repo.ids.new())
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
-    return repo.commit(
-        Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes), actor=actor)
-    )
+    commit = replace(repo.new_commit(base, WriterKind.MUTATION), actor=actor)
+    return repo.commit(Prepared(base=base, commit=commit, tables=tuple(writes)))
 
 
 def counts(snapshot: GraphVersion) -> str:

@@ -1,7 +1,7 @@
 """Small graphs for tests of the core: making, changing, reading and auditing them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -30,6 +30,8 @@ edge Knows: Person -> Person
 """
 PERSON, COMPANY, KNOWS = "node:Person", "node:Company", "edge:Knows"
 RETRIES_MAX = 2_000
+# What a writer says about a commit; the other options are about the write.
+_SAID = ("actor", "idempotency_key", "merged_parent_id", "message", "details")
 
 
 def accepted(text: str = SCHEMA) -> AcceptedSchema:
@@ -111,7 +113,9 @@ def prepare(
     writes = tuple(
         TableWrite(table_key=key, staged=(change,)) for key, change in staged if change is not None
     )
-    return Prepared(base=base, kind=WriterKind.MUTATION, tables=writes, **options)
+    said = {name: options.pop(name) for name in _SAID if name in options}
+    commit = replace(repo.new_commit(base, WriterKind.MUTATION), **said)
+    return Prepared(base=base, commit=commit, tables=writes, **options)
 
 
 def write(

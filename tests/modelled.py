@@ -76,7 +76,8 @@ def write(graph: og.Graph, model: ModelGraph) -> None:
         )
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
-    repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=tuple(writes)))
+    commit = repo.new_commit(base, WriterKind.MUTATION)
+    repo.commit(Prepared(base=base, commit=commit, tables=tuple(writes)))
 
 
 def read(

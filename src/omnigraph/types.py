@@ -44,6 +44,7 @@ _BRANCH_CHARS_MAX: Final = 120
 _SLASHES_MAX: Final = 20
 _ACTOR_CHARS_MAX: Final = 256
 _KEY_CHARS_MAX: Final = 256
+_MESSAGE_CHARS_MAX: Final = 4_096
 
 
 def _text(value: object, what: str) -> str:
@@ -139,6 +140,20 @@ class IdempotencyKey(str):
             message = f"an idempotency key is 1 to {_KEY_CHARS_MAX} printable characters"
             raise InvalidInput(Code.NAME_INVALID, message)
         return super().__new__(cls, key)
+
+
+class CommitMessage(str):
+    """What a commit is about, in the words of who made it. Recorded, never interpreted."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        """Check the text."""
+        message = _text(text, "a message")
+        if len(message) > _MESSAGE_CHARS_MAX or not message.strip() or "\0" in message:
+            said = f"a message is 1 to {_MESSAGE_CHARS_MAX:,} characters, not all of them blank"
+            raise InvalidInput(Code.NAME_INVALID, said)
+        return super().__new__(cls, message)
 
 
 MAIN: Final = BranchName("main")

@@ -13,7 +13,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Busy, Code, Conflict, ConstraintViolated, PreconditionFailed
-from omnigraph.exec.mutate.mutator import Mutator
+from omnigraph.exec.mutate.mutator import Mutator, Request
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.params import bind
@@ -51,7 +51,9 @@ def run(repo: Repository, query: tuple[str, str], given: dict[str, Any], **optio
     (plan,) = compile_queries(f"query q({params}) {{ {body} }}", catalog)
     assert isinstance(plan, MutationPlan)
     mutator = Mutator(repo, NoEmbedder())
-    return mutator.mutate(plan, bind(plan.params, given), catalog, **options)
+    retries = options.pop("retries", None)
+    request = Request(plan=plan, params=bind(plan.params, given), catalog=catalog, **options)
+    return mutator.mutate(request, repo.snapshot(), retries=retries)
 
 
 def whole(repo: Repository, snapshot: GraphVersion | None = None) -> bool:

@@ -170,7 +170,7 @@ def test_a_lost_reply_is_found_out(graph: Repository) -> None:
 # -- branches that are made with a commit ----------------------------------------------------------
 
 
-def bear(graph: Repository, *, source: BranchName = MAIN) -> None:
+def commit_new_branch(graph: Repository, *, source: BranchName = MAIN) -> None:
     with graph.creating_branch(DEV, source=source) as base:
         deltas = {PERSON: people("born"), KNOWS: acquaintances(("born", "born"))}
         prepared = prepare(graph, deltas, base=base, idempotency_key="k")
@@ -180,7 +180,7 @@ def bear(graph: Repository, *, source: BranchName = MAIN) -> None:
 
 def test_a_branch_is_born_with_its_commit(graph: Repository, root: Root) -> None:
     write(graph, {PERSON: people("a")})
-    bear(graph)
+    commit_new_branch(graph)
     write(graph, {PERSON: people("later")}, branch=DEV)
     graph.create_branch(CHILD, source=DEV)
     for repo in (graph, reopen(root), reopen(root, OpenMode.READ_ONLY)):
@@ -191,7 +191,7 @@ def test_a_branch_is_born_with_its_commit(graph: Repository, root: Root) -> None
         audit(repo)
     graph.delete_branch(CHILD)
     graph.delete_branch(DEV)
-    bear(graph)
+    commit_new_branch(graph)
     assert ids(reopen(root), PERSON, DEV) == {"a", "born"}
     assert graph.branches.reclaim() == 0
 
@@ -200,7 +200,7 @@ def test_of_two_who_make_one_branch_one_wins(graph: Repository, root: Root) -> N
     other = reopen(root)
     with other.creating_branch(DEV) as base:
         late = prepare(other, {PERSON: people("late")}, base=base)
-        bear(graph)
+        commit_new_branch(graph)
         with pytest.raises(Conflict) as caught:
             other.commit(late)
     assert caught.value.code is Code.BRANCH_EXISTS
@@ -210,29 +210,30 @@ def test_of_two_who_make_one_branch_one_wins(graph: Repository, root: Root) -> N
 
 
 @pytest.mark.parametrize(
-    ("point", "lands"), [(Fp.ARM, False), (Fp.LAND, False), (Fp.BEAR, True), (Fp.PUBLISH, True)]
+    ("point", "lands"),
+    [(Fp.ARM, False), (Fp.LAND, False), (Fp.FIRST_COMMIT, True), (Fp.PUBLISH, True)],
 )
-def test_a_branch_whose_birth_broke_off_is_there_or_not(
+def test_a_branch_whose_creation_broke_off_is_there_or_not(
     graph: Repository, root: Root, point: Fp, lands: bool
 ) -> None:
     nth = 2 if point is Fp.LAND else 1
     refusal = Unavailable if point is Fp.ARM else RecoveryRequired
     with failpoints.armed({point: Refuse()}, nth=nth), pytest.raises(refusal):
-        bear(graph)
+        commit_new_branch(graph)
     assert reopen(root, OpenMode.READ_ONLY).branches.list() == (MAIN,)
     healed = reopen(root)
     assert healed.has_branch(DEV) == lands
     if not lands:
-        bear(healed)
+        commit_new_branch(healed)
     assert ids(healed, PERSON, DEV) == {"born"}
     assert healed.branches.reclaim() == 0
     audit(healed)
 
 
-@pytest.mark.parametrize("point", [Fp.BEGIN, Fp.ARM, Fp.BEAR, Fp.PUBLISH])
-def test_a_lost_reply_at_a_birth_is_found_out(graph: Repository, point: Fp) -> None:
+@pytest.mark.parametrize("point", [Fp.BEGIN, Fp.ARM, Fp.FIRST_COMMIT, Fp.PUBLISH])
+def test_a_lost_reply_at_a_creation_is_found_out(graph: Repository, point: Fp) -> None:
     with failpoints.armed({point: LostReply()}):
-        bear(graph)
+        commit_new_branch(graph)
     assert ids(graph, PERSON, DEV) == {"born"}
     audit(graph)
 

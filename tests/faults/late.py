@@ -71,11 +71,11 @@ def _delete(repo: Repository) -> object:
     return None
 
 
-def _birth(repo: Repository) -> object:
+def _creation(repo: Repository) -> object:
     return _born(repo, DEV, MAIN)
 
 
-def _birth_of_child(repo: Repository) -> object:
+def _creation_of_child(repo: Repository) -> object:
     return _born(repo, CHILD, DEV)
 
 
@@ -114,8 +114,8 @@ LATE_ACTIONS: dict[str, Late] = {
     "create": Late(run=_create, branch=DEV),
     "create_child": Late(run=_create_child, branch=CHILD, needs_branch=True),
     "delete": Late(run=_delete, branch=DEV, needs_branch=True, deletes=True),
-    "birth": Late(run=_birth, branch=DEV),
-    "birth_of_child": Late(run=_birth_of_child, branch=CHILD, needs_branch=True),
+    "creation": Late(run=_creation, branch=DEV),
+    "creation_of_child": Late(run=_creation_of_child, branch=CHILD, needs_branch=True),
     "recover": Late(run=_recover, prepare=_stop_half_way),
 }
 

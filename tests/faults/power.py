@@ -88,7 +88,7 @@ class Writer:
             self.create,
             self.first_write,
             self.first_write,
-            self.bear,
+            self.commit_new_branch,
             self.delete,
             self.ensure_indices,
             self.optimize,
@@ -144,7 +144,7 @@ class Writer:
             self.create()
         self._add(self._branches[-1])
 
-    def bear(self) -> None:
+    def commit_new_branch(self) -> None:
         branch, name = f"b-{self._name()}", self._name()
         rows = _rows((name,))
         self._pipe.send(Step("create", branch))

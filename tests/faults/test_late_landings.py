@@ -352,7 +352,7 @@ def replace_writers(repo: Repository) -> Branches:
         repo.tables,
         repo.manifest,
         DeletedBranches(repo.objects),
-        repo.births,
+        repo.creation,
         repo.intents,
         lambda _: (),
     )
@@ -410,7 +410,8 @@ def test_a_commit_without_tables_is_never_said_to_have_had_no_effect_when_it_is_
     repo.branches.create(DEV)
     for nth in itertools.count(1):
         base = repo.snapshot(DEV)
-        write = Prepared(base=base, kind=WriterKind.MUTATION, tables=(), actor="tester")
+        commit = repo.new_commit(base, WriterKind.MUTATION)
+        write = Prepared(base=base, commit=commit, tables=())
         with failpoints.armed(dict.fromkeys(StorageCall, fault), nth=nth) as plan:
             try:
                 repo.commit(write)

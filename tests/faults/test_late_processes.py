@@ -60,10 +60,10 @@ def interleave(
         # About to delete a branch: another one is made from it, and stands on its files.
         ("delete", "descend", 2, StorageCall.OBJECT_PUT_NEW),
         # About to give a branch its first commit: others finish that, and delete the branch.
-        ("birth", "come_and_go", 3, StorageCall.TABLE_FORK),
-        ("birth", "drop", 4, StorageCall.TABLE_FORK),
+        ("creation", "come_and_go", 3, StorageCall.TABLE_FORK),
+        ("creation", "drop", 4, StorageCall.TABLE_FORK),
         # The branch is there, and its maker looks whether it was given up.
-        ("birth", "replace", 5, StorageCall.OBJECT_GET),
+        ("creation", "replace", 5, StorageCall.OBJECT_GET),
         ("create_child", "drop", 1, StorageCall.TABLE_FORK),
         # About to remove what a dead maker may have left: others make the branch and write to it.
         ("create", "replace", 4, StorageCall.OBJECT_LIST),

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.core.change import Change
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import AUDIT, INTENTS, intent_path
-from omnigraph.core.publish import Change, Publisher
 from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.intent import Intent, WriterKind
 from omnigraph.core.recovery.liveness import GRACE_US
@@ -35,7 +35,7 @@ from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.failpoints import Fault, LostReply, Refuse, armed
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.root import Root
-from omnigraph.types import MAIN, BranchName, CommitId
+from omnigraph.types import MAIN, BranchName
 from tests.faults import worlds
 from tests.faults.harness import audited, kinds
 from tests.faults.meddling import commit_with, staged
@@ -61,7 +61,7 @@ def leave(
     assert caught.value.code is Code.OUTCOME_UNKNOWN
     (left,) = [item for item in repo.intents.pending() if item.operation_id not in known]
     assert caught.value.details["operation_id"] == left.operation_id
-    assert caught.value.details["commit_id"] == left.commit_id
+    assert caught.value.details["commit_id"] == left.commit.id
     return left
 
 
@@ -89,9 +89,9 @@ def of_another_process(repo: Repository, intent: Intent) -> Intent:
 def test_a_landed_write_goes_forward_with_its_own_commit_actor_and_key(repo: Repository) -> None:
     left = landed(repo, BOTH, key="k")
     (outcome,) = repo.refresh()
-    assert (outcome.settled, outcome.commit_id) == (Settled.ROLLED_FORWARD, left.commit_id)
+    assert (outcome.settled, outcome.commit_id) == (Settled.ROLLED_FORWARD, left.commit.id)
     head = next(repo.commits())
-    assert (head.id, head.actor, head.idempotency_key) == (left.commit_id, "tester", "k")
+    assert (head.id, head.actor, head.idempotency_key) == (left.commit.id, "tester", "k")
     assert kinds(repo) == [RecoveryKind.ROLLED_FORWARD]
     assert repo.refresh() == ()
 
@@ -272,14 +272,14 @@ def test_a_retry_after_an_unknown_outcome_returns_the_first_commit(repo: Reposit
     left = landed(repo, {PERSON: ("once",)}, key="k")
     again = worlds.add(repo, {PERSON: ("once",)}, key="k")
     assert again.replayed
-    assert again.commit.id == left.commit_id
+    assert again.commit.id == left.commit.id
     worlds.assert_in_order(repo)
 
 
 def test_a_retry_with_other_tables_still_finds_the_first(repo: Repository) -> None:
     left = landed(repo, {PERSON: ("once",)}, key="k")
     again = worlds.add(repo, {COMPANY: ("other",)}, key="k")
-    assert (again.replayed, again.commit.id) == (True, left.commit_id)
+    assert (again.replayed, again.commit.id) == (True, left.commit.id)
     assert "other" not in worlds.rows_of(repo, COMPANY)
     worlds.assert_in_order(repo)
 
@@ -287,10 +287,9 @@ def test_a_retry_with_other_tables_still_finds_the_first(repo: Repository) -> No
 def test_a_retry_that_changes_no_table_still_finds_the_first(repo: Repository) -> None:
     left = landed(repo, {PERSON: ("once",)}, key="k")
     base = repo.snapshot()
-    again = repo.commit(
-        Prepared(base=base, kind=WriterKind.MUTATION, tables=(), idempotency_key="k")
-    )
-    assert (again.replayed, again.commit.id) == (True, left.commit_id)
+    commit = replace(repo.new_commit(base, WriterKind.MUTATION), idempotency_key="k")
+    again = repo.commit(Prepared(base=base, commit=commit, tables=()))
+    assert (again.replayed, again.commit.id) == (True, left.commit.id)
     worlds.assert_in_order(repo)
 
 
@@ -305,22 +304,15 @@ def test_a_retry_after_a_roll_back_writes_anew(world: Path, repo: Repository) ->
 
 def test_of_two_writes_with_one_key_that_both_landed_one_is_taken_back(repo: Repository) -> None:
     """The second one finds the key taken when it publishes; its tables must not stay moved."""
-    first = CommitId(repo.ids.new())
-    change = Change(
-        branch=MAIN,
-        incarnation=repo.snapshot().incarnation,
-        commit_id=first,
-        kind="mutation",
-        actor=None,
-        created_at=repo.clock.now_us(),
-        idempotency_key="k",
-    )
+    base = repo.snapshot()
+    first = replace(repo.new_commit(base, WriterKind.MUTATION), idempotency_key="k")
+    change = Change(commit=first, target=base.target, requires=())
 
     def another() -> None:
-        Publisher(repo.root.uri, repo.tables, repo.manifest, repo.births).publish(change)
+        repo.publisher.publish(change)
 
     published = commit_with(repo, staged(repo, key="k"), after={"land": another})
-    assert (published.replayed, published.commit.id) == (True, first)
+    assert (published.replayed, published.commit.id) == (True, first.id)
     assert "cond" not in worlds.rows_of(repo, PERSON)
     worlds.assert_in_order(repo)
 
@@ -413,7 +405,7 @@ def test_a_failing_audit_keeps_the_intent_and_the_retry_makes_one_row(
     assert "left" in worlds.rows_of(repo, PERSON)
     assert repo.recover()[0].settled is Settled.ROLLED_FORWARD
     assert kinds(repo) == [RecoveryKind.ROLLED_FORWARD]
-    assert [item.id for item in repo.commits()].count(left.commit_id) == 1
+    assert [item.id for item in repo.commits()].count(left.commit.id) == 1
     worlds.assert_in_order(repo)
 
 
@@ -427,7 +419,7 @@ def test_the_audit_says_who_what_and_whence(repo: Repository) -> None:
         "main",
         "tester",
     )
-    assert row.graph_commit_id == left.commit_id
+    assert row.graph_commit_id == left.commit.id
     item = left.tables[0]
     assert json.loads(row.table_outcomes) == {
         PERSON: {"from_version": item.expected, "to_version": item.planned}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -31,8 +31,6 @@ from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import Code, Conflict, GraphError
-from omnigraph.exec.merge.conflicts import unsettled
-from omnigraph.exec.merge.merger import Merged, Merger, MergeRequest
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import failpoints
@@ -54,8 +52,8 @@ __all__ = [
     "assert_in_order",
     "assert_nothing_left",
     "attach",
-    "bear",
     "begin",
+    "commit_new_branch",
     "insertion",
     "intents_left",
     "make",
@@ -154,7 +152,8 @@ def insertion(
         if staged is None:
             raise AssertionError("there are rows, so something is staged")
         writes.append(TableWrite(table_key=table, staged=(staged,)))
-    return Prepared(base=base, kind=kind, tables=tuple(writes), actor="tester", idempotency_key=key)
+    commit = replace(repo.new_commit(base, kind), actor="tester", idempotency_key=key)
+    return Prepared(base=base, commit=commit, tables=tuple(writes))
 
 
 def add(
@@ -184,16 +183,16 @@ def _mutation_on_branch(repo: Repository) -> Published:
     return add(repo, {PERSON: ("new",), KNOWS: ("new",)}, branch=DEV, key=_KEY)
 
 
-def _birth(repo: Repository) -> Published:
+def _creation(repo: Repository) -> Published:
     """Make a branch and load into it, at once."""
-    return bear(repo, {PERSON: ("b0", "b1"), KNOWS: ("b0",)}, key=_KEY)
+    return commit_new_branch(repo, {PERSON: ("b0", "b1"), KNOWS: ("b0",)}, key=_KEY)
 
 
-def _bare_birth(repo: Repository) -> Published:
-    return bear(repo, {}, key=_KEY)
+def _bare_creation(repo: Repository) -> Published:
+    return commit_new_branch(repo, {}, key=_KEY)
 
 
-def bear(
+def commit_new_branch(
     repo: Repository,
     rows: Mapping[str, tuple[str, ...]],
     *,
@@ -226,10 +225,12 @@ def _schema_apply(repo: Repository) -> Published:
     return repo.commit(
         Prepared(
             base=base,
-            kind=WriterKind.SCHEMA_APPLY,
+            commit=replace(
+                repo.new_commit(base, WriterKind.SCHEMA_APPLY),
+                actor="tester",
+                idempotency_key=_KEY,
+            ),
             tables=(TableWrite(table_key=PERSON, staged=(staged,)),),
-            actor="tester",
-            idempotency_key=_KEY,
             schema_digest=digest,
             records=(
                 TableRecord(table_key=CITY, location=place),
@@ -249,17 +250,14 @@ def _unlisted_table(repo: Repository, entity: EntityType) -> str:
     return place
 
 
-def _diverge(repo: Repository) -> None:
-    """Change both branches, one of the tables on both of them."""
-    add(repo, {PERSON: ("m0", "m1"), COMPANY: ("m0",)}, branch=DEV)
-    add(repo, {PERSON: ("n0",)})
-
-
-def _branch_merge(repo: Repository) -> Merged:
-    request = MergeRequest(
-        source=DEV, into=MAIN, resolve=unsettled, actor="tester", idempotency_key=_KEY
+def _branch_merge(repo: Repository) -> Published:
+    """Take the rows of the other branch over, with its head as second parent."""
+    theirs = repo.snapshot(DEV)
+    prepared = insertion(
+        repo, MAIN, {PERSON: ("m",), COMPANY: ("m",)}, kind=WriterKind.BRANCH_MERGE, key=_KEY
     )
-    return Merger(repo).merge(request)
+    commit = replace(prepared.commit, merged_parent_id=theirs.head)
+    return repo.commit(replace(prepared, commit=commit))
 
 
 def _ensure_indices(repo: Repository) -> Published | None:
@@ -269,7 +267,9 @@ def _ensure_indices(repo: Repository) -> Published | None:
 def _optimize(repo: Repository) -> Published | None:
     # On one thread, so that storage calls come in the same order every time.
     monitor = Monitor("optimize", "inprocess", "", repo.clock)
-    done = Optimizer(repo).optimize(MAIN, InProcessRunner(1), monitor, actor="tester")
+    done = Optimizer(repo).optimize(
+        repo.snapshot(MAIN), InProcessRunner(1), monitor, actor="tester"
+    )
     return done.published
 
 
@@ -342,12 +342,12 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "load": Action(run=_load),
         "branch_mutation": Action(run=_mutation_on_branch, needs_branch=True),
         "schema_apply": Action(run=_schema_apply),
-        "branch_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge),
+        "branch_merge": Action(run=_branch_merge, needs_branch=True),
         "ensure_indices": Action(run=_ensure_indices),
         "optimize": Action(run=_optimize, prepare=_scatter),
         "branch_create": Action(run=_branch_create),
-        "birth": Action(run=_birth),
-        "bare_birth": Action(run=_bare_birth),
+        "creation": Action(run=_creation),
+        "bare_creation": Action(run=_bare_creation),
         **LOADS,
     }
 )
@@ -445,12 +445,12 @@ def assert_in_order(repo: Repository) -> None:
 
 
 def assert_nothing_left(repo: Repository) -> None:
-    """Whatever branches left that are gone, or were never born, can be reclaimed."""
+    """Whatever branches left that are gone, or were never created, can be reclaimed."""
     repo.branches.reclaim()
     branches = repo.manifest.branches().values()
-    cradles = {info.cradle for info in branches if info.cradle is not None}
+    refs = {info.staging_ref for info in branches if info.staging_ref is not None}
     forks = set(repo.tables.fork_names(MANIFEST))
-    if stray := forks - cradles - {str(info.name) for info in branches}:
+    if stray := forks - refs - {str(info.name) for info in branches}:
         raise AssertionError(f"forks of the manifest that are no branches: {stray}")
     marks = {fork_mark(info.incarnation) for info in branches}
     for pin in repo.snapshot().tables.values():

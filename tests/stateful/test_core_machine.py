@@ -319,12 +319,12 @@ class CoreMachine(RuleBasedStateMachine):
             return
         deltas, change = self.deltas(source, wanted)
 
-        def bear() -> None:
+        def commit_new_branch() -> None:
             with self.repo.creating_branch(name, source=source) as base:
                 self.repo.commit(prepare(self.repo, deltas, base=base))
 
         with failpoints.armed(dict.fromkeys(StorageCall, fault), nth=nth):
-            error = refusal(bear)
+            error = refusal(commit_new_branch)
         unclear = isinstance(error, GraphError) and error.effect is not Effect.NONE
         self.repo = reopen(self.root)
         there = name in self.repo.branches.list()

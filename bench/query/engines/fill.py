@@ -35,7 +35,8 @@ def fill(data: Path, place: Path) -> None:
         staged = repo.tables.stage(table, inserts=content, uuid=repo.ids.new())
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
-    repo.commit(Prepared(base=base, kind=WriterKind.LOAD, tables=tuple(writes)))
+    commit = repo.new_commit(base, WriterKind.LOAD)
+    repo.commit(Prepared(base=base, commit=commit, tables=tuple(writes)))
     ensure_indices(repo)
 
 

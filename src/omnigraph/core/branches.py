@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omnigraph.core.births import Births, branch_exists
+from omnigraph.core.branch_creation import BranchCreation
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion, TablePin
-from omnigraph.core.layout import MANIFEST, cradle_parts, fork_mark, fork_name
-from omnigraph.core.manifest import BranchInfo, Manifest, born, branch_replaced
+from omnigraph.core.layout import MANIFEST, fork_mark, fork_name, staging_ref_parts
+from omnigraph.core.manifest import BranchInfo, Manifest
 from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.requirements import branch_exists, branch_replaced
 from omnigraph.core.storage_errors import not_stored
+from omnigraph.core.target import created_by
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -36,14 +38,14 @@ Writers = Callable[[BranchName], tuple[str, ...]]
 class Branches:
     """The branches of one graph."""
 
-    __slots__ = ("_births", "_deleted", "_intents", "_manifest", "_tables", "_writers")
+    __slots__ = ("_creation", "_deleted", "_intents", "_manifest", "_tables", "_writers")
 
     def __init__(
         self,
         tables: Tables,
         manifest: Manifest,
         deleted: DeletedBranches,
-        births: Births,
+        creation: BranchCreation,
         intents: IntentLog,
         writers: Writers,
     ) -> None:
@@ -51,7 +53,7 @@ class Branches:
         self._tables = tables
         self._manifest = manifest
         self._deleted = deleted
-        self._births = births
+        self._creation = creation
         self._intents = intents
         self._writers = writers
 
@@ -65,14 +67,14 @@ class Branches:
         self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
     ) -> BranchInfo:
         """Make a branch from another one, as it is or as of one of its commits."""
-        with self._births.alone():
-            self._births.check_free(name)
+        with self._creation.alone():
+            self._creation.check_free(name)
             if commit is None:
                 snapshot = self._manifest.snapshot(source)
             else:
                 snapshot = self._manifest.at_commit(commit, source)
             at = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
-            fork = self._births.free_fork(name)
+            fork = self._creation.free_fork(name)
             self._make(name, fork, at)
             found = self._manifest.branch(name)
             if found.fork != fork:
@@ -80,7 +82,7 @@ class Branches:
             if not self._manifest.stands(snapshot):
                 # Whoever deleted the source may not have seen this branch, and removes its files.
                 self._mark(found)
-                self._births.drop(MANIFEST, fork)
+                self._creation.drop(MANIFEST, fork)
                 raise branch_replaced(source)
             return found
 
@@ -98,7 +100,7 @@ class Branches:
         """Delete a branch that nothing descends from; its own forks of tables go with it."""
         if name == MAIN:
             raise InvalidInput(Code.NAME_INVALID, "the branch 'main' cannot be deleted", name=name)
-        with self._births.alone():
+        with self._creation.alone():
             info = self._manifest.branch(name)
             snapshot = self._manifest.snapshot(name)
             writers = self._writers(name)
@@ -106,22 +108,22 @@ class Branches:
                 text = f"branch '{name}' is being written to"
                 raise Conflict(Code.BRANCH_IN_USE, text, branch=name, operations=list(writers))
             self._require_childless(info)
-            self._births.still_alone()
+            self._creation.still_alone()
             self._mark(info)
             self._manifest.forget(name)
             # It is gone. What is left of it is removed, unless a branch was made from it at the
             # last moment: that one stands on these files.
-            if not self._births.drop(MANIFEST, str(info.fork)) and self._children(info):
+            if not self._creation.drop(MANIFEST, str(info.fork)) and self._children(info):
                 return
-            if info.cradle is not None:
-                self._births.drop(MANIFEST, info.cradle)
+            if info.staging_ref is not None:
+                self._creation.drop(MANIFEST, info.staging_ref)
         for pin in snapshot.tables.values():
             if is_fork_of(pin, info.incarnation):
-                self._births.drop(pin.path, str(pin.table_branch))
+                self._creation.drop(pin.path, str(pin.table_branch))
 
     def _mark(self, info: BranchInfo) -> None:
         """Delete the branch of this generation, and no other."""
-        operation_id = self._births.new_id()
+        operation_id = self._creation.new_id()
 
         def mark() -> None:
             self._manifest.mark_deleted(info, operation_id)
@@ -138,7 +140,7 @@ class Branches:
         """Refuse to delete a branch that others were made from, or are being made from."""
         if not self._children(info):
             return
-        # What is left of a branch that was never born, or is deleted, is no child.
+        # What is left of a branch that was never created, or is deleted, is no child.
         self._reclaim_manifest()
         if self._children(info):
             raise self._in_use(info)
@@ -172,9 +174,11 @@ class Branches:
 
     def check_base(self, base: GraphVersion) -> None:
         """Refuse a base whose branch, or what it is being made from, was deleted meanwhile."""
-        at = base if base.origin is None else base.origin
-        if self._manifest.branch(at.branch).incarnation != at.incarnation:
-            raise branch_replaced(at.branch)
+        branch, incarnation = base.branch, base.incarnation
+        if base.creation is not None:
+            branch, incarnation = base.creation.source, base.creation.source_incarnation
+        if self._manifest.branch(branch).incarnation != incarnation:
+            raise branch_replaced(branch)
 
     def _fork(self, at: Pin, incarnation: str) -> Pin:
         """A fork that holds exactly what is pinned: one that is there, or a new one.
@@ -217,22 +221,22 @@ class Branches:
     # -- what is left ----------------------------------------------------------------------------
 
     def reclaim(self) -> int:
-        """Remove forks whose branch is gone, or was never born; tell how many."""
+        """Remove forks whose branch is gone, or was never created; tell how many."""
         paths = sorted({pin.path for pin in self._manifest.snapshot(MAIN).tables.values()})
         # Forks first, branches after: a branch that is made meanwhile is then among the living.
         forks = [(path, fork) for path in paths for fork in self._tables.fork_names(path)]
-        with self._births.alone():
+        with self._creation.alone():
             dropped = self._reclaim_manifest()
         living = {fork_mark(incarnation) for incarnation in self._living()}
         dead = [(path, fork) for path, fork in forks if fork.partition(".")[0] not in living]
-        return dropped + sum(self._births.drop(path, fork) for path, fork in dead)
+        return dropped + sum(self._creation.drop(path, fork) for path, fork in dead)
 
     def _living(self) -> set[str]:
-        """The incarnations that are there or being made, the latter first: they may be born.
+        """The incarnations that are there or being made, the latter first: they come and go.
 
         A deleted branch whose fork is still there counts: others may have been made from it.
         """
-        making = {intent.incarnation for intent in self._intents.pending()}
+        making = {intent.change.target.incarnation for intent in self._intents.pending()}
         return making | self._manifest.incarnations()
 
     def _reclaim_manifest(self) -> int:
@@ -240,16 +244,16 @@ class Branches:
 
         Only for who is alone.
         """
-        # A cradle cannot be dropped before what was forked from it.
-        dead = sum(self._births.drop(MANIFEST, fork) for fork in self._manifest.dead_forks())
-        cradles = [(name, cradle_parts(name)) for name in self._tables.fork_names(MANIFEST)]
-        if all(parts is None for _, parts in cradles):
+        # A staging ref cannot be dropped before what was forked from it.
+        dead = sum(self._creation.drop(MANIFEST, fork) for fork in self._manifest.dead_forks())
+        refs = [(name, staging_ref_parts(name)) for name in self._tables.fork_names(MANIFEST)]
+        if all(parts is None for _, parts in refs):
             return dead
         living = self._living()
         return dead + sum(
-            self._births.drop(MANIFEST, name)
-            for name, parts in cradles
-            if parts is not None and born(parts[0]) not in living
+            self._creation.drop(MANIFEST, name)
+            for name, parts in refs
+            if parts is not None and created_by(parts[0]) not in living
         )
 
 

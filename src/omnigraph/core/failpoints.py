@@ -33,8 +33,8 @@ class Fp(StrEnum):
     INIT_PUBLISH = "init.publish"  # the graph comes into being
     INIT_MANIFEST = "init.manifest"
     FORK = "branch.fork"  # of the manifest or of a table
-    BEGIN = "branch.begin"  # the intent of a branch that is born with a commit
-    BEAR = "branch.bear"  # its first commit, where nobody looks; publishing it makes the branch
+    BEGIN = "branch.begin"  # the intent of a branch that is created with a commit
+    FIRST_COMMIT = "branch.first-commit"  # on the staging ref; publishing it makes the branch
     DROP = "branch.drop"
     RECOVER_RESTORE = "recover.restore"  # one table goes back
     RECOVER_RESTORED = "recover.restored"

@@ -31,8 +31,11 @@ class _Gate:
         self._queue: deque[tuple[int, threading.Lock]] = deque()
 
     @contextmanager
-    def held(self, *, can_end: bool) -> Iterator[None]:
-        """Hold it; `can_end` says that waiting for it may end with the operation's time."""
+    def held(self, *, can_end: bool) -> Iterator[bool]:
+        """Hold it; yields whether it had to be waited for.
+
+        `can_end` says that waiting for it may end with the operation's time.
+        """
         turn = self._enter()
         if turn is not None:
             try:
@@ -45,7 +48,7 @@ class _Gate:
                 self._leave_queue(turn)
                 raise
         try:
-            yield
+            yield turn is not None
         finally:
             with self._lock:
                 self._release()
@@ -89,14 +92,14 @@ _registry_lock: Final = threading.Lock()
 
 
 @contextmanager
-def _through(*name: str, can_end: bool = False) -> Iterator[None]:
-    """Hold one gate; `can_end` says that waiting for it may end with the operation's time."""
+def _through(*name: str, can_end: bool = False) -> Iterator[bool]:
+    """Hold one gate; yields whether it had to be waited for."""
     with _registry_lock:
         gate = _registry.setdefault(name, _Gate())
         gate.users += 1
     try:
-        with gate.held(can_end=can_end):
-            yield
+        with gate.held(can_end=can_end) as has_waited:
+            yield has_waited
     finally:
         with _registry_lock:
             gate.users -= 1
@@ -114,15 +117,19 @@ def writing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[None]
 
 
 @contextmanager
-def preparing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[None]:
+def preparing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[bool]:
     """Hold the gates of those who make a write for these tables of a branch, before `writing`.
+
+    Yields whether one of them had to be waited for.
 
     Two of them that went on at once would be made for the same state, and one of them in vain.
     """
     with ExitStack() as stack:
-        for key in sorted(set(table_keys)):
-            stack.enter_context(_through(root, "prepare", branch, key, can_end=True))
-        yield
+        gates = [
+            _through(root, "prepare", branch, key, can_end=True) for key in sorted(set(table_keys))
+        ]
+        waited = [stack.enter_context(gate) for gate in gates]
+        yield any(waited)
 
 
 @contextmanager

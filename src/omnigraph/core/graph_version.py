@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from omnigraph.core.target import ExistingBranch, NewBranch, Target
 from omnigraph.errors import Code, NotFound
 from omnigraph.types import BranchName, CommitId
 
@@ -21,16 +22,6 @@ class TablePin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """What a branch that is still being made starts from, and the operation that makes it."""
-
-    operation_id: str
-    branch: BranchName
-    incarnation: str
-    version: int  # of the manifest of that branch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphVersion:
     """The graph as of one commit of one branch. Nobody reads anything newer through it."""
 
@@ -41,7 +32,12 @@ class GraphVersion:
     schema_digest: str
     tables: Mapping[str, TablePin]  # by table key
     fork: str | None = None  # the fork of the manifest that the branch is; None for main
-    origin: Origin | None = None  # set as long as the branch itself is only being made
+    creation: NewBranch | None = None  # set as long as the branch itself is only being created
+
+    @property
+    def target(self) -> Target:
+        """What a commit on top of this version is for."""
+        return self.creation or ExistingBranch(branch=self.branch, incarnation=self.incarnation)
 
     def pin(self, table_key: str) -> TablePin:
         """The pin of one table."""

@@ -6,7 +6,7 @@ write of its own that changes no row, published like any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.publish import Published
@@ -109,9 +109,8 @@ def ensure_indices(
         published = repo.commit(
             Prepared(
                 base=snapshot,
-                kind=WriterKind.ENSURE_INDICES,
+                commit=replace(repo.new_commit(snapshot, WriterKind.ENSURE_INDICES), actor=actor),
                 tables=tuple(writes),
-                actor=actor,
             )
         )
     return IndexReport(published=published, built=tuple(built), pending=tuple(pending))

@@ -21,7 +21,7 @@ STORE_CLOCK = "__claims/clock"  # objects that are made to learn the time of the
 STAGING = "__staging"  # what the tasks of a load exchange; nothing refers to it
 DELETED_BRANCHES = "__branches/deleted"
 GENERATIONS = "__again"  # forks of the manifest of branches whose name was used before
-CRADLES = "__born"  # forks of the manifest in which branches get their first commit
+STAGING_REFS = "__born"  # forks of the manifest that hold first commits of branches to be
 
 _FOLDERS: dict[EntityKind, str] = {"node": "nodes", "edge": "edges"}
 _TYPE_ID = re.compile(r"[0-9a-f]{16}")
@@ -103,13 +103,13 @@ def branch_parts(fork: str) -> tuple[str, int]:
     return (name, int(generation)) if is_later else (fork, 0)
 
 
-def cradle_name(operation_id: str, source: str) -> str:
-    """The fork in which an operation gives a branch made from `source` its first commit."""
-    return f"{CRADLES}/{operation_id}/{source}"
+def staging_ref(operation_id: str, source: str) -> str:
+    """The fork in which an operation writes the first commit of a branch made from `source`."""
+    return f"{STAGING_REFS}/{operation_id}/{source}"
 
 
-def cradle_parts(fork: str | None) -> tuple[str, str] | None:
-    """The operation and the source that the name of a cradle tells; None for other forks."""
+def staging_ref_parts(fork: str | None) -> tuple[str, str] | None:
+    """The operation and the source that the name of a staging ref tells; None for other forks."""
     folder, _, rest = (fork or "").partition("/")
     operation_id, _, source = rest.partition("/")
-    return (operation_id, source) if folder == CRADLES and source else None
+    return (operation_id, source) if folder == STAGING_REFS and source else None

@@ -23,7 +23,13 @@ from omnigraph.core.commit_log import CommitLog
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.formats import check_format
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import CRADLES, MANIFEST, branch_fork, branch_parts, cradle_parts
+from omnigraph.core.layout import (
+    MANIFEST,
+    STAGING_REFS,
+    branch_fork,
+    branch_parts,
+    staging_ref_parts,
+)
 from omnigraph.core.manifest_index import ManifestIndex, sort_out, written_at
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
@@ -34,6 +40,8 @@ from omnigraph.core.records import (
     Record,
     object_id,
 )
+from omnigraph.core.requirements import branch_replaced
+from omnigraph.core.target import created_by
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -59,7 +67,7 @@ class BranchInfo:
     fork: str | None = None  # of the manifest; None for main
     parent_fork: str | None = None  # the fork that it was made from; None for main
     generation: int = 0  # how many branches of this name were deleted before
-    cradle: str | None = None  # the fork that it got its first commit in, if it was born with one
+    staging_ref: str | None = None  # where it got its first commit, if it was created with one
 
 
 _MAIN_INFO = BranchInfo(name=MAIN, parent=None, parent_version=0, incarnation="main")
@@ -383,17 +391,6 @@ def _history(table: Table) -> tuple[pa.Table, list[int]]:
     return rows.select(COMMIT_COLUMNS), written_at(rows, CREATED_AT)
 
 
-def born(operation_id: str) -> str:
-    """The incarnation of a branch that an operation makes, known before the branch is there."""
-    return f"born:{operation_id}"
-
-
-def branch_replaced(branch: BranchName) -> Conflict:
-    """The conflict of a write with the end of its branch."""
-    text = f"branch '{branch}' was deleted meanwhile, and perhaps made again"
-    return Conflict(Code.BRANCH_REPLACED, text, branch=branch)
-
-
 def _files_missing(info: BranchInfo) -> Corrupt:
     """The error of a branch that is recorded and has no version: records come last and go first."""
     place = f"{MANIFEST}/tree/{info.fork}"
@@ -402,9 +399,9 @@ def _files_missing(info: BranchInfo) -> Corrupt:
 
 
 def _info(name: BranchName, text: str, fork: ForkInfo) -> BranchInfo:
-    cradle = cradle_parts(fork.parent_branch)
-    if cradle is not None:
-        return _born_info(name, text, fork, *cradle)
+    staged = staging_ref_parts(fork.parent_branch)
+    if staged is not None:
+        return _created_info(name, text, fork, *staged)
     parent = MAIN
     if fork.parent_branch is not None:
         parent = BranchName(branch_parts(fork.parent_branch)[0])
@@ -419,28 +416,28 @@ def _info(name: BranchName, text: str, fork: ForkInfo) -> BranchInfo:
     )
 
 
-def _born_info(
+def _created_info(
     name: BranchName, text: str, fork: ForkInfo, operation_id: str, source: str
 ) -> BranchInfo:
-    """What a branch is that was forked from its cradle: the cradle itself is nobody's parent.
+    """A branch that was forked from its staging ref, which itself is nobody's parent.
 
-    The identifier has a step for each fork on the way; the last but one made the cradle.
+    The identifier has a step for each fork on the way; the last but one made the staging ref.
     """
     made_at, _, _ = fork.identifier.split("/")[-2].partition(":")
     return BranchInfo(
         name=name,
         parent=BranchName(source),
         parent_version=int(made_at),
-        incarnation=born(operation_id),
+        incarnation=created_by(operation_id),
         fork=text,
         generation=branch_parts(text)[1],
-        cradle=fork.parent_branch,
+        staging_ref=fork.parent_branch,
     )
 
 
 def _valid(text: str) -> tuple[tuple[BranchName, int], ...]:
     """Name and generation, or nothing: what other tools forked is no branch of ours."""
-    if text.startswith(f"{CRADLES}/"):
+    if text.startswith(f"{STAGING_REFS}/"):
         return ()
     name, generation = branch_parts(text)
     try:

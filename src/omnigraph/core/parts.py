@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.core.births import Births
+from omnigraph.core.destinations import Destinations
 from omnigraph.core.manifest import Manifest
 from omnigraph.core.publish import Publisher
 from omnigraph.core.recovery.intent import IntentLog
@@ -22,7 +22,7 @@ class Parts:
     root: str
     tables: Tables
     manifest: Manifest
-    births: Births
+    destinations: Destinations
     publisher: Publisher
     intents: IntentLog
     live: Live

@@ -7,9 +7,9 @@ Everything else about a record is plain data; `metadata` is JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -77,7 +77,13 @@ class TombstoneRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One atomic, visible change."""
+    """One atomic change of a branch: who made it, when, by what, and what it follows.
+
+    The same value goes from the writer through its intent into the manifest. Publishing sets
+    `parent_id`, the head that it follows; nothing else changes on the way. A field that is added
+    here is stored, in intents and in the manifest, under its own name; stored commits that lack it
+    have its default.
+    """
 
     id: CommitId
     parent_id: CommitId | None
@@ -87,6 +93,7 @@ class Commit:
     created_at: int  # microseconds since the epoch
     idempotency_key: str | None = None
     kind: str = "mutation"
+    message: str | None = None
     details: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
@@ -158,7 +165,7 @@ def _row(record: Record) -> dict[str, object]:
             return {
                 "object_id": object_id(record),
                 "object_type": COMMIT_KIND,
-                "metadata": _json(_commit_metadata(record)),
+                "metadata": _json(commit_to_json(record, _NAMES_IN_LINEAGE)),
                 "base_objects": [
                     f"{COMMIT_PREFIX}{parent}"
                     for parent in (record.parent_id, record.merged_parent_id)
@@ -172,20 +179,6 @@ def _row(record: Record) -> dict[str, object]:
                 "object_type": "graph_head",
                 "metadata": _json(metadata),
             }
-
-
-def _commit_metadata(commit: Commit) -> dict[str, JsonValue]:
-    return {
-        "graph_commit_id": commit.id,
-        "parent_commit_id": commit.parent_id,
-        "merged_parent_commit_id": commit.merged_parent_id,
-        "graph_branch": commit.branch,
-        "actor_id": commit.actor,
-        "created_at": commit.created_at,
-        "idempotency_key": commit.idempotency_key,
-        "kind": commit.kind,
-        "details": dict(commit.details),
-    }
 
 
 def _json(value: Mapping[str, JsonValue]) -> str:
@@ -227,7 +220,7 @@ def _record(row: Mapping[str, object]) -> Record:
                 version=_number(row, "table_version"),
             )
         case "graph_commit":
-            return _commit(_metadata(row))
+            return commit_from_json(_metadata(row), _NAMES_IN_LINEAGE)
         case "graph_head":
             metadata = _metadata(row)
             branch_name = _text(row, "object_id").removeprefix(HEAD_PREFIX)
@@ -240,20 +233,29 @@ def _record(row: Mapping[str, object]) -> Record:
             raise ValueError(f"unknown kind {kind!r}")
 
 
-def _commit(metadata: Mapping[str, object]) -> Commit:
-    parent, merged = metadata["parent_commit_id"], metadata["merged_parent_commit_id"]
-    actor, key = metadata["actor_id"], metadata["idempotency_key"]
-    return Commit(
-        id=CommitId(_text(metadata, "graph_commit_id")),
-        parent_id=None if parent is None else CommitId(str(parent)),
-        merged_parent_id=None if merged is None else CommitId(str(merged)),
-        branch=BranchName(_text(metadata, "graph_branch")),
-        actor=None if actor is None else str(actor),
-        created_at=_number(metadata, "created_at"),
-        idempotency_key=None if key is None else str(key),
-        kind=str(metadata.get("kind", "mutation")),
-        details=cast("Mapping[str, JsonValue]", metadata.get("details") or {}),
-    )
+# The fields of a commit whose names in the manifest differ from their own.
+_NAMES_IN_LINEAGE: Final = {
+    "id": "graph_commit_id",
+    "parent_id": "parent_commit_id",
+    "merged_parent_id": "merged_parent_commit_id",
+    "branch": "graph_branch",
+    "actor": "actor_id",
+}
+
+
+def commit_to_json(commit: Commit, names: Mapping[str, str]) -> dict[str, JsonValue]:
+    """The fields of a commit, under their own names or those in `names`."""
+    return {names.get(name, name): getattr(commit, name) for name in _COMMIT_FIELDS}
+
+
+def commit_from_json(plain: Mapping[str, object], names: Mapping[str, str]) -> Commit:
+    """Read the fields of a commit back."""
+    found: dict[str, Any] = {}
+    for name, (read, is_optional) in _COMMIT_FIELDS.items():
+        stored = names.get(name, name)
+        if stored in plain or not is_optional:
+            found[name] = read(plain, stored)
+    return Commit(**found)
 
 
 def _metadata(row: Mapping[str, object]) -> Mapping[str, object]:
@@ -275,3 +277,47 @@ def _number(row: Mapping[str, object], name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} is not a number")
     return value
+
+
+def _text_or_none(row: Mapping[str, object], name: str) -> str | None:
+    return None if row[name] is None else _text(row, name)
+
+
+def _commit_id(row: Mapping[str, object], name: str) -> CommitId:
+    return CommitId(_text(row, name))
+
+
+def _commit_id_or_none(row: Mapping[str, object], name: str) -> CommitId | None:
+    return None if row[name] is None else _commit_id(row, name)
+
+
+def _branch(row: Mapping[str, object], name: str) -> BranchName:
+    return BranchName(_text(row, name))
+
+
+def _object(row: Mapping[str, object], name: str) -> Mapping[str, object]:
+    value = row[name] or {}
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is not an object")
+    return value
+
+
+_Reader: TypeAlias = Callable[[Mapping[str, object], str], object]
+# By the type of a field, as it is written above.
+_READERS: Final[Mapping[str, _Reader]] = {
+    "int": _number,
+    "str": _text,
+    "str | None": _text_or_none,
+    "BranchName": _branch,
+    "CommitId": _commit_id,
+    "CommitId | None": _commit_id_or_none,
+    "Mapping[str, JsonValue]": _object,
+}
+# For each field its reader, and whether stored commits may lack it.
+_COMMIT_FIELDS: Final[Mapping[str, tuple[_Reader, bool]]] = {
+    item.name: (
+        _READERS[str(item.type)],
+        item.default is not MISSING or item.default_factory is not MISSING,
+    )
+    for item in fields(Commit)
+}

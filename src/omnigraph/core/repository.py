@@ -13,10 +13,11 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from omnigraph.core.births import Births
+from omnigraph.core.branch_creation import BranchCreation
 from omnigraph.core.branches import Branches
 from omnigraph.core.claims import Claims, open_claims
 from omnigraph.core.deleted_branches import DeletedBranches
+from omnigraph.core.destinations import Destinations
 from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.init import create_graph
 from omnigraph.core.lineage import Ancestry, first_parents, merge_base
@@ -31,8 +32,8 @@ from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
-from omnigraph.core.staging_areas import StagingAreas
 from omnigraph.core.storage_errors import not_stored, public, storage_errors
+from omnigraph.core.target import NewBranch
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
@@ -93,13 +94,22 @@ class Repository:
         deleted = DeletedBranches(parts.objects)
         self.manifest = Manifest(parts.tables, deleted, self.torn.settle)
         claims = _claims(parts)
-        self.births = Births(root.uri, parts.tables, self.manifest, claims, self.intents)
+        self.creation = BranchCreation(root.uri, parts.tables, self.manifest, claims, self.intents)
+        destinations = Destinations(
+            root=root.uri,
+            tables=parts.tables,
+            manifest=self.manifest,
+            creation=self.creation,
+            intents=self.intents,
+            ids=parts.ids,
+        )
+        self.publisher = Publisher(destinations)
         shared = Parts(
             root=root.uri,
             tables=parts.tables,
             manifest=self.manifest,
-            births=self.births,
-            publisher=Publisher(root.uri, parts.tables, self.manifest, self.births),
+            destinations=destinations,
+            publisher=self.publisher,
             intents=self.intents,
             live=PROCESS,
             liveness=claims.liveness,
@@ -108,19 +118,10 @@ class Repository:
             ids=parts.ids,
         )
         self.recovery = Recovery(shared)
-        self.areas = StagingAreas(
-            objects=open_objects(root, durable=False) if root.is_local else parts.objects,
-            tables=parts.tables,
-            clock=parts.clock,
-            ids=parts.ids,
-            live=PROCESS,
-            liveness=claims.liveness,
-            folder=root.local_path if root.is_local else None,
-        )
         self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
         self.branches = Branches(
-            parts.tables, self.manifest, deleted, self.births, self.intents, self._writers_of
+            parts.tables, self.manifest, deleted, self.creation, self.intents, self._writers_of
         )
 
     # -- opening -----------------------------------------------------------------------------------
@@ -279,9 +280,14 @@ class Repository:
             if self.mode is OpenMode.READ_ONLY:
                 return False
             for intent in self.intents.scan().intents:
-                if intent.origin is not None and intent.branch == name:
+                if isinstance(intent.change.target, NewBranch) and intent.branch == name:
                     self.recovery.settle_left(intent)
             return self.manifest.exists(name)
+
+    def base_of(self, name: BranchName, *, create_from: BranchName | None) -> GraphVersion:
+        """The newest state of a branch; of the one that it is created from, if it is missing."""
+        missing = create_from is not None and not self.has_branch(name)
+        return self.snapshot(create_from if missing and create_from is not None else name)
 
     def create_branch(
         self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
@@ -303,24 +309,25 @@ class Repository:
         *,
         source: BranchName = MAIN,
         commit: CommitId | None = None,
+        start: GraphVersion | None = None,
         kind: WriterKind = WriterKind.LOAD,
     ) -> GraphVersion:
         """Begin a branch that comes into being with its first commit; return that commit's base.
 
         Nobody sees the branch until a write with this base is committed. Whoever does not get that
-        far abandons it; `creating_branch` sees to that.
+        far abandons it; `creating_branch` sees to that. It starts from `source`, as it is or as of
+        one of its commits, or from what the caller has pinned.
         """
         self.require_writable()
         with storage_errors():
-            if commit is None:
-                start = self.manifest.snapshot(source)
-            else:
-                start = self.manifest.at_commit(commit, source)
-            return self.births.begin(name, start, kind)
+            if start is None:
+                found = commit is not None and self.manifest.at_commit(commit, source)
+                start = found or self.manifest.snapshot(source)
+            return self.creation.begin(name, start, kind)
 
     def abandon_branch(self, base: GraphVersion) -> None:
         """Give up a branch that was begun; once its write was committed, do nothing."""
-        self.births.abandon(base)
+        self.creation.abandon(base)
 
     @contextmanager
     def creating_branch(
@@ -329,10 +336,11 @@ class Repository:
         *,
         source: BranchName = MAIN,
         commit: CommitId | None = None,
+        start: GraphVersion | None = None,
         kind: WriterKind = WriterKind.LOAD,
     ) -> Iterator[GraphVersion]:
         """Begin a branch for the length of a block that prepares and commits its first write."""
-        base = self.begin_branch(name, source=source, commit=commit, kind=kind)
+        base = self.begin_branch(name, source=source, commit=commit, start=start, kind=kind)
         try:
             yield base
         finally:
@@ -342,15 +350,26 @@ class Repository:
         """The operations that are writing to a branch right now, or making another one from it."""
         found = []
         for intent in self.intents.pending():
-            origin = intent.origin
-            if branch not in (intent.branch, origin and origin.branch):
+            target = intent.change.target
+            if branch not in target.needs:
                 continue
             if self.recovery.is_live(intent):
                 found.append(intent.operation_id)
-            elif origin is not None:
+            elif isinstance(target, NewBranch):
                 # Not to be taken up again once the branch is gone.
                 self.recovery.settle_left(intent)
         return tuple(found)
+
+    def new_commit(self, base: GraphVersion, kind: WriterKind) -> Commit:
+        """A commit on top of a version; whoever makes it fills in the rest."""
+        return Commit(
+            id=CommitId(self.ids.new()),
+            parent_id=None,
+            branch=base.branch,
+            actor=None,
+            created_at=self.clock.now_us(),
+            kind=kind,
+        )
 
     def commit(self, prepared: Prepared) -> Published:
         """Make a prepared write visible."""
@@ -362,9 +381,7 @@ class Repository:
         self.require_open()
         if self.mode is OpenMode.READ_ONLY:
             return ()
-        settled = self.recovery.sweep()
-        self.areas.sweep()
-        return settled
+        return self.recovery.sweep()
 
     def recover(self) -> tuple[Settlement, ...]:
         """Settle what dead writers left behind, and look for orphans in every table."""
@@ -380,9 +397,7 @@ class Repository:
         """Settle what is noted to be unfinished, without looking at what is not."""
         with storage_errors():
             self.torn.settle_records()
-        settled = self.recovery.sweep()
-        self.areas.sweep()
-        return settled
+        return self.recovery.sweep()
 
     def _settle_orphans(self, branch: BranchName) -> tuple[Settlement, ...]:
         try:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from omnigraph.core import gates
@@ -32,18 +33,25 @@ class RetryPolicy:
 
     Attributes:
         retries: How often at most; 0 gives the conflict to the caller at once.
+        long_retries: How often at most where starting over may mean to do long work again.
         pause_s: How long it waits after the second loss, in seconds; twice as long after the
             third, and so on.
         pause_max_s: The longest pause.
     """
 
     retries: int = 100
+    long_retries: int = 3
     pause_s: float = 0.002
     pause_max_s: float = 0.1
 
     def pause(self, losses: int) -> float:
         """Return how long to wait after so many lost races; after the first, not at all."""
         return min(self.pause_s * (losses - 1), self.pause_max_s)
+
+    @property
+    def for_long_work(self) -> RetryPolicy:
+        """The policy of an operation that may have to do long work again."""
+        return replace(self, retries=min(self.retries, self.long_retries))
 
 
 def wait_seconds(seconds: float) -> None:
@@ -57,50 +65,51 @@ def is_lost_race(error: Conflict | Busy) -> bool:
 
 
 def with_retries(
-    attempt: Callable[[int], T],
+    attempt: Callable[[int, bool], T],
     *,
     root: str,
     branch: str,
     policy: RetryPolicy,
     name: str,
     wait: Callable[[float], None] = wait_seconds,
+    takes_turns: bool = True,
 ) -> T:
     """Attempt a write on newer and newer states until it goes through.
 
     Args:
-        attempt: Makes the write and commits it; is told how many attempts there were before.
+        attempt: Makes the write and commits it; is told how many attempts there were before, and
+            whether the state that the caller pinned is stale, so that it has to look anew.
         root: Where the graph is.
         branch: What the write changes.
         policy: How often, and how long to wait.
         name: What to count the retries under.
         wait: Sleeps.
+        takes_turns: Others of this process that start over on the branch wait meanwhile. Not for
+            long work.
 
     Raises:
         Conflict, Busy: What the last attempt met, with the number of attempts in its details.
     """
-    losses = 0
-    if not (policy.retries and gates.is_started_over(root, branch)):
-        try:
-            return attempt(0)
-        except (Conflict, Busy) as error:
-            losses = 1
-            if not is_lost_race(error):
-                raise
-            if losses > policy.retries:
-                raise _final(error, losses) from error
-    with gates.again(root, branch):
+    losses, is_stale = 0, False
+    with ExitStack() as turn:
+        if takes_turns and policy.retries and gates.is_started_over(root, branch):
+            turn.enter_context(gates.again(root, branch))
+            is_stale = True
         while True:
-            wait(policy.pause(losses))
-            cancellation.check()
-            telemetry.count(f"{name}.again")
             try:
-                return attempt(losses)
+                return attempt(losses, is_stale)
             except (Conflict, Busy) as error:
                 losses += 1
                 if not is_lost_race(error):
                     raise
                 if losses > policy.retries:
                     raise _final(error, losses) from error
+            if takes_turns and not is_stale:
+                turn.enter_context(gates.again(root, branch))
+            is_stale = True
+            telemetry.count(f"{name}.again")
+            wait(policy.pause(losses))
+            cancellation.check()
 
 
 def _final(error: Conflict | Busy, attempts: int) -> Conflict | Busy:

@@ -5,27 +5,37 @@ moved; `land` moves tables one by one, each strictly from the version that the w
 `publish` makes all of it visible at once. A write that is refused after `arm` is undone on the
 spot; any other failure is reported with the operation id by which recovery will settle it.
 
-A base whose branch is only being made takes the same way: its intent is there already, its tables
-are nobody else's, and the publish makes the branch. Whatever ends such a write ends the branch.
+What differs between a branch that is there and one that is created with the commit is up to the
+destination of the write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from omnigraph.core import gates
-from omnigraph.core.births import branch_exists
+from omnigraph.core.change import Change
+from omnigraph.core.destinations import Destination
 from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.graph_version import GraphVersion, Origin
-from omnigraph.core.manifest import branch_replaced
+from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.parts import Parts
-from omnigraph.core.publish import Change, Published, check, version_mismatch
-from omnigraph.core.records import Record
+from omnigraph.core.publish import Published, find_replay
+from omnigraph.core.records import Commit, Record
 from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
 from omnigraph.core.recovery.owner import this_process
 from omnigraph.core.recovery.settlement import Settled
-from omnigraph.core.recovery.sweep import Authority, Recovery, forward_change, unsettled
+from omnigraph.core.recovery.sweep import Authority, Recovery, unsettled
+from omnigraph.core.requirements import (
+    HeadIs,
+    JudgedTableAt,
+    Requirement,
+    SchemaIs,
+    TableAt,
+    branch_replaced,
+    check,
+    requirement_of,
+    version_mismatch,
+)
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.errors import (
     Busy,
@@ -33,8 +43,6 @@ from omnigraph.errors import (
     Conflict,
     Corrupt,
     GraphError,
-    InvalidInput,
-    JsonValue,
     NotFound,
     RecoveryRequired,
 )
@@ -60,27 +68,39 @@ class Prepared:
     """Everything that a write needs. No table has moved."""
 
     base: GraphVersion
-    kind: WriterKind
+    commit: Commit
     tables: tuple[TableWrite, ...]
-    actor: str | None = None
-    idempotency_key: str | None = None
     head: CommitId | None = None  # the caller's condition on the branch
-    judged: Mapping[str, int] = field(default_factory=dict)
-    merged_parent_id: CommitId | None = None
-    schema_digest: str | None = None
+    judged: Mapping[str, int] = field(default_factory=dict)  # tables that it was judged against
+    schema_digest: str | None = None  # the schema that it puts in force; None: no other
     records: tuple[Record, ...] = ()
-    details: Mapping[str, JsonValue] = field(default_factory=dict)
 
     @property
     def confirms(self) -> bool:
         """A merge may land several commits per table, which look alike until confirmed."""
         several = any(len(item.staged) > 1 for item in self.tables)
-        return several or self.kind is WriterKind.BRANCH_MERGE
+        return several or self.commit.kind == WriterKind.BRANCH_MERGE
 
     @property
-    def creates_branch(self) -> bool:
-        """Does the write make the branch that it writes to?"""
-        return self.base.origin is not None
+    def change(self) -> Change:
+        """What it publishes, but for the versions that its tables reach."""
+        return Change(
+            commit=self.commit,
+            target=self.base.target,
+            requires=tuple(self._requires()),
+            records=self.records,
+            schema_digest=self.schema_digest,
+        )
+
+    def _requires(self) -> Iterator[Requirement]:
+        yield requirement_of(self.base.target)
+        if self.head is not None:
+            yield HeadIs(self.head)
+        yield SchemaIs(self.base.schema_digest)
+        for item in self.tables:
+            yield TableAt(item.table_key, item.staged[0].expected)
+        for key, version in self.judged.items():
+            yield JudgedTableAt(key, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +126,9 @@ class WritePath:
 
     def __init__(self, parts: Parts, recovery: Recovery) -> None:
         """Work on the graph made of these parts."""
-        self._root = parts.root
         self._tables = parts.tables
         self._manifest = parts.manifest
-        self._births = parts.births
+        self._destinations = parts.destinations
         self._publisher = parts.publisher
         self._intents = parts.intents
         self._live = parts.live
@@ -121,50 +140,46 @@ class WritePath:
         """Take a prepared write through all phases."""
         hit(Fp.STAGED)
         cancellation.check()
-        origin = prepared.base.origin
-        self._births.take(prepared.base)
-        operation_id = self._ids.new() if origin is None else origin.operation_id
-        # Nobody else knows the tables of a branch that is not there.
-        keys = [] if origin is not None else [item.table_key for item in prepared.tables]
-        with telemetry.operation(operation_id), telemetry.span("commit", kind=prepared.kind.value):
-            with (
-                gates.writing(self._root, prepared.base.branch, keys),
-                self._live.working(operation_id),
-            ):
-                if origin is None:
-                    # Waiting for the gates may have taken long. From here on nothing ends early.
-                    cancellation.check()
-                with storage_errors():
-                    armed = self._ready(prepared, operation_id)
-                published = armed if isinstance(armed, Published) else self._carry_out(armed)
-            if isinstance(armed, Armed):
+        place = self._destinations.of(prepared.base.target)
+        operation_id = place.begin()
+        keys = [item.table_key for item in prepared.tables]
+        kind = str(prepared.commit.kind)
+        with telemetry.operation(operation_id), telemetry.span("commit", kind=kind):
+            with place.writing(keys), self._live.working(operation_id):
+                ready = self._ready(prepared, place, operation_id)
+                published = ready if isinstance(ready, Published) else self._carry_out(ready)
+            if isinstance(ready, Armed):
                 # Without our gates: theirs could stand before ours in the order.
-                self._heal(armed.bystanders)
+                self._heal(ready.bystanders)
             return published
 
-    def _ready(self, prepared: Prepared, operation_id: str) -> Armed | Published:
+    def _ready(
+        self, prepared: Prepared, place: Destination, operation_id: str
+    ) -> Armed | Published:
         """Arm the write, unless it is done already or needs no arming."""
-        if prepared.base.origin is not None:
-            return self._ready_birth(prepared, prepared.base.origin)
-        if not prepared.tables:
-            self._settle_same_key(prepared)
-            # A change that moves no table needs no intent: one write does it all.
-            return self._publisher.publish(self._bare_change(prepared))
-        if prepared.idempotency_key is not None:
-            done = self._replay(prepared, self._manifest.snapshot(prepared.base.branch))
-            if done is not None:
-                return done
-        return self.arm(prepared, operation_id)
-
-    def _ready_birth(self, prepared: Prepared, origin: Origin) -> Armed | Published:
-        """Arm a write that makes its branch, or give the branch up."""
         ready: Armed | Published | None = None
         try:
-            ready = self.arm(prepared, origin.operation_id)
+            # Waiting for the gates may have taken long. From here on nothing ends early.
+            cancellation.check()
+            with storage_errors():
+                ready = self._arm_or_publish(prepared, place, operation_id)
             return ready
         finally:
             if not isinstance(ready, Armed):
-                self._births.give_up(prepared.base, origin)
+                place.end_unarmed(prepared.base)
+
+    def _arm_or_publish(
+        self, prepared: Prepared, place: Destination, operation_id: str
+    ) -> Armed | Published:
+        if not place.needs_intent(prepared.tables):
+            self._settle_same_key(prepared.commit)
+            # A change that moves no table needs no intent: one write does it all.
+            return self._publisher.publish(prepared.change)
+        if prepared.commit.idempotency_key is not None:
+            done = find_replay(prepared.commit, place.look())
+            if done is not None:
+                return done
+        return self.arm(prepared, operation_id)
 
     def _carry_out(self, armed: Armed) -> Published:
         """Land and publish. Whatever happens here, the intent tells recovery about it."""
@@ -172,7 +187,7 @@ class WritePath:
         try:
             hit(Fp.ARMED)
             published = self.publish(self.land(armed))
-            if published.commit.id != intent.commit_id:
+            if published.commit.id != intent.commit.id:
                 # Another write with the same key came first: take ours back.
                 return self._undo(intent) or published
         except RecoveryRequired as error:
@@ -191,43 +206,14 @@ class WritePath:
         self._forget(intent)
         return published
 
-    def _replay(self, prepared: Prepared, snapshot: GraphVersion) -> Published | None:
-        """The commit of an earlier call with the same key."""
-        if prepared.idempotency_key is None:
-            return None
-        commits = self._manifest.commits(prepared.base.branch)
-        known = commits.find_key(prepared.idempotency_key)
-        if known is None:
-            return None
-        version = commits.manifest_version(known.id) or snapshot.manifest_version
-        return Published(commit=known, manifest_version=version, replayed=True)
-
-    def _settle_same_key(self, prepared: Prepared) -> None:
+    def _settle_same_key(self, commit: Commit) -> None:
         """An earlier call with the same key may have stopped half-way: its outcome counts."""
-        if prepared.idempotency_key is None:
+        if commit.idempotency_key is None:
             return
         for other in self._intents.pending():
-            same = other.idempotency_key == prepared.idempotency_key
-            if same and other.branch == prepared.base.branch:
+            same = other.commit.idempotency_key == commit.idempotency_key
+            if same and other.branch == commit.branch:
                 self._make_way(other)
-
-    def _bare_change(self, prepared: Prepared) -> Change:
-        return Change(
-            branch=prepared.base.branch,
-            incarnation=prepared.base.incarnation,
-            commit_id=CommitId(self._ids.new()),
-            kind=prepared.kind.value,
-            actor=prepared.actor,
-            created_at=self._clock.now_us(),
-            merged_parent_id=prepared.merged_parent_id,
-            idempotency_key=prepared.idempotency_key,
-            schema_base=prepared.base.schema_digest,
-            schema_digest=prepared.schema_digest,
-            head=prepared.head,
-            judged=prepared.judged,
-            records=prepared.records,
-            details=prepared.details,
-        )
 
     # -- arm -------------------------------------------------------------------------------------
 
@@ -236,19 +222,20 @@ class WritePath:
 
         Returns the earlier commit when the write turns out to be done already.
         """
+        place = self._destinations.of(prepared.base.target)
         intent = self._intent(prepared, operation_id)
         for _ in range(ARM_ATTEMPTS_MAX):
             began = self._clock.ticks_ns()
             # Looking after writing: of two writers that do both, at least one sees the other.
             try:
-                self._put(intent)
+                place.put(intent)
                 bystanders, rivals = self._others(intent)
-                done = None if rivals else self._admit(prepared, intent)
+                done = None if rivals else self._admit(intent.change, place)
                 if not rivals and done is None:
                     return Armed(
                         prepared=prepared, intent=intent, renewed_ns=began, bystanders=bystanders
                     )
-                self._step_back(intent)
+                place.withdraw(operation_id)
             except BaseException:
                 self._withdraw(intent)
                 raise
@@ -260,52 +247,20 @@ class WritePath:
         tables = sorted(item.table_key for item in intent.tables)
         raise Busy(Code.BUSY, text, tables=tables)
 
-    def _admit(self, prepared: Prepared, intent: Intent) -> Published | None:
+    def _admit(self, change: Change, place: Destination) -> Published | None:
         """Check what the write depends on. Nobody else moves its tables now, so that stays."""
-        if prepared.creates_branch:
-            return self._admit_birth(prepared, intent)
-        snapshot = self._manifest.snapshot(intent.branch)
-        done = self._replay(prepared, snapshot)
+        seen = place.look()
+        done = find_replay(change.commit, seen)
         if done is None:
-            check(forward_change(intent), snapshot)
+            if change.commit.idempotency_key is not None:
+                place.check_key(change.commit.idempotency_key)
+            check(change.requires, seen)
         return done
-
-    def _admit_birth(self, prepared: Prepared, intent: Intent) -> Published | None:
-        """The name decides at the end; but who sees now that it is taken need not go on."""
-        if self._manifest.exists(intent.branch):
-            done = self._replay(prepared, self._manifest.snapshot(intent.branch))
-            if done is None:
-                raise branch_exists(intent.branch)
-            return done
-        key = prepared.idempotency_key
-        if key is not None and intent.origin is not None:
-            known = self._births.find_key(intent.origin, key)
-            if known is not None:
-                text = f"the idempotency key names another operation already, commit {known.id}"
-                raise InvalidInput(Code.INPUT_INVALID, text, commit=known.id)
-        check(forward_change(intent), prepared.base)
-        return None
-
-    def _put(self, intent: Intent) -> None:
-        if intent.origin is not None:
-            self._births.arm(intent)
-            return
-        try:
-            guarded(Fp.ARM, lambda: self._intents.put(intent))
-        except StorageFailure as failure:
-            unclear = failure.kind is FailureKind.UNKNOWN
-            if not unclear or self._intents.get(intent.operation_id) is None:
-                raise
-
-    def _step_back(self, intent: Intent) -> None:
-        """Take an intent back, except for a branch in the making: that goes with its branch."""
-        if intent.origin is None:
-            self._intents.remove(intent.operation_id)
 
     def _withdraw(self, intent: Intent) -> None:
         """Nothing has moved, so the intent may go; if it stays, recovery finds nothing to do."""
         try:
-            self._step_back(intent)
+            self._destinations.of(intent.change.target).withdraw(intent.operation_id)
         except StorageFailure:
             telemetry.count("write.intent_left")
             self._release(intent)
@@ -350,29 +305,13 @@ class WritePath:
                 )
 
     def _intent(self, prepared: Prepared, operation_id: str) -> Intent:
-        now = self._clock.now_us()
-        base = prepared.base
         return Intent(
             operation_id=operation_id,
-            kind=prepared.kind,
-            branch=base.branch,
-            incarnation=base.incarnation,
-            commit_id=CommitId(self._ids.new()),
+            change=prepared.change,
             rollback_commit_id=CommitId(self._ids.new()),
-            merged_parent_id=prepared.merged_parent_id,
-            actor=prepared.actor,
-            idempotency_key=prepared.idempotency_key,
-            schema_base=base.schema_digest,
-            schema_digest=prepared.schema_digest,
-            head=prepared.head,
-            judged=prepared.judged,
-            created_at=now,
-            owner=this_process(now),
+            owner=this_process(self._clock.now_us()),
             tables=tuple(_planned(item) for item in prepared.tables),
-            records=prepared.records,
             confirms=prepared.confirms,
-            details=prepared.details,
-            origin=base.origin,
         )
 
     # -- land ------------------------------------------------------------------------------------
@@ -404,7 +343,7 @@ class WritePath:
             if not failure.effect_free:
                 raise
             actual = self._head_or_none(staged)
-            if intent.origin is None and actual is not None and actual > staged.expected:
+            if actual is not None and actual > staged.expected:
                 # What our own intent names is settled with it: others may be at it already.
                 for found in self._recovery.settle_orphans(intent.branch, [item.table_key]):
                     if found.settled is Settled.STUCK:
@@ -443,7 +382,7 @@ class WritePath:
     def publish(self, landed: Landed) -> Published:
         """Make everything visible at once."""
         armed = self._keep_lease(landed.armed)
-        published = self._publisher.publish(forward_change(armed.intent, landed.versions))
+        published = self._publisher.publish(armed.intent.landed(landed.versions))
         hit(Fp.PUBLISHED)
         return published
 
@@ -459,7 +398,7 @@ class WritePath:
             if outcome.settled is Settled.ROLLED_BACK:
                 return None
             if outcome.settled is Settled.ROLLED_FORWARD or self._is_published(intent):
-                return self._publisher.publish(forward_change(intent))  # finds it published
+                return self._publisher.publish(intent.landed())  # finds it published
             if outcome.settled is Settled.GONE:
                 # Somebody took us for dead, closed the door to our tables and took all of it back.
                 return None
@@ -470,12 +409,12 @@ class WritePath:
     def _is_published(self, intent: Intent) -> bool:
         try:
             self._manifest.snapshot(intent.branch)
-            return intent.commit_id in self._manifest.commits(intent.branch)
+            return intent.commit.id in self._manifest.commits(intent.branch)
         except NotFound:
             return False
 
     def _unknown(self, intent: Intent) -> GraphError:
-        if self._has_lost_its_branch(intent):
+        if self._destinations.of(intent.change.target).is_lost():
             # The tables that it moved went with the branch: there is nothing left to find out.
             self._withdraw(intent)
             return branch_replaced(intent.branch)
@@ -488,18 +427,9 @@ class WritePath:
             Code.OUTCOME_UNKNOWN,
             text,
             operation_id=intent.operation_id,
-            commit_id=intent.commit_id,
-            idempotency_key=intent.idempotency_key,
+            commit_id=intent.commit.id,
+            idempotency_key=intent.commit.idempotency_key,
         )
-
-    def _has_lost_its_branch(self, intent: Intent) -> bool:
-        """Was the branch deleted by someone who had looked for writers before we came?"""
-        if intent.origin is not None:
-            return False
-        try:
-            return not self._births.is_born(intent.branch, intent.incarnation)
-        except StorageFailure:
-            return False
 
     def _release(self, intent: Intent) -> None:
         """Let others settle the intent although this process lives on; it may not come to that."""

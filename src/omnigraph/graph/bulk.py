@@ -91,6 +91,7 @@ class Bulk:
         source: object,
         request: LoadRequest,
         execution: Execution,
+        base: GraphVersion | None = None,
         *,
         format: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -101,6 +102,8 @@ class Bulk:
             source: Files, frames or rows; they become the inputs of the request.
             request: The load, without its inputs.
             execution: What it runs on.
+            base: What the caller has pinned: the newest state of the branch, or of the one that it
+                is created from.
             format: The format of files whose names do not tell.
             storage_options: How to reach object storage.
         """
@@ -119,7 +122,7 @@ class Bulk:
                 monitor,
             ):
                 loader = Loader(self._repo, self._embeddings)
-                done = loader.load(replace(request, inputs=inputs), runner, monitor)
+                done = loader.load(replace(request, inputs=inputs), runner, monitor, base)
         now = monitor.now
         return LoadResult(
             commit=commit_of(done.commit),
@@ -154,13 +157,17 @@ class Bulk:
         )
 
     def optimize(
-        self, branch: BranchName, actor: str | None, execution: Execution
+        self,
+        branch: BranchName,
+        actor: str | None,
+        execution: Execution,
+        message: str | None = None,
     ) -> OptimizeResult:
         """Compact the tables of a branch and complete its indexes."""
         self._repo.require_writable()
-        optimizer = Optimizer(self._repo)
-        with self._running("optimize", execution, optimizer.bytes(branch)) as (runner, monitor):
-            done = optimizer.optimize(branch, runner, monitor, actor=actor)
+        optimizer, base = Optimizer(self._repo), self._repo.snapshot(branch)
+        with self._running("optimize", execution, optimizer.bytes(base)) as (runner, monitor):
+            done = optimizer.optimize(base, runner, monitor, actor=actor, message=message)
         now = monitor.now
         return OptimizeResult(
             commit=None if done.published is None else commit_of(done.published.commit),

@@ -13,7 +13,15 @@ from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import EmbedResult, ExportResult, LoadResult, OptimizeResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.runtime.environment import storage_options as storage_options_of
-from omnigraph.types import MAIN, Actor, BranchName, EngineChoice, IdempotencyKey, LoadMode
+from omnigraph.types import (
+    MAIN,
+    Actor,
+    BranchName,
+    CommitMessage,
+    EngineChoice,
+    IdempotencyKey,
+    LoadMode,
+)
 
 
 class BulkCalls:
@@ -48,6 +56,7 @@ class BulkCalls:
         spark: object = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
+        message: str | None = None,
         progress: Callable[[Progress], None] | None = None,
         violations_max: int = 1000,
         violations_file: str | os.PathLike[str] | None = None,
@@ -79,6 +88,7 @@ class BulkCalls:
             spark: A Spark master or session; by default `OMNIGRAPH_SPARK_MASTER`, or this machine.
             actor: Who does it; the actor of the handle if not given.
             idempotency_key: Names the operation, so that repeating it does it once.
+            message: What the commit is about, to be read in the history.
             progress: Is called with a `Progress` while it goes on.
             violations_max: How many violations an error lists; the others are counted.
             violations_file: Takes all violations, one JSON object per line.
@@ -107,10 +117,9 @@ class BulkCalls:
         chosen: LoadMode = one_of(LoadMode, mode, "mode")
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            missing = parent is not None and not self._repo.has_branch(known)
-            pinned = self._repo.snapshot(parent if missing and parent is not None else known)
+            base = self._repo.base_of(known, create_from=parent)
             request = LoadRequest(
-                catalog=self._language(pinned).catalog,
+                catalog=self._language(base).catalog,
                 mode=chosen,
                 branch=known,
                 create_from=parent,
@@ -118,12 +127,13 @@ class BulkCalls:
                 cascade=bool(cascade),
                 actor=who,
                 idempotency_key=key,
+                message=None if message is None else CommitMessage(message),
                 violations_max=whole_number(violations_max, "violations_max", 1),
                 violations_file=None if violations_file is None else os.fspath(violations_file),
             )
             options = self._reached_by(storage_options)
             return Bulk.of(self._parts).load(
-                source, request, execution, format=format, storage_options=options
+                source, request, execution, base, format=format, storage_options=options
             )
 
     def export(  # noqa: PLR0913
@@ -269,6 +279,7 @@ class BulkCalls:
         *,
         branch: str = MAIN,
         actor: str | None = None,
+        message: str | None = None,
         engine: EngineChoice = "auto",
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
@@ -286,6 +297,7 @@ class BulkCalls:
         Args:
             branch: Whose tables.
             actor: Who does it; the actor of the handle if not given.
+            message: What the commit is about, to be read in the history.
             engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the tables.
             spark: A Spark master or session.
             progress: Is called with a `Progress` while it goes on.
@@ -297,9 +309,10 @@ class BulkCalls:
 
         who = self._actor if actor is None else Actor(actor)
         known = BranchName(branch)
+        about = None if message is None else CommitMessage(message)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            return Bulk.of(self._parts).optimize(known, who, execution)
+            return Bulk.of(self._parts).optimize(known, who, execution, about)
 
     def embed(  # noqa: PLR0913
         self,
@@ -309,6 +322,7 @@ class BulkCalls:
         branch: str = MAIN,
         batch: int | None = None,
         actor: str | None = None,
+        message: str | None = None,
         engine: EngineChoice = "auto",
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
@@ -334,6 +348,7 @@ class BulkCalls:
             batch: How many entities one commit changes; by default 4,096, on Spark so many per
                 task.
             actor: Who does it; the actor of the handle if not given.
+            message: What its commits are about, to be read in the history.
             engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the tables.
             spark: A Spark master or session.
             progress: Is called with a `Progress` while it goes on.
@@ -355,6 +370,7 @@ class BulkCalls:
             types=types,
             batch=None if batch is None else whole_number(batch, "batch", 1),
             actor=self._actor if actor is None else Actor(actor),
+            message=None if message is None else CommitMessage(message),
         )
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):

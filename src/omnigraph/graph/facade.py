@@ -14,6 +14,7 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.access import Access
 from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
+from omnigraph.exec.mutate.mutator import Request
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.algorithms import Algorithms
@@ -34,7 +35,15 @@ from omnigraph.graph.values import (
 )
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
-from omnigraph.types import MAIN, Actor, BranchName, CommitId, EngineChoice, IdempotencyKey
+from omnigraph.types import (
+    MAIN,
+    Actor,
+    BranchName,
+    CommitId,
+    CommitMessage,
+    EngineChoice,
+    IdempotencyKey,
+)
 
 
 class Graph(BulkCalls):
@@ -327,6 +336,7 @@ class Graph(BulkCalls):
         actor: str | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
+        message: str | None = None,
         retries: int | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
@@ -353,6 +363,7 @@ class Graph(BulkCalls):
             actor: Who does it; the actor of the handle if not given.
             if_commit: Only if this commit is still the newest of the branch.
             idempotency_key: Names the operation, so that repeating it does it once.
+            message: What the commit is about, to be read in the history.
             retries: How often it starts over when others come first; by default what the setting
                 `write_retries` says. With 0, and always with `if_commit`, it does not.
             timeout: After how many seconds the query ends with an error, if it has not begun to
@@ -378,16 +389,16 @@ class Graph(BulkCalls):
             pinned = self._repo.snapshot(known)
             language = self._language(pinned)
             plan = language.change(text, name)
-            done = self._parts.mutator.mutate(
-                plan,
-                bind(plan.params, params or {}),
-                language.catalog,
-                branch=known,
+            request = Request(
+                plan=plan,
+                params=bind(plan.params, params or {}),
+                catalog=language.catalog,
                 actor=who,
                 if_commit=head,
                 idempotency_key=key,
-                retries=again,
+                message=None if message is None else CommitMessage(message),
             )
+            done = self._parts.mutator.mutate(request, pinned, retries=again)
         return mutation_of(done)
 
     def ensure_indices(

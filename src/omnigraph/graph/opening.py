@@ -125,7 +125,7 @@ def _graph(
     if embedder is not None and not callable(getattr(embedder, "embed", None)):
         raise InvalidInput(Code.SETTINGS_INVALID, "an embedder has a `model` and `embed`")
     bounds = environment.settings(os.environ) if settings is None else settings
-    repo.retry = RetryPolicy(retries=bounds.write_retries)
+    repo.retry = RetryPolicy(retries=bounds.write_retries, long_retries=bounds.optimize_retries)
     embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
     views = ViewCache(
         repo,

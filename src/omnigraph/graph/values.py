@@ -28,6 +28,7 @@ class Commit:
         created_at: When, in UTC.
         idempotency_key: The caller's name of the operation, if one was given.
         kind: What made it: `mutation`, `load`, `schema_apply` and so on.
+        message: What it is about, if somebody said so.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Commit:
     created_at: datetime
     idempotency_key: str | None
     kind: str
+    message: str | None = None
 
 
 def commit_of(record: CommitRecord) -> Commit:
@@ -51,6 +53,7 @@ def commit_of(record: CommitRecord) -> Commit:
         created_at=_EPOCH + timedelta(microseconds=record.created_at),
         idempotency_key=record.idempotency_key,
         kind=record.kind,
+        message=record.message,
     )
 
 

@@ -38,6 +38,7 @@ class Settings:
         query_bytes_max: How much memory the rows of a query, a column that it reads or its result
             may take, each of them. It is an estimate; a query may take a few times as much.
         write_retries: How often a write starts over on a newer state when others come first.
+        optimize_retries: How often `optimize` does, which may mean to write long tables again.
         load_concurrency: How many tasks of a load, an export or an optimisation run at once in
             this process; 0 for one per processor.
     """
@@ -48,6 +49,7 @@ class Settings:
     frame_rows_max: int = _bounded(100_000_000, 1, 2_000_000_000)
     query_bytes_max: int = _bounded(4 << 30, 1 << 10, 1 << 50)
     write_retries: int = _bounded(100, 0, 1_000_000)
+    optimize_retries: int = _bounded(3, 0, 1_000_000)
     load_concurrency: int = _bounded(0, 0, 1024)
 
     def __post_init__(self) -> None:

@@ -23,7 +23,6 @@ from omnigraph.store.forks import Forks
 from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
-from omnigraph.store.leftovers import Leftovers, data_paths, deletion_paths
 from omnigraph.store.merge import Merger
 from omnigraph.store.model import (
     Btree,
@@ -39,7 +38,6 @@ from omnigraph.store.model import (
     Staged,
     StagedKind,
     Vector,
-    WrittenBy,
 )
 from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
@@ -69,10 +67,7 @@ __all__ = [
     "Table",
     "Tables",
     "Vector",
-    "WrittenBy",
     "blob_field",
-    "data_paths",
-    "deletion_paths",
     "open_tables",
 ]
 
@@ -117,12 +112,11 @@ class Tables:
         self._placer = placer
         self.quarantine = Quarantine(root, backend)
         self._torn = TornVersions(root, backend, self.quarantine)
-        self._stager = Stager(root, gateway, files)
+        self._stager = Stager(gateway, files)
         self._merger = Merger(self._stager, files)
         self._lander = Lander(gateway, files, placer, self.open, self._torn.clear_way)
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.upkeep = Upkeep(gateway, files, backend)
-        self.leftovers = Leftovers(backend, self.open)
         self._lock = threading.Lock()
         self._handles: OrderedDict[Pin, Table] = OrderedDict()
 
@@ -386,10 +380,9 @@ class Tables:
         rows: pa.Table | pa.RecordBatchReader,
         *,
         row_ids: Sequence[int] | None = None,
-        by: WrittenBy | None = None,
     ) -> tuple[FragmentReceipt, ...]:
         """Write rows into fragments and return the receipts, for ``stage_fragments`` elsewhere."""
-        return self._stager.write(table, rows, row_ids, by)
+        return self._stager.write(table, rows, row_ids)
 
     def folded(self, table: Table) -> frozenset[int]:
         """Name the small fragments that the next change of a table rewrites; usually none."""
@@ -416,7 +409,6 @@ class Tables:
         deleted: Sequence[DeletionReceipt] = (),
         uuid: str,
         properties: Mapping[str, str] | None = None,
-        by: WrittenBy | None = None,
     ) -> Staged | None:
         """Stage what workers wrote, and what becomes of committed rows.
 
@@ -427,7 +419,6 @@ class Tables:
             deleted: The same as receipts of ``delete``; no fragment may be named by two.
             uuid: The identity of the commit.
             properties: Recorded with the commit.
-            by: The operation, if the names of its files should tell.
         """
         return self._stager.stage_fragments(
             table,
@@ -437,7 +428,6 @@ class Tables:
             deleted=deleted,
             uuid=uuid,
             properties=properties or {},
-            by=by,
         )
 
     def stage_overwrite(

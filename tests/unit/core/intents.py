@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+from omnigraph.core.change import Change
+from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
 from omnigraph.core.recovery.owner import this_process
+from omnigraph.core.requirements import (
+    HeadIs,
+    JudgedTableAt,
+    SchemaIs,
+    TableAt,
+    requirement_of,
+)
+from omnigraph.core.target import ExistingBranch, Target
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.ids import UlidIds
 from omnigraph.types import MAIN, CommitId
@@ -33,17 +44,41 @@ def planned(
 
 
 def an_intent(**values: Any) -> Intent:
+    """An intent; what is said about it may be of the intent, its commit or its change."""
+    said = {"branch": MAIN, "incarnation": "main", "tables": (planned("t"),), **values}
+    names = {item.name for item in fields(Commit)}
+    commit = {name: said.pop(name) for name in list(said) if name in names}
     chosen: dict[str, Any] = {
-        "operation_id": _ids.new(),
-        "kind": WriterKind.MUTATION,
-        "branch": MAIN,
-        "incarnation": "main",
-        "commit_id": CommitId(_ids.new()),
-        "rollback_commit_id": CommitId(_ids.new()),
-        "schema_base": "digest",
+        "id": CommitId(_ids.new()),
+        "parent_id": None,
+        "actor": None,
         "created_at": NOW,
+        "kind": WriterKind.MUTATION,
+        **commit,
+    }
+    incarnation = said.pop("incarnation")
+    branch = ExistingBranch(branch=chosen["branch"], incarnation=incarnation)
+    target: Target = said.pop("target", branch)
+    moved = (TableAt(item.table_key, item.expected) for item in said["tables"])
+    head, judged = said.pop("head", None), said.pop("judged", {})
+    change = Change(
+        commit=Commit(**chosen),
+        target=target,
+        requires=(
+            requirement_of(target),
+            *(() if head is None else (HeadIs(head),)),
+            SchemaIs("digest"),
+            *moved,
+            *(JudgedTableAt(key, version) for key, version in judged.items()),
+        ),
+        records=said.pop("records", ()),
+        schema_digest=said.pop("schema_digest", None),
+    )
+    intent: dict[str, Any] = {
+        "operation_id": _ids.new(),
+        "change": change,
+        "rollback_commit_id": CommitId(_ids.new()),
         "owner": this_process(NOW),
-        "tables": (planned("t"),),
         "confirms": False,
     }
-    return Intent(**{**chosen, **values})
+    return Intent(**{**intent, **said})

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.graph_version import Origin
 from omnigraph.core.layout import intent_path
 from omnigraph.core.records import TableRecord, TombstoneRecord, VersionRecord
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind, decode, encode
+from omnigraph.core.target import NewBranch
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime.failpoints import LostReply, Refuse
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -52,16 +52,19 @@ def full_intent() -> Intent:
     )
 
 
-def birth(**values: Any) -> Intent:
-    operation_id = "01M7H56QJVA6EK7K581PJCXMKR"
-    origin = Origin(
-        operation_id=operation_id, branch=BranchName("a/b"), incarnation="3:abc", version=9
+def creation(operation_id: str = "01M7H56QJVA6EK7K581PJCXMKR", **values: Any) -> Intent:
+    target = NewBranch(
+        branch=BranchName("dev"),
+        operation_id=operation_id,
+        source=BranchName("a/b"),
+        source_incarnation="3:abc",
+        source_version=9,
     )
-    chosen = {"operation_id": operation_id, "branch": BranchName("dev"), "origin": origin}
+    chosen = {"operation_id": operation_id, "branch": target.branch, "target": target}
     return an_intent(**{**chosen, **values})
 
 
-@pytest.mark.parametrize("intent", [an_intent(), full_intent(), birth(), birth(tables=())])
+@pytest.mark.parametrize("intent", [an_intent(), full_intent(), creation(), creation(tables=())])
 def test_an_intent_survives_its_file(intent: Intent) -> None:
     assert decode(encode(intent), PLACE) == intent
 
@@ -131,9 +134,9 @@ def test_a_torn_file_is_refused_wherever_it_is_torn() -> None:
 
 def test_who_makes_a_branch_rivals_only_with_who_writes_to_that_very_one() -> None:
     here = BranchName("dev")
-    mine = birth(incarnation="born:1", idempotency_key="k")
+    mine = creation("1", idempotency_key="k")
     for other in (
-        birth(operation_id="other", incarnation="born:2", idempotency_key="k"),
+        creation("2", idempotency_key="k"),
         an_intent(branch=here, incarnation="3:abc", idempotency_key="k"),
     ):
         assert not mine.rivals(other)

@@ -10,8 +10,8 @@ import lance
 import pyarrow as pa
 import pytest
 
+from omnigraph.core import destinations, manifest, publish
 from omnigraph.core import init as initial
-from omnigraph.core import manifest, publish
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.records import (
     ARROW_SCHEMA,
@@ -299,7 +299,7 @@ def older(root: Root, monkeypatch: pytest.MonkeyPatch) -> Repository:
         patch.setattr(Tables, "create", with_row_ids)
         patch.setattr(initial, "FORMAT_VERSION", FORMAT_OLDEST)
         patch.setattr(initial, "encode", without_versions)
-        patch.setattr(publish, "encode", without_versions)
+        patch.setattr(destinations, "encode", without_versions)
         graph = make(root)
         for number in range(40):
             write(graph, {PERSON: people(f"old{number}")}, idempotency_key=f"k{number}")

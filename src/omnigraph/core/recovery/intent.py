@@ -15,15 +15,18 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from omnigraph.core import records as rows
-from omnigraph.core.graph_version import Origin
+from omnigraph.core import requirements
+from omnigraph.core.change import Change
 from omnigraph.core.layout import INTENTS, intent_path
-from omnigraph.core.records import Record
+from omnigraph.core.records import Commit, VersionRecord
 from omnigraph.core.recovery.owner import Owner
+from omnigraph.core.requirements import TableAt
+from omnigraph.core.target import ExistingBranch, NewBranch, Target
 from omnigraph.errors import Code, Corrupt, GraphError, JsonValue
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectStore
@@ -75,27 +78,23 @@ class Intent:
     """A write in flight."""
 
     operation_id: str
-    kind: WriterKind
-    branch: BranchName
-    incarnation: str
-    commit_id: CommitId
+    change: Change
     rollback_commit_id: CommitId  # of the commit that undoes it, should it come to that
-    merged_parent_id: CommitId | None = None
-    actor: str | None = None
-    idempotency_key: str | None = None
-    schema_base: str  # the digest of the schema that the write was judged under
-    schema_digest: str | None = None  # the one that it puts in force; None: no other
-    head: CommitId | None = None  # the caller's condition on the branch
-    judged: Mapping[str, int] = field(default_factory=dict)
-    created_at: int
     owner: Owner
     tables: tuple[PlannedTable, ...]
-    records: tuple[Record, ...] = ()  # beyond the new versions of its tables
     confirms: bool  # the writer confirms the landed versions before it publishes
-    details: Mapping[str, JsonValue] = field(default_factory=dict)
-    origin: Origin | None = None  # of a write that makes its own branch
     # When the store saw the file written; None where nobody has looked. Not part of the file.
     modified_us: int | None = field(default=None, compare=False)
+
+    @property
+    def commit(self) -> Commit:
+        """The commit that the write makes."""
+        return self.change.commit
+
+    @property
+    def branch(self) -> BranchName:
+        """The branch that the write is for."""
+        return self.change.commit.branch
 
     def touches(self, branch: BranchName, table_keys: Iterable[str]) -> bool:
         """Does this write move one of these tables on this branch?"""
@@ -106,12 +105,25 @@ class Intent:
         """Must this write and another one not be in flight together?"""
         if self.operation_id == other.operation_id or self.branch != other.branch:
             return False
-        if self.incarnation != other.incarnation and (self.origin or other.origin):
+        if self.change.target.incarnation != other.change.target.incarnation:
             return False  # each has tables of its own, and the name of the branch decides
-        key = self.idempotency_key
-        if key is not None and key == other.idempotency_key:
+        key = self.commit.idempotency_key
+        if key is not None and key == other.commit.idempotency_key:
             return True
         return self.touches(other.branch, (item.table_key for item in other.tables))
+
+    def landed(self, versions: Mapping[str, int] | None = None) -> Change:
+        """The change with the versions that its tables reached, or were to reach."""
+        return self.change.with_records(
+            VersionRecord(
+                table_key=item.table_key,
+                location=item.path,
+                version=item.planned if versions is None else versions[item.table_key],
+                table_branch=item.table_branch,
+                row_count=item.row_count,
+            )
+            for item in self.tables
+        )
 
     def confirm(self, versions: Mapping[str, int]) -> Intent:
         """The intent with the versions that its tables reached."""
@@ -122,29 +134,25 @@ class Intent:
 # -- the file --------------------------------------------------------------------------------------
 
 
+# The fields of a commit whose names in intents differ from their own.
+_NAMES: Final = {"id": "commit_id"}
+
+
 def encode(intent: Intent) -> bytes:
     """The file of an intent."""
+    change = intent.change
     plain = {
         "format": INTENT_FORMAT,
         "operation_id": intent.operation_id,
-        "kind": intent.kind.value,
-        "branch": intent.branch,
-        "incarnation": intent.incarnation,
-        "commit_id": intent.commit_id,
+        **rows.commit_to_json(change.commit, _NAMES),
+        "incarnation": change.target.incarnation,
+        "origin": _source_json(change.target),
         "rollback_commit_id": intent.rollback_commit_id,
-        "merged_parent_id": intent.merged_parent_id,
-        "actor": intent.actor,
-        "idempotency_key": intent.idempotency_key,
-        "schema_base": intent.schema_base,
-        "schema_digest": intent.schema_digest,
-        "head": intent.head,
-        "judged": dict(intent.judged),
-        "created_at": intent.created_at,
+        **requirements.to_json(change.requires),
+        "schema_digest": change.schema_digest,
         "owner": intent.owner.to_json(),
         "confirms": intent.confirms,
-        "details": dict(intent.details),
-        "origin": _origin_json(intent.origin),
-        "records": rows.encode(intent.records).to_pylist(),
+        "records": rows.encode(change.records).to_pylist(),
         "tables": [
             {
                 "table_key": item.table_key,
@@ -162,13 +170,13 @@ def encode(intent: Intent) -> bytes:
     return json.dumps(plain, indent=1, sort_keys=True).encode()
 
 
-def _origin_json(origin: Origin | None) -> dict[str, JsonValue] | None:
-    if origin is None:
+def _source_json(target: Target) -> dict[str, JsonValue] | None:
+    if isinstance(target, ExistingBranch):
         return None
     return {
-        "branch": origin.branch,
-        "incarnation": origin.incarnation,
-        "manifest_version": origin.version,
+        "branch": target.source,
+        "incarnation": target.source_incarnation,
+        "manifest_version": target.source_version,
     }
 
 
@@ -189,38 +197,36 @@ def _decoded(plain: Mapping[str, Any]) -> Intent:
     if plain["format"] != INTENT_FORMAT:
         raise ValueError(f"format {plain['format']!r} is not known to this release")
     records = pa.Table.from_pylist(plain["records"], schema=rows.ARROW_SCHEMA)
+    tables = tuple(_planned(item) for item in plain["tables"])
+    commit = rows.commit_from_json({**plain, "parent_id": None}, _NAMES)
+    target = _target(plain, commit.branch)
+    moved = (TableAt(item.table_key, item.expected) for item in tables)
     return Intent(
         operation_id=_text(plain["operation_id"]),
-        kind=WriterKind(plain["kind"]),
-        branch=BranchName(plain["branch"]),
-        incarnation=_text(plain["incarnation"]),
-        commit_id=CommitId(plain["commit_id"]),
+        change=Change(
+            commit=replace(commit, kind=WriterKind(commit.kind)),
+            target=target,
+            requires=requirements.from_json(plain, target, moved),
+            records=tuple(rows.decode(records)),
+            schema_digest=_text_or_none(plain["schema_digest"]),
+        ),
         rollback_commit_id=CommitId(plain["rollback_commit_id"]),
-        merged_parent_id=_commit_or_none(plain["merged_parent_id"]),
-        actor=_text_or_none(plain["actor"]),
-        idempotency_key=_text_or_none(plain["idempotency_key"]),
-        schema_base=_text(plain["schema_base"]),
-        schema_digest=_text_or_none(plain["schema_digest"]),
-        head=_commit_or_none(plain["head"]),
-        judged={_text(key): int(version) for key, version in plain["judged"].items()},
-        created_at=int(plain["created_at"]),
         owner=Owner.from_json(plain["owner"]),
+        tables=tables,
         confirms=bool(plain["confirms"]),
-        details=dict(plain["details"]),
-        origin=_origin(plain.get("origin"), _text(plain["operation_id"])),
-        records=tuple(rows.decode(records)),
-        tables=tuple(_planned(item) for item in plain["tables"]),
     )
 
 
-def _origin(plain: Mapping[str, Any] | None, operation_id: str) -> Origin | None:
-    if plain is None:
-        return None
-    return Origin(
-        operation_id=operation_id,
-        branch=BranchName(plain["branch"]),
-        incarnation=_text(plain["incarnation"]),
-        version=int(plain["manifest_version"]),
+def _target(plain: Mapping[str, Any], branch: BranchName) -> Target:
+    source = plain.get("origin")
+    if source is None:
+        return ExistingBranch(branch=branch, incarnation=_text(plain["incarnation"]))
+    return NewBranch(
+        branch=branch,
+        operation_id=_text(plain["operation_id"]),
+        source=BranchName(source["branch"]),
+        source_incarnation=_text(source["incarnation"]),
+        source_version=int(source["manifest_version"]),
     )
 
 
@@ -248,10 +254,6 @@ def _text(value: object) -> str:
 
 def _text_or_none(value: object) -> str | None:
     return None if value is None else _text(value)
-
-
-def _commit_or_none(value: object) -> CommitId | None:
-    return None if value is None else CommitId(_text(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.core.branches import is_own
+from omnigraph.core.change import Change
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.manifest import Manifest
-from omnigraph.core.publish import Change, Publisher
-from omnigraph.core.records import VersionRecord
+from omnigraph.core.publish import Publisher
+from omnigraph.core.records import Commit, VersionRecord
 from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.recovery.intent import IntentLog, WriterKind
 from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
-from omnigraph.errors import Conflict
+from omnigraph.core.requirements import TableAt, requirement_of
+from omnigraph.errors import Conflict, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids
@@ -77,7 +79,10 @@ class Orphans:
             table_keys: Only these; None for all.
             apart_from: An operation whose intent does not count, because the caller settles it.
         """
-        snapshot = self.manifest.snapshot(branch)
+        try:
+            snapshot = self.manifest.snapshot(branch)
+        except NotFound:
+            return ()  # it is gone, or only being created
         ahead = [
             found
             for key, pin in sorted(snapshot.tables.items())
@@ -160,27 +165,29 @@ class Orphans:
         operation_id, commit_id = self.ids.new(), CommitId(self.ids.new())
         transactions = [uuid for item in orphans for uuid in item.uuids if uuid]
         now = self.clock.now_us()
-        self.publisher.publish(
-            Change(
-                branch=snapshot.branch,
-                incarnation=snapshot.incarnation,
-                commit_id=commit_id,
-                kind="recovery",
-                actor=RECOVERY_ACTOR,
-                created_at=now,
-                expected={pin.table_key: pin.version for pin, _ in restored},
-                records=tuple(
-                    VersionRecord(
-                        table_key=pin.table_key,
-                        location=pin.path,
-                        version=version,
-                        table_branch=pin.table_branch,
-                        row_count=pin.row_count,
-                    )
-                    for pin, version in restored
-                ),
-                details={"recovered": "orphaned_versions", "transactions": transactions},
+        commit = Commit(
+            id=commit_id,
+            parent_id=None,
+            branch=snapshot.branch,
+            actor=RECOVERY_ACTOR,
+            created_at=now,
+            kind="recovery",
+            details={"recovered": "orphaned_versions", "transactions": transactions},
+        )
+        pinned = (TableAt(pin.table_key, pin.version) for pin, _ in restored)
+        records = tuple(
+            VersionRecord(
+                table_key=pin.table_key,
+                location=pin.path,
+                version=version,
+                table_branch=pin.table_branch,
+                row_count=pin.row_count,
             )
+            for pin, version in restored
+        )
+        requires = (requirement_of(snapshot.target), *pinned)
+        self.publisher.publish(
+            Change(commit=commit, target=snapshot.target, requires=requires, records=records)
         )
         outcomes = {
             pin.table_key: {"from_version": item.head, "to_version": pin.version}

@@ -13,35 +13,35 @@ A writer that was taken for dead may only have been slow. So a write is never gi
 closing the door: in each of its tables the next version is taken, by a commit that changes nothing,
 and a landing that arrives later is refused.
 
-A write that makes its own branch is the exception: whether its name is free may change to and fro,
-so it is settled by one at a time. Taking it back touches nothing that anybody could see.
+A write that creates its branch is settled by one at a time, because whether the name is free may
+change to and fro. Its tables are nobody else's, so taking it back means to drop them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from omnigraph.core import gates
+from omnigraph.core.change import Change
+from omnigraph.core.destinations import Destination
 from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.graph_version import GraphVersion, Origin, TablePin
+from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import intent_path
 from omnigraph.core.parts import Parts
-from omnigraph.core.publish import Change, check
-from omnigraph.core.records import VersionRecord
+from omnigraph.core.records import Commit, VersionRecord
 from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.recovery.decide import Discard, Forget, RollBack, RollForward, Stop, Tip, decide
 from omnigraph.core.recovery.intent import Intent, PlannedTable
 from omnigraph.core.recovery.liveness import is_certainly_over
 from omnigraph.core.recovery.orphans import Orphans
 from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
+from omnigraph.core.requirements import Seen, TableAt, check, requirement_of
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import (
     Busy,
     Code,
     Conflict,
-    Gone,
     GraphError,
     NotFound,
     PreconditionFailed,
@@ -68,10 +68,9 @@ class Recovery:
 
     def __init__(self, parts: Parts) -> None:
         """Work on the graph made of these parts."""
-        self._root = parts.root
         self._tables = parts.tables
         self._manifest = parts.manifest
-        self._births = parts.births
+        self._destinations = parts.destinations
         self._publisher = parts.publisher
         self._intents = parts.intents
         self._liveness = parts.liveness
@@ -125,10 +124,8 @@ class Recovery:
         """Settle an intent unless its owner is at work, holding the gates a writer would hold."""
         if self.is_live(intent):
             return _settlement(intent, Settled.LIVE)
-        if intent.origin is not None:
-            return self.settle(intent)
         keys = [item.table_key for item in intent.tables]
-        with gates.writing(self._root, intent.branch, keys):
+        with self._destinations.of(intent.change.target).writing(keys):
             return self.settle(intent)
 
     def is_live(self, intent: Intent) -> bool:
@@ -144,20 +141,22 @@ class Recovery:
             commits = self._manifest.commits(intent.branch)
         except NotFound:
             return False
-        return intent.commit_id in commits or intent.rollback_commit_id in commits
+        return intent.commit.id in commits or intent.rollback_commit_id in commits
 
     # -- one intent ------------------------------------------------------------------------------
 
     def settle(self, intent: Intent, authority: Authority = Authority.OTHERS) -> Settlement:
         """Take the intent of a writer that is not at work to its end."""
         with telemetry.span("recover", operation=intent.operation_id):
+            place = self._destinations.of(intent.change.target)
             for _ in range(LOOKS_MAX):
-                # Whoever finished it has removed it, and must not be recorded as recovered.
-                current = self._intents.get(intent.operation_id)
-                if current is None:
-                    return _settlement(intent, Settled.GONE)
                 try:
-                    return self._settle(current, authority)
+                    with place.settling():
+                        # Whoever finished it has removed it: that is no recovery to be recorded.
+                        current = self._intents.get(intent.operation_id)
+                        if current is None:
+                            return _settlement(intent, Settled.GONE)
+                        return self._settle(current, place, authority)
                 except StorageFailure as failure:
                     if failure.kind is not FailureKind.CONFLICT:
                         raise
@@ -168,21 +167,16 @@ class Recovery:
         text = f"operation {intent.operation_id} is being settled by too many at once"
         raise Busy(Code.BUSY, text, operation_id=intent.operation_id)
 
-    def _settle(self, intent: Intent, authority: Authority) -> Settlement:
+    def _settle(self, intent: Intent, place: Destination, authority: Authority) -> Settlement:
         """Look once, and obey. A conflict means that the facts have changed under us."""
-        if intent.origin is not None:
-            return self._settle_birth(intent, intent.origin, authority)
-        try:
-            snapshot = self._manifest.snapshot(intent.branch)
-        except NotFound:
-            return self._without_branch(intent)
-        if snapshot.incarnation != intent.incarnation:
-            return self._without_branch(intent)
-        commits = self._manifest.commits(intent.branch)
-        undone = intent.rollback_commit_id in commits
-        settled = undone or intent.commit_id in commits
-        tips = {} if settled else self._tips(intent, snapshot)
-        match decide(intent, tips, settled=settled, holds=self._holds(intent, snapshot)):
+        seen = place.look_back()
+        if seen is None:
+            # The branch is gone, and with it everything that the write could have changed.
+            return self._given_up(intent, place, authority, ())
+        undone = intent.rollback_commit_id in seen.commits
+        settled = undone or intent.commit.id in seen.commits
+        tips = {} if settled else self._tips(intent, seen.version)
+        match decide(intent, tips, settled=settled, holds=_holds(intent, seen)):
             case Forget():
                 # Its writer may have died between publishing and syncing.
                 self._publisher.make_durable(intent.branch)
@@ -195,7 +189,7 @@ class Recovery:
                 kind = RecoveryKind.ROLLED_BACK if undone else RecoveryKind.ROLLED_FORWARD
                 return self._close(intent, kind)
             case Discard():
-                return self._given_up(intent, authority)
+                return self._given_up(intent, place, authority, seen.version.tables.values())
             case RollForward(versions):
                 self._publish_forward(intent, versions)
                 return self._close(intent, RecoveryKind.ROLLED_FORWARD)
@@ -204,71 +198,28 @@ class Recovery:
                     intent.owner, local=self._local
                 ):
                     fence = ()  # there is nobody left who could come late
+                if place.has_own_tables:
+                    fence = restore = ()  # they are dropped
                 if not fence and not restore:
-                    return self._given_up(intent, authority)
-                self._roll_back(intent, [(key, tips[key]) for key in (*fence, *restore)], snapshot)
+                    return self._given_up(intent, place, authority, seen.version.tables.values())
+                moved = [(key, tips[key]) for key in (*fence, *restore)]
+                self._roll_back(intent, moved, seen.version)
                 return self._close(intent, RecoveryKind.ROLLED_BACK)
             case Stop() as stop:
                 return _settlement(intent, Settled.STUCK, stop.reason)
 
-    def _given_up(self, intent: Intent, authority: Authority) -> Settlement:
+    def _given_up(
+        self, intent: Intent, place: Destination, authority: Authority, pins: Iterable[TablePin]
+    ) -> Settlement:
         """Nothing moved and nothing will; for the writer itself that is not worth a record."""
+        # The intent goes first: a slow maker of a branch looks for it once it has made the branch.
         if authority is Authority.OTHERS:
-            return self._close(intent, RecoveryKind.ROLLED_BACK)
-        self._intents.remove(intent.operation_id)
-        return _settlement(intent, Settled.ROLLED_BACK)
-
-    def _without_branch(self, intent: Intent) -> Settlement:
-        """Its branch is gone, and with it everything that the write could have changed."""
-        return self._close(intent, RecoveryKind.ROLLED_BACK)
-
-    def _settle_birth(self, intent: Intent, origin: Origin, authority: Authority) -> Settlement:
-        """Settle a write that makes its own branch: both are there in the end, or neither."""
-        if not self._births.is_born(intent.branch, intent.incarnation):
-            with self._births.alone():
-                # Who was alone before us may have settled it, or just have made the branch.
-                if self._intents.get(intent.operation_id) is None:
-                    return _settlement(intent, Settled.GONE)
-                if not self._births.is_born(intent.branch, intent.incarnation):
-                    return self._settle_unborn(intent, origin, authority)
-        self._publisher.make_durable(intent.branch)
-        return self._close(intent, RecoveryKind.ROLLED_FORWARD)
-
-    def _settle_unborn(self, intent: Intent, origin: Origin, authority: Authority) -> Settlement:
-        base = self._base_of_birth(intent, origin)
-        verdict = Discard() if base is None else decide(intent, self._tips(intent, base))
-        if isinstance(verdict, Stop):
-            return _settlement(intent, Settled.STUCK, verdict.reason)
-        if isinstance(verdict, RollForward):
-            self._publish_forward(intent, verdict.versions)
-            return self._close(intent, RecoveryKind.ROLLED_FORWARD)
-        # The intent goes first: a slow maker looks for it once it has made the branch.
-        outcome = self._given_up(intent, authority)
-        if not self._births.is_born(intent.branch, intent.incarnation):
-            known = () if base is None else (pin.path for pin in base.tables.values())
-            self._births.clear(origin, {*known, *(item.path for item in intent.tables)})
-        return outcome
-
-    def _base_of_birth(self, intent: Intent, origin: Origin) -> GraphVersion | None:
-        """What a branch starts from; None when it cannot be made any more."""
-        try:
-            self._births.check_free(intent.branch)
-            base = self._births.base(intent.branch, origin)
-            check(forward_change(intent), base)
-        except (Conflict, NotFound, Gone, PreconditionFailed):
-            return None
-        return base
-
-    def _holds(self, intent: Intent, snapshot: GraphVersion) -> bool:
-        """Could the write be published now, as far as the rest of the graph is concerned?"""
-        key = intent.idempotency_key
-        if key is not None and self._manifest.find_key(intent.branch, key) is not None:
-            return False  # taken by another commit: ours is not visible
-        try:
-            check(forward_change(intent), snapshot)
-        except GraphError:
-            return False
-        return True
+            settlement = self._close(intent, RecoveryKind.ROLLED_BACK)
+        else:
+            self._intents.remove(intent.operation_id)
+            settlement = _settlement(intent, Settled.ROLLED_BACK)
+        place.clear({*(pin.path for pin in pins), *(item.path for item in intent.tables)})
+        return settlement
 
     def _tips(self, intent: Intent, snapshot: GraphVersion) -> dict[str, Tip]:
         tips: dict[str, Tip] = {}
@@ -306,9 +257,8 @@ class Recovery:
             raise
 
     def _publish_forward(self, intent: Intent, versions: Mapping[str, int]) -> None:
-        change = forward_change(intent, versions)
-        published = self._publisher.publish(change)
-        if published.commit.id != intent.commit_id:
+        published = self._publisher.publish(intent.landed(versions))
+        if published.commit.id != intent.commit.id:
             text = f"the key of operation {intent.operation_id} was used by another write"
             raise Conflict(Code.CONFLICT, text, commit_id=published.commit.id)
         hit(Fp.RECOVER_PUBLISHED)
@@ -322,7 +272,6 @@ class Recovery:
         """
         planned = {item.table_key: item for item in intent.tables}
         records: list[VersionRecord] = []
-        expected: dict[str, int] = {}
         for key, tip in tips:
             item = planned[key]
             if not _stands_on_base(snapshot.tables.get(key), item):
@@ -330,7 +279,6 @@ class Recovery:
             head = self._restore(item, tip)
             if head is None:
                 continue
-            expected[item.table_key] = item.expected
             records.append(
                 VersionRecord(
                     table_key=item.table_key,
@@ -340,18 +288,20 @@ class Recovery:
                     row_count=snapshot.pin(item.table_key).row_count,
                 )
             )
+        commit = Commit(
+            id=intent.rollback_commit_id,
+            parent_id=None,
+            branch=intent.branch,
+            actor=RECOVERY_ACTOR,
+            created_at=self._clock.now_us(),
+            kind="recovery",
+            details={"operation_id": intent.operation_id, "recovered": "rolled_back"},
+        )
+        target = intent.change.target
+        restored = (TableAt(item.table_key, planned[item.table_key].expected) for item in records)
+        requires = (requirement_of(target), *restored)
         self._publisher.publish(
-            Change(
-                branch=intent.branch,
-                incarnation=intent.incarnation,
-                commit_id=intent.rollback_commit_id,
-                kind="recovery",
-                actor=RECOVERY_ACTOR,
-                created_at=self._clock.now_us(),
-                expected=expected,
-                records=tuple(records),
-                details={"operation_id": intent.operation_id, "recovered": "rolled_back"},
-            )
+            Change(commit=commit, target=target, requires=requires, records=tuple(records))
         )
         hit(Fp.RECOVER_PUBLISHED)
 
@@ -384,7 +334,8 @@ class Recovery:
     def _close(self, intent: Intent, kind: RecoveryKind) -> Settlement:
         """Record the recovery, then forget the intent."""
         rolled_back = kind is RecoveryKind.ROLLED_BACK
-        undone_by = None if intent.origin is not None else intent.rollback_commit_id
+        by_commit = not self._destinations.of(intent.change.target).has_own_tables
+        undone_by = intent.rollback_commit_id if by_commit else None
         outcomes = {
             item.table_key: {
                 "from_version": item.expected,
@@ -396,10 +347,10 @@ class Recovery:
             AuditRow(
                 operation_id=intent.operation_id,
                 recovery_kind=kind,
-                writer_kind=intent.kind.value,
+                writer_kind=str(intent.commit.kind),
                 graph_branch=intent.branch,
-                recovery_for_actor=intent.actor,
-                graph_commit_id=undone_by if rolled_back else intent.commit_id,
+                recovery_for_actor=intent.commit.actor,
+                graph_commit_id=undone_by if rolled_back else intent.commit.id,
                 table_outcomes=json.dumps(outcomes, sort_keys=True),
                 created_at=self._clock.now_us(),
             )
@@ -414,39 +365,16 @@ def _stands_on_base(pin: TablePin | None, item: PlannedTable) -> bool:
     return pin is not None and (pin.path, pin.version) == (item.path, item.expected)
 
 
-def forward_change(intent: Intent, versions: Mapping[str, int] | None = None) -> Change:
-    """The publish that an intent planned: its own commit id, actor and key, its own conditions."""
-    landed = versions or {item.table_key: item.planned for item in intent.tables}
-    return Change(
-        branch=intent.branch,
-        incarnation=intent.incarnation,
-        commit_id=intent.commit_id,
-        kind=intent.kind.value,
-        actor=intent.actor,
-        created_at=intent.created_at,
-        merged_parent_id=intent.merged_parent_id,
-        idempotency_key=intent.idempotency_key,
-        schema_base=intent.schema_base,
-        schema_digest=intent.schema_digest,
-        head=intent.head,
-        expected={item.table_key: item.expected for item in intent.tables},
-        judged=intent.judged,
-        records=(
-            *(
-                VersionRecord(
-                    table_key=item.table_key,
-                    location=item.path,
-                    version=landed[item.table_key],
-                    table_branch=item.table_branch,
-                    row_count=item.row_count,
-                )
-                for item in intent.tables
-            ),
-            *intent.records,
-        ),
-        details=intent.details,
-        origin=intent.origin,
-    )
+def _holds(intent: Intent, seen: Seen) -> bool:
+    """Could the write be published now, as far as the rest of the graph is concerned?"""
+    key = intent.commit.idempotency_key
+    if key is not None and seen.commits.find_key(key) is not None:
+        return False  # taken by another commit: ours is not visible
+    try:
+        check(intent.change.requires, seen)
+    except GraphError:
+        return False
+    return True
 
 
 def unsettled(settlement: Settlement) -> RecoveryRequired:
@@ -468,10 +396,10 @@ def unsettled(settlement: Settlement) -> RecoveryRequired:
 def _settlement(intent: Intent, settled: Settled, note: str = "") -> Settlement:
     return Settlement(
         operation_id=intent.operation_id,
-        commit_id=intent.commit_id,
+        commit_id=intent.commit.id,
         settled=settled,
         branch=intent.branch,
-        writer=intent.kind.value,
+        writer=str(intent.commit.kind),
         tables=tuple(sorted(item.table_key for item in intent.tables)),
         note=note,
     )

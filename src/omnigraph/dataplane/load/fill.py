@@ -51,6 +51,7 @@ class FillRequest:
         types: Only of these types; None for every one that has such vectors.
         batch: How many entities one commit changes; None: as many as the tasks can take.
         actor: On whose behalf.
+        message: What its commits are about.
     """
 
     branch: BranchName
@@ -58,6 +59,7 @@ class FillRequest:
     types: Sequence[str] | None = None
     batch: int | None = None
     actor: str | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +226,7 @@ class VectorFiller:
             mode="merge",
             branch=request.branch,
             actor=request.actor,
+            message=request.message,
             partitions=1,
             fill=request.fill,
         )
@@ -248,13 +251,12 @@ class VectorFiller:
             with self._repo.preparing(base):
                 receipts = [found for _, found in runner.run("embed", embed_split, tasks)]
             monitor.add(rows=len(row_ids), bytes=sum(found.bytes for found in receipts))
-            done = self._loader.finish(load, plan, receipts, runner, monitor)
-        except BaseException as error:
+            return self._loader.finish(load, plan, receipts, runner, monitor, base)
+        except BaseException:
             monitor.stop()
-            self._loader.end(plan, error)
             raise
-        self._loader.end(plan, done)
-        return done
+        finally:
+            plan.staging.remove()
 
 
 def _scan(table: Table, target: Property, embed: Embed, fill: Fill) -> pa.RecordBatchReader:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
 from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.manifest import branch_replaced
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.requirements import branch_replaced, schema_changed
 from omnigraph.core.retry import wait_seconds, with_retries
-from omnigraph.core.staging_areas import Ending, StagingArea
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.load.committed import Base, StoredTable
@@ -32,10 +28,10 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import ReaderInput
 from omnigraph.dataplane.source.sizing import Sizes
-from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
+from omnigraph.dataplane.staging import LocalStaging, SharedStaging
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, summed
 from omnigraph.embed.source import Embeddings
-from omnigraph.errors import Busy, Code, Conflict, Effect, GraphError, InvalidInput, JsonValue
+from omnigraph.errors import Code, Conflict, InvalidInput, JsonValue
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import DeletionReceipt, Pin, Table
 
@@ -57,13 +53,25 @@ class Loader:
         self._repo = repo
         self._embeddings = embeddings or Embeddings(lambda: None)
         self._wait = wait
-        self._areas: dict[str, StagingArea] = {}
 
-    def load(self, request: LoadRequest, runner: Runner, monitor: Monitor) -> Loaded:
+    def load(
+        self,
+        request: LoadRequest,
+        runner: Runner,
+        monitor: Monitor,
+        base: GraphVersion | None = None,
+    ) -> Loaded:
         """Read the inputs, judge them, and publish them as one commit.
 
         Nothing is visible before the commit. When others come first, an append or a merge is
         judged again on what they left; an overwrite is not: its author should know.
+
+        Args:
+            request: The load.
+            runner: Runs its tasks.
+            monitor: Is told how far it is.
+            base: The newest state of the branch, or of the one that it is created from, as the
+                caller pinned it.
 
         Raises:
             InvalidInput: The idempotency key names another operation.
@@ -73,11 +81,13 @@ class Loader:
         """
         if request.violations_file is not None:
             open_file(request.violations_file).close()
-        source, name = request.create_from, request.branch
-        if source is not None and not self._repo.has_branch(name):
+        name = request.branch
+        if base is None:
+            base = self._repo.base_of(name, create_from=request.create_from)
+        if base.branch != name:
             try:
-                with self._repo.creating_branch(name, source=source) as base:
-                    return self._load(request, base, runner, monitor)
+                with self._repo.creating_branch(name, start=base) as first:
+                    return self._load(request, first, runner, monitor)
             except Conflict as conflict:
                 once = any(isinstance(item, ReaderInput) for item in request.inputs)
                 if conflict.code is not Code.BRANCH_EXISTS or once:
@@ -85,7 +95,8 @@ class Loader:
                 # Somebody else was faster; the load goes to the branch as it is now.
                 telemetry.count("load.again")
                 monitor.resume()
-        return self._load(request, self._repo.snapshot(name), runner, monitor)
+                base = self._repo.snapshot(name)
+        return self._load(request, base, runner, monitor)
 
     def _load(
         self, request: LoadRequest, base: GraphVersion, runner: Runner, monitor: Monitor
@@ -100,39 +111,12 @@ class Loader:
                 with self._repo.preparing(base):
                     receipts = read_inputs(request, plan, runner, monitor, sizes)
                 request = self._named(request, receipts, base)
-                # Reading may have taken long. What others did meanwhile matters to an overwrite,
-                # and nobody else writes to a branch that is being made.
-                kept = base.origin is not None or request.mode == "overwrite"
-                done = self.finish(request, plan, receipts, runner, monitor, base if kept else None)
-            except BaseException as error:
+                return self.finish(request, plan, receipts, runner, monitor, base)
+            except BaseException:
                 monitor.stop()
-                self.end(plan, error)
                 raise
-        self.end(plan, done)
-        return done
-
-    def end(self, plan: LoadPlan, outcome: Loaded | BaseException) -> None:
-        """Remove what the tasks of a load left: all of it unless it was committed. Never fails.
-
-        Args:
-            plan: What the tasks were told.
-            outcome: What came of it.
-        """
-        area = self._areas.pop(plan.load_id, None)
-        if area is None:
-            return
-        if isinstance(outcome, Loaded):
-            # What an earlier call has done refers to nothing of this one.
-            ending = Ending.FAILED if outcome.replayed else Ending.COMMITTED
-        else:
-            is_certain = isinstance(outcome, GraphError) and outcome.effect is Effect.NONE
-            ending = Ending.FAILED if is_certain else Ending.UNCLEAR
-        area.end(ending, is_alone=plan.workplace.is_home)
-
-    def abandon(self, plan: LoadPlan) -> None:
-        """Remove what was written by a plan that another process made, unless it goes to commit."""
-        with suppress(Busy), storage_errors():
-            self._repo.areas.resume(plan.load_id).end(Ending.UNCLEAR)
+            finally:
+                plan.staging.remove()
 
     def plan(
         self,
@@ -143,7 +127,7 @@ class Loader:
         is_remote: bool,
         sizes: Sizes | None = None,
     ) -> LoadPlan:
-        """What the tasks of a load are told. Whoever makes a plan calls `end`, too.
+        """What the tasks of a load are told. Whoever makes a plan removes its staging area.
 
         Args:
             request: The load.
@@ -158,26 +142,13 @@ class Loader:
         entities = (*catalog.nodes, *catalog.edges)
         keyed = {key_of(entity) for entity in entities if entity.key}
 
-        staging = (SharedStaging if is_remote else LocalStaging)(repo.root, load_id)
-        area = self._area(load_id, staging, monitor)
-
         def make(key: str) -> Pin:
-            pin = repo.writable_table(base, key).pin
-            if not is_remote:
-                area.add_tables([pin])
-            return pin
+            return repo.writable_table(base, key).pin
 
         targets = Targets(make)
         if is_remote:
             named = {key_of(e) for e in entities} if request.may_name_all else request.type_keys
-            try:
-                targets.make_all(sorted(named))
-                with storage_errors():
-                    area.add_tables(targets.made.values())
-            except BaseException:
-                self._areas.pop(load_id, None)
-                area.end(Ending.FAILED)
-                raise
+            targets.make_all(sorted(named))
         return LoadPlan(
             load_id=load_id,
             incarnation=base.incarnation,
@@ -187,7 +158,7 @@ class Loader:
                 tables=None if is_remote else repo.tables,
             ),
             targets=targets,
-            staging=staging,
+            staging=(SharedStaging if is_remote else LocalStaging)(repo.root, load_id),
             catalog=catalog,
             mode=request.mode,
             replace=request.replace,
@@ -206,22 +177,8 @@ class Loader:
             tells_all=request.violations_file is not None,
             fingerprints=request.batch is not None,
             embeddings=self._embeddings,
-            stop=Stop(None if monitor is None else partial(_is_stopped, monitor)),
+            stop=Stop(None if monitor is None else lambda: monitor.is_stopped),
         )
-
-    def _area(self, load_id: str, staging: Staging, monitor: Monitor | None) -> StagingArea:
-        """Make the staging area of a load; see to those that others left."""
-        areas, root = self._repo.areas, self._repo.root
-        areas.sweep()
-        is_elsewhere = isinstance(staging, LocalStaging) and not root.is_local
-        folder = Path(staging.address) if is_elsewhere else None
-        # Without a monitor it is planned here and finished elsewhere.
-        with storage_errors():
-            area = areas.begin(load_id, folder=folder, detached=monitor is None)
-        if monitor is not None:
-            self._areas[load_id] = area
-            monitor.keep = area.keep
-        return area
 
     def finish(
         self,
@@ -242,16 +199,13 @@ class Loader:
             monitor: Is told how far it is.
             base: What to judge against first; None for the newest state.
         """
-        if plan.load_id not in self._areas:
-            with storage_errors():
-                self._areas[plan.load_id] = self._repo.areas.resume(plan.load_id)
         ordered = sorted(receipts, key=lambda receipt: receipt.split)
         work = _Work(request, plan, ordered, runner, monitor)
-        is_birth = base is not None and base.origin is not None
-        if is_birth or request.mode == "overwrite":
+        creates_branch = base is not None and base.creation is not None
+        if creates_branch or request.mode == "overwrite":
             return self._attempt(work, base)
         return with_retries(
-            lambda losses: self._attempt(work, None if losses else base),
+            lambda _, is_stale: self._attempt(work, None if is_stale else base),
             root=self._repo.root.uri,
             branch=request.branch,
             policy=self._repo.retry,
@@ -277,10 +231,11 @@ class Loader:
             stages = Stages(plan, _stored(base, replaced), work.receipts, work.runner, work.monitor)
             verdict = stages.run(cascade=request.cascade)
             if verdict.violations:
+                if given is not None and not given.creation and not replaced:
+                    self._check_newest(given)
                 _refuse(work, verdict.violations)
             dying = sorted({item.key for item in verdict.dead})
             tables = {key: self._writable(plan, base, key) for key in dying}
-            self._areas[plan.load_id].add_tables(table.pin for table in tables.values())
             deleted = stages.delete(verdict, tables)
             monitor.stage("commit")
             monitor.check()
@@ -309,7 +264,7 @@ class Loader:
                 staged = tables.stage_replacement(table, fragments, uuid=uuid)
             else:
                 found = tables.stage_fragments(
-                    table, fragments, deleted=deleted.get(key, ()), uuid=uuid, by=plan.by
+                    table, fragments, deleted=deleted.get(key, ()), uuid=uuid
                 )
                 if found is None:
                     continue
@@ -353,7 +308,7 @@ class Loader:
         }
         if missing:
             details[DETAIL] = as_json(missing)
-        if base.origin is not None:
+        if base.creation is not None:
             details[_CREATED] = True
         if request.idempotency_key is not None:
             details[_REQUEST] = request.digest
@@ -363,22 +318,23 @@ class Loader:
         judged = sorted(work.judged - written)
         prepared = Prepared(
             base=base,
-            kind=WriterKind.LOAD,
+            commit=replace(
+                self._repo.new_commit(base, WriterKind.LOAD),
+                actor=request.actor,
+                idempotency_key=request.idempotency_key,
+                message=request.message,
+                details=details,
+            ),
             tables=writes,
-            actor=request.actor,
-            idempotency_key=request.idempotency_key,
             judged={key: base.pin(key).version for key in judged},
-            details=details,
         )
-        with storage_errors():
-            self._areas[work.plan.load_id].decide()
         published = self._repo.commit(prepared)
         if published.replayed:
             return _recorded(published.commit, request)
         return Loaded(
             commit=published.commit,
             counts=counts,
-            branch_created=base.origin is not None,
+            branch_created=base.creation is not None,
             rows=rows,
             bytes=size,
             missing=missing,
@@ -406,17 +362,22 @@ class Loader:
         if request.idempotency_key is None:
             return None
         with storage_errors():
-            if base.origin is not None:
-                known = self._repo.births.find_key(base.origin, request.idempotency_key)
+            if base.creation is not None:
+                known = self._repo.creation.find_key(base.creation, request.idempotency_key)
             else:
                 known = self._repo.manifest.find_key(base.branch, request.idempotency_key)
         return None if known is None else _recorded(known, request)
 
+    def _check_newest(self, base: GraphVersion) -> None:
+        """Refuse to blame the input for what others have changed since the base was pinned."""
+        if self._repo.snapshot(base.branch).head != base.head:
+            text = f"branch '{base.branch}' has changed while the input was read"
+            raise Conflict(Code.HEAD_CONTENTION, text, branch=base.branch)
+
     def _check_schema(self, request: LoadRequest, base: GraphVersion) -> None:
         catalog = self._repo.schema(base).catalog
         if catalog is not request.catalog and catalog != request.catalog:
-            text = f"the schema of branch '{base.branch}' has changed meanwhile"
-            raise Conflict(Code.CONFLICT, text, branch=base.branch)
+            raise schema_changed(base.branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,11 +409,6 @@ class _Work:
                 # An edge that somebody adds meanwhile could name a node that goes.
                 found.add(key_of(edge))
         return frozenset(found)
-
-
-def _is_stopped(monitor: Monitor) -> bool:
-    monitor.keep()
-    return monitor.is_stopped
 
 
 def _refuse(work: _Work, found: Found) -> None:

@@ -61,6 +61,7 @@ class LoadRequest:
             such an edge is a violation.
         actor: On whose behalf.
         idempotency_key: Names the operation, so that repeating it does it once.
+        message: What the commit is about.
         violations_max: How many violations are told; the others are counted.
         violations_file: A local file that takes all of them, one JSON object per line.
         split_bytes: How much of a file one task reads.
@@ -81,6 +82,7 @@ class LoadRequest:
     cascade: bool = False
     actor: str | None = None
     idempotency_key: str | None = None
+    message: str | None = None
     violations_max: int = KEPT_MAX
     violations_file: str | None = None
     split_bytes: int = SPLIT_BYTES

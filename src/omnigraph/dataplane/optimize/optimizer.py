@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
 
 from omnigraph.core.branches import is_fork_of
 from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
+from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository
-from omnigraph.core.retry import is_lost_race
+from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.dataplane.optimize.job import Done, Job, plan_job, report, staged
@@ -28,47 +30,48 @@ from omnigraph.dataplane.optimize.model import Optimized
 from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask, build, rewrite
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.errors import Busy, Conflict
 from omnigraph.runtime import telemetry
 from omnigraph.store.chores import Chores
 from omnigraph.store.upkeep import Draft
-from omnigraph.types import MAIN, BranchName
+from omnigraph.types import MAIN
 
 Task = TypeVar("Task", RewriteTask, IndexTask)
 Result = TypeVar("Result")
 _Kept: TypeAlias = dict[tuple[TablePin, Chores], Done]
 
 TARGET_ROWS: Final = 1 << 20
-RETRIES: Final = 3  # each may have to rewrite what others changed meanwhile
 
 
 class Optimizer:
     """Keeps the tables of one graph in order. Thread-safe."""
 
-    def __init__(self, repo: Repository) -> None:
+    def __init__(self, repo: Repository, *, wait: Callable[[float], None] = wait_seconds) -> None:
         """Optimize this graph."""
         self._repo = repo
+        self._wait = wait
 
-    def bytes(self, branch: BranchName, *, target_rows: int = TARGET_ROWS) -> int:
+    def bytes(self, base: GraphVersion, *, target_rows: int = TARGET_ROWS) -> int:
         """About how much an optimisation would read, for whoever chooses what it runs on."""
-        return sum(job.bytes for job in self._jobs(self._repo.snapshot(branch), target_rows))
+        return sum(job.bytes for job in self._jobs(base, target_rows))
 
     def optimize(
         self,
-        branch: BranchName,
+        base: GraphVersion,
         runner: Runner,
         monitor: Monitor,
         *,
         actor: str | None = None,
+        message: str | None = None,
         target_rows: int = TARGET_ROWS,
     ) -> Optimized:
         """Compact, build missing indexes, fold new fragments in; one commit, or none.
 
         Args:
-            branch: Whose tables.
+            base: The newest state of the branch whose tables are meant, as the caller pinned it.
             runner: What does the work.
             monitor: Is told how it goes, and may stop it.
             actor: On whose behalf.
+            message: What the commit is about.
             target_rows: How many rows a full fragment has.
 
         Raises:
@@ -76,19 +79,26 @@ class Optimizer:
             Conflict: Others wrote to the same tables, again and again.
         """
         kept: _Kept = {}
-        with telemetry.span("optimize", branch=branch):
-            for losses in range(RETRIES + 1):
-                base = self._repo.snapshot(branch)
-                monitor.stage("plan")
-                jobs = self._jobs(base, target_rows)
-                self._do([job for job in jobs if job.chores], kept, runner, monitor, target_rows)
-                try:
-                    return self._publish(base, jobs, kept, monitor, actor)
-                except (Conflict, Busy) as conflict:
-                    if not is_lost_race(conflict) or losses == RETRIES:
-                        raise
-                telemetry.count("optimize.again")
-        raise AssertionError("the last attempt returns or raises")
+
+        def attempt(_: int, is_stale: bool) -> Optimized:
+            now = self._repo.snapshot(base.branch) if is_stale else base
+            monitor.stage("plan")
+            jobs = self._jobs(now, target_rows)
+            self._do([job for job in jobs if job.chores], kept, runner, monitor, target_rows)
+            commit = self._repo.new_commit(now, WriterKind.OPTIMIZE)
+            commit = replace(commit, actor=actor, message=message)
+            return self._publish(now, commit, jobs, kept, monitor)
+
+        with telemetry.span("optimize", branch=base.branch):
+            return with_retries(
+                attempt,
+                root=self._repo.root.uri,
+                branch=base.branch,
+                policy=self._repo.retry.for_long_work,
+                name="optimize",
+                wait=self._wait,
+                takes_turns=False,
+            )
 
     def _jobs(self, base: GraphVersion, target_rows: int) -> list[Job]:
         catalog = self._repo.schema(base).catalog
@@ -133,10 +143,10 @@ class Optimizer:
     def _publish(
         self,
         base: GraphVersion,
+        commit: Commit,
         jobs: Sequence[Job],
         kept: _Kept,
         monitor: Monitor,
-        actor: str | None,
     ) -> Optimized:
         done = {job.pin: kept.get((job.pin, job.chores)) for job in jobs}
         tables = tuple(report(job, done[job.pin]) for job in jobs)
@@ -147,9 +157,7 @@ class Optimizer:
             with self._repo.preparing(base):
                 upkeep, new_uuid = self._repo.tables.upkeep, self._repo.ids.new
                 writes = tuple(staged(job, each, upkeep, new_uuid) for job, each in work)
-            published = self._repo.commit(
-                Prepared(base=base, kind=WriterKind.OPTIMIZE, tables=writes, actor=actor)
-            )
+            published = self._repo.commit(Prepared(base=base, commit=commit, tables=writes))
         return Optimized(
             published=published,
             tables=tables,

@@ -83,18 +83,14 @@ class TypeWriter(DataSourceArrowWriter):
         receipts = [message.receipt for message in messages if isinstance(message, Written)]
         repo = Repository.open(self._root, components(self._root), OpenMode.READ_WRITE)
         monitor = Monitor("load", "spark", "df.write", repo.clock)
-        loader = Loader(repo)
         try:
-            done = loader.finish(self._request, self._plan, receipts, InProcessRunner(), monitor)
-        except BaseException as error:
-            loader.end(self._plan, error)
-            raise
-        loader.end(self._plan, done)
+            Loader(repo).finish(self._request, self._plan, receipts, InProcessRunner(), monitor)
+        finally:
+            self._plan.staging.remove()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what was written. A commit that failed may have used it; then it stays."""
-        repo = Repository.open(self._root, components(self._root), OpenMode.READ_WRITE)
-        Loader(repo).abandon(self._plan)
+        """Forget what was staged. Fragments stay: a commit that failed may have used them."""
+        self._plan.staging.remove()
 
 
 def _mode(options: Mapping[str, str], *, overwrite: bool) -> LoadMode:

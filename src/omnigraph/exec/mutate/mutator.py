@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -12,16 +12,15 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository
+from omnigraph.core.requirements import HeadIs, Seen, schema_changed
 from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json
 from omnigraph.errors import (
     Code,
-    Conflict,
     InvalidInput,
     JsonValue,
-    PreconditionFailed,
 )
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.build import Build
@@ -35,7 +34,7 @@ from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import DeleteOp, InsertOp, MutationPlan
 from omnigraph.rules.violation import Violations
 from omnigraph.runtime import cancellation, telemetry
-from omnigraph.types import MAIN, BranchName, CommitId
+from omnigraph.types import CommitId
 
 _NODES, _EDGES, _REQUEST = "affected_nodes", "affected_edges", "request"
 
@@ -61,6 +60,7 @@ class Request:
     actor: str | None = None
     if_commit: CommitId | None = None
     idempotency_key: str | None = None
+    message: str | None = None
 
     @property
     def digest(self) -> str:
@@ -110,76 +110,44 @@ class Mutator:
         self._wait = wait
 
     def mutate(
-        self,
-        plan: MutationPlan,
-        params: Mapping[str, ConstValue],
-        catalog: Catalog,
-        *,
-        branch: BranchName = MAIN,
-        actor: str | None = None,
-        if_commit: CommitId | None = None,
-        idempotency_key: str | None = None,
-        retries: int | None = None,
+        self, request: Request, base: GraphVersion, *, retries: int | None = None
     ) -> Mutation:
         """Run a query on the newest state of a branch.
 
         When others come first it is evaluated anew on a newer state, so what it does is what it
         would do if it ran alone after them. With `if_commit` it is not: that state is gone.
+
+        Args:
+            request: The query.
+            base: The newest state of the branch, as the caller pinned it.
+            retries: How often it starts over; None: as often as the setting says.
         """
-        request = Request(
-            plan=plan,
-            params=params,
-            catalog=catalog,
-            actor=actor,
-            if_commit=if_commit,
-            idempotency_key=idempotency_key,
-        )
         policy = self._repo.retry
-        if retries is not None or if_commit is not None:
-            policy = replace(policy, retries=0 if if_commit is not None else retries or 0)
+        if retries is not None or request.if_commit is not None:
+            policy = replace(policy, retries=0 if request.if_commit is not None else retries or 0)
         embeddings = Embeddings(self._embedder)
         # Nobody waits for a model that somebody else has asked; the vectors are kept for later.
         asks = request.embeds and embeddings.has_provider
+        root, branch = self._repo.root.uri, base.branch
 
-        def attempt(losses: int) -> Mutation:
-            queue = (
-                nullcontext()
-                if asks and not losses
-                else gates.preparing(self._repo.root.uri, branch, request.concerns)
-            )
-            with queue:
+        def attempt(losses: int, is_stale: bool) -> Mutation:
+            queue: AbstractContextManager[bool] = nullcontext(False)
+            if losses or not asks:
+                queue = gates.preparing(root, branch, request.concerns)
+            with queue as has_waited:
                 cancellation.check()
-                return self._run(request, self._repo.snapshot(branch), embeddings)
+                # Whoever was let through before us has most likely changed what we pinned.
+                is_new = is_stale or has_waited
+                return self._run(
+                    request, self._repo.snapshot(branch) if is_new else base, embeddings
+                )
 
         return with_retries(
-            attempt,
-            root=self._repo.root.uri,
-            branch=branch,
-            policy=policy,
-            name="mutation",
-            wait=self._wait,
+            attempt, root=root, branch=branch, policy=policy, name="mutation", wait=self._wait
         )
 
-    def run(
-        self,
-        plan: MutationPlan,
-        params: Mapping[str, ConstValue],
-        catalog: Catalog,
-        base: GraphVersion,
-        *,
-        actor: str | None = None,
-        if_commit: CommitId | None = None,
-        idempotency_key: str | None = None,
-    ) -> Mutation:
+    def run(self, request: Request, base: GraphVersion) -> Mutation:
         """Run a query on a given base, once."""
-        request = Request(
-            plan=plan,
-            params=params,
-            catalog=catalog,
-            actor=actor,
-            if_commit=if_commit,
-            idempotency_key=idempotency_key,
-        )
         return self._run(request, base, Embeddings(self._embedder))
 
     # -- one attempt -------------------------------------------------------------------------------
@@ -206,13 +174,16 @@ class Mutator:
             details[DETAIL] = as_json(outcome.missing)
         prepared = Prepared(
             base=base,
-            kind=WriterKind.MUTATION,
+            commit=replace(
+                self._repo.new_commit(base, WriterKind.MUTATION),
+                actor=request.actor,
+                idempotency_key=request.idempotency_key,
+                message=request.message,
+                details=details,
+            ),
             tables=writes,
-            actor=request.actor,
-            idempotency_key=request.idempotency_key,
             head=request.if_commit,
             judged={key: base.pin(key).version for key in sorted(judged - written)},
-            details=details,
         )
         published = self._repo.commit(prepared)
         if published.replayed:
@@ -262,15 +233,11 @@ class Mutator:
         return None if known is None else _recorded(known, request)
 
     def _check_base(self, request: Request, base: GraphVersion) -> None:
-        if request.if_commit is not None and request.if_commit != base.head:
-            text = f"branch '{base.branch}' has moved on"
-            raise PreconditionFailed(
-                Code.PRECONDITION_FAILED, text, expected=request.if_commit, actual=base.head
-            )
+        if request.if_commit is not None:
+            HeadIs(request.if_commit).check(Seen(version=base))
         catalog = self._repo.schema(base).catalog
         if catalog is not request.catalog and catalog != request.catalog:
-            text = f"the schema of branch '{base.branch}' has changed meanwhile"
-            raise Conflict(Code.CONFLICT, text, branch=base.branch)
+            raise schema_changed(base.branch)
 
 
 def _recorded(commit: Commit, request: Request) -> Mutation:

@@ -6,7 +6,8 @@ need is read after the limit, when there is one.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from omnigraph.exec.read.results import always_there, bounds
 from omnigraph.exec.search.engine import Search, k_of, query_words
 from omnigraph.exec.search.text_index import Corpus
 from omnigraph.exec.search.tokens import distinct, stem
-from omnigraph.exec.spark.frames import COUNT, Bound, Frames, Perform
+from omnigraph.exec.spark.frames import COUNT, Bound, Frames
 from omnigraph.exec.spark.scoring import (
     COUNTED,
     SCORED,
@@ -47,6 +48,9 @@ from omnigraph.lang.values import FLOATS, Base, ValueType
 _LIMIT_MAX: Final = 2**31 - 1
 
 _ID: Final = ValueType(Base.STRING)
+
+Perform = Callable[[str, Callable[[], Any]], Any]
+"""Runs a job of Spark: its title, and what starts it and waits."""
 
 
 class Results:

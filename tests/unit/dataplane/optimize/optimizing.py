@@ -42,7 +42,9 @@ def optimize(
     **options: Any,
 ) -> Optimized:
     monitor = Monitor("optimize", "inprocess", "asked for", repo.clock, listener)
-    return Optimizer(repo).optimize(branch, runner or InProcessRunner(), monitor, **options)
+    return Optimizer(repo).optimize(
+        repo.snapshot(branch), runner or InProcessRunner(), monitor, **options
+    )
 
 
 class PicklingRunner:

@@ -289,7 +289,7 @@ def test_compaction_changes_nothing(repo: Repository) -> None:
 
     def change() -> None:
         monitor = Monitor("optimize", "inprocess", "", repo.clock)
-        done = Optimizer(repo).optimize(MAIN, InProcessRunner(), monitor)
+        done = Optimizer(repo).optimize(repo.snapshot(), InProcessRunner(), monitor)
         assert done.fragments["edge:Knows"][1] == 1
 
     cost = follow(repo, change)
@@ -379,4 +379,5 @@ def test_derived_structures_get_their_predecessor(repo: Repository) -> None:
 def publish(repo: Repository, key: str, staged: Any) -> None:
     base = repo.snapshot()
     writes = (TableWrite(table_key=key, staged=(staged,)),)
-    repo.commit(Prepared(base=base, kind=WriterKind.MUTATION, tables=writes))
+    commit = repo.new_commit(base, WriterKind.MUTATION)
+    repo.commit(Prepared(base=base, commit=commit, tables=writes))

@@ -8,7 +8,7 @@ from typing import Any
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.exec.mutate.committed import MutationLimits
-from omnigraph.exec.mutate.mutator import Mutation, Mutator
+from omnigraph.exec.mutate.mutator import Mutation, Mutator, Request
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.params import bind
@@ -81,9 +81,11 @@ class Lab:
         plan = self.plan(f"query q({params}) {{ {body} }}", snapshot)
         catalog = self.repo.schema(snapshot).catalog
         bound = bind(plan.params, given or {})
+        retries = options.pop("retries", None)
+        request = Request(plan=plan, params=bound, catalog=catalog, **options)
         if base is not None:
-            return self.mutator.run(plan, bound, catalog, base, **options)
-        return self.mutator.mutate(plan, bound, catalog, branch=branch, **options)
+            return self.mutator.run(request, base)
+        return self.mutator.mutate(request, snapshot, retries=retries)
 
     def rows(self, key: str, branch: BranchName = MAIN) -> dict[str, Row]:
         return rows(self.repo, key, self.repo.snapshot(branch))

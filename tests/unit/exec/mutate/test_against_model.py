@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import ConstraintViolated
+from omnigraph.exec.mutate.mutator import Request
 from omnigraph.lang.ir.ops import InsertOp, MutationPlan
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.clock import ManualClock
@@ -91,7 +92,7 @@ def step(graph: Lab, model: ModelGraph, ids: Recorded, data: st.DataObject) -> M
     start = len(ids.given)
     done = broken = None
     try:
-        done = graph.mutator.mutate(plan, params, catalog)
+        done = graph.mutator.mutate(Request(plan=plan, params=params, catalog=catalog), before)
     except ConstraintViolated as error:
         told = [(str(v["rule"]), str(v["type"]), v["id"]) for v in error.violations]
         broken = {blamed(rule, name, str(each or "")) for rule, name, each in told}

@@ -16,6 +16,7 @@ from omnigraph.errors import (
     GraphError,
     PreconditionFailed,
 )
+from omnigraph.exec.mutate.mutator import Request
 from tests.graphs import audit, reopen
 from tests.unit.exec.mutate.support import Lab, counts, lab
 
@@ -235,7 +236,7 @@ def test_a_changed_schema_is_a_conflict(graph: Lab) -> None:
     catalog = graph.repo.schema(snapshot).catalog
     stale = type(catalog)(nodes=catalog.nodes[:1])
     with pytest.raises(Conflict) as caught:
-        graph.mutator.mutate(plan, {}, stale)
+        graph.mutator.mutate(Request(plan=plan, params={}, catalog=stale), snapshot)
     assert caught.value.code is Code.CONFLICT
 
 

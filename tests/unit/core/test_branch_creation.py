@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.births import MAKING_LEASE_US
+from omnigraph.core.branch_creation import MAKING_LEASE_US
+from omnigraph.core.change import Change
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import MANIFEST, cradle_name, cradle_parts, fork_mark, intent_path
-from omnigraph.core.publish import Change, Publisher
+from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, staging_ref, staging_ref_parts
 from omnigraph.core.recovery.intent import Intent, WriterKind
 from omnigraph.core.recovery.liveness import GRACE_US
 from omnigraph.core.recovery.settlement import Settled
@@ -62,7 +62,7 @@ def graph(root: Root) -> Repository:
     return repo
 
 
-def bear(
+def commit_new_branch(
     repo: Repository,
     name: BranchName = DEV,
     *rows: str,
@@ -78,15 +78,15 @@ def forks(repo: Repository, key: str = PERSON) -> set[str]:
     return set(repo.tables.fork_names(repo.snapshot().pin(key).path))
 
 
-def cradles(repo: Repository) -> set[str]:
-    return {name for name in repo.tables.fork_names(MANIFEST) if cradle_parts(name)}
+def staging_refs(repo: Repository) -> set[str]:
+    return {name for name in repo.tables.fork_names(MANIFEST) if staging_ref_parts(name)}
 
 
 def assert_nothing_happened(repo: Repository) -> None:
     assert repo.branches.list() == (MAIN,)
     assert not forks(repo)
     assert not forks(repo, COMPANY)
-    assert not cradles(repo)
+    assert not staging_refs(repo)
     audit(repo)
 
 
@@ -95,7 +95,7 @@ def assert_nothing_happened(repo: Repository) -> None:
 
 def test_the_branch_is_there_with_its_commit(graph: Repository, root: Root) -> None:
     start = graph.snapshot()
-    commit = bear(graph, DEV, "new", actor="ada")
+    commit = commit_new_branch(graph, DEV, "new", actor="ada")
     for repo in (graph, reopen(root, OpenMode.READ_ONLY)):
         assert repo.branches.list() == (DEV, MAIN)
         assert repo.snapshot(DEV).head == commit
@@ -110,10 +110,10 @@ def test_the_branch_is_there_with_its_commit(graph: Repository, root: Root) -> N
     audit(graph)
 
 
-def test_what_it_was_made_from_is_its_parent_and_not_the_cradle(graph: Repository) -> None:
-    bear(graph, DEEP)
+def test_what_it_was_made_from_is_its_parent_and_not_the_staging_ref(graph: Repository) -> None:
+    commit_new_branch(graph, DEEP)
     version = graph.snapshot(DEEP).manifest_version
-    bear(graph, DEV, "child", source=DEEP)
+    commit_new_branch(graph, DEV, "child", source=DEEP)
     info = graph.manifest.branch(DEV)
     assert (info.parent, info.parent_version) == (DEEP, version)
     assert graph.manifest.branch(DEEP).parent == MAIN
@@ -122,7 +122,7 @@ def test_what_it_was_made_from_is_its_parent_and_not_the_cradle(graph: Repositor
 
 
 def test_it_is_a_branch_like_any_other(graph: Repository, root: Root) -> None:
-    born = bear(graph)
+    born = commit_new_branch(graph)
     write(graph, {PERSON: Delta(update={"a": {"age": 7}}, delete=["b"])}, branch=DEV)
     graph.create_branch(CHILD, source=DEV)
     write(graph, {PERSON: people("c"), COMPANY: companies("c")}, branch=CHILD)
@@ -138,7 +138,7 @@ def test_it_is_a_branch_like_any_other(graph: Repository, root: Root) -> None:
 
 
 def test_many_commits_and_a_compaction_of_its_manifest(graph: Repository, root: Root) -> None:
-    bear(graph)
+    commit_new_branch(graph)
     for number in range(40):
         write(graph, {COMPANY: companies(f"c{number}")}, branch=DEV)
     for repo in (graph, reopen(root)):
@@ -168,8 +168,8 @@ def test_what_its_source_does_meanwhile_does_not_concern_it(graph: Repository) -
 
 def test_a_commit_that_changes_no_table(graph: Repository, root: Root) -> None:
     with graph.creating_branch(DEV) as base:
-        prepared = Prepared(base=base, kind=WriterKind.LOAD, tables=(), details={"rows": 0})
-        assert prepared.creates_branch
+        commit = replace(graph.new_commit(base, WriterKind.LOAD), details={"rows": 0})
+        prepared = Prepared(base=base, commit=commit, tables=())
         published = graph.commit(prepared)
     for repo in (graph, reopen(root)):
         assert next(repo.commits(DEV)) == published.commit
@@ -180,7 +180,7 @@ def test_a_commit_that_changes_no_table(graph: Repository, root: Root) -> None:
 def test_a_name_can_be_used_again(graph: Repository) -> None:
     incarnations = set()
     for number in range(3):
-        bear(graph, DEV, f"n{number}")
+        commit_new_branch(graph, DEV, f"n{number}")
         incarnations.add(graph.snapshot(DEV).incarnation)
         assert ids(graph, PERSON, DEV) == {"a", "b", f"n{number}"}
         graph.delete_branch(DEV)
@@ -274,14 +274,14 @@ def refused(repo: Repository, name: BranchName, kind: type[Exception] = Conflict
 
 
 def test_names_that_are_taken(graph: Repository, root: Root) -> None:
-    bear(graph, DEEP)
+    commit_new_branch(graph, DEEP)
     refused(graph, DEEP)
     refused(graph, BranchName("agent/42"))
     refused(graph, BranchName("agent/42/x/y"))
     refused(graph, MAIN, InvalidInput)
     refused(reopen(root, OpenMode.READ_ONLY), DEV, Forbidden)
     assert graph.intents.pending() == ()
-    bear(graph, BranchName("agent/43"))
+    commit_new_branch(graph, BranchName("agent/43"))
 
 
 @pytest.mark.parametrize("name", [DEV, BranchName("dev/x")])
@@ -343,7 +343,7 @@ def test_a_source_that_is_made_again(graph: Repository) -> None:
 
 
 def test_the_same_key_finds_the_commit(graph: Repository) -> None:
-    commit = bear(graph, DEV, "new", idempotency_key="k")
+    commit = commit_new_branch(graph, DEV, "new", idempotency_key="k")
     again = write(graph, {PERSON: people("new")}, branch=DEV, idempotency_key="k")
     assert (again.commit.id, again.replayed) == (commit, True)
     audit(graph)
@@ -353,19 +353,19 @@ def test_the_same_key_finds_a_commit_that_was_made_meanwhile(graph: Repository, 
     other = reopen(root)
     with graph.creating_branch(DEV) as base:
         prepared = prepare(graph, {PERSON: people("new")}, base=base, idempotency_key="k")
-        commit = bear(other, DEV, "new", idempotency_key="k")
+        commit = commit_new_branch(other, DEV, "new", idempotency_key="k")
         published = graph.commit(prepared)
     assert (published.commit.id, published.replayed) == (commit, True)
     assert ids(graph, PERSON, DEV) == {"a", "b", "new"}
     assert len(forks(graph)) == 1
-    assert len(cradles(graph)) == 1
+    assert len(staging_refs(graph)) == 1
     audit(graph)
 
 
 def test_a_key_that_names_something_else(graph: Repository) -> None:
     write(graph, {PERSON: people("c")}, idempotency_key="k")
     with pytest.raises(InvalidInput):
-        bear(graph, DEV, "new", idempotency_key="k")
+        commit_new_branch(graph, DEV, "new", idempotency_key="k")
     assert_nothing_happened(graph)
 
 
@@ -383,7 +383,7 @@ def test_a_key_that_its_source_uses_meanwhile_is_free(graph: Repository) -> None
 def left(repo: Repository, base: GraphVersion, *, lease: bool = False) -> Intent:
     """The intent of a branch in the making, as if its process had died, or ran elsewhere."""
     (intent,) = repo.intents.pending()
-    assert intent.incarnation == base.incarnation
+    assert intent.change.target.incarnation == base.incarnation
     owner = replace(intent.owner, process=1, started="long ago")
     if lease:
         owner = replace(intent.owner, machine="far away")
@@ -401,13 +401,13 @@ def test_what_a_dead_maker_left_goes_when_the_graph_is_opened(
     assert_nothing_happened(repo)
     (row,) = repo.recovery.audit.rows()
     assert (row.operation_id, row.graph_commit_id) == (intent.operation_id, None)
-    bear(repo)
+    commit_new_branch(repo)
 
 
 def test_a_maker_elsewhere_has_a_day(graph: Repository, root: Root) -> None:
     base = graph.begin_branch(DEV)
     intent = left(graph, base, lease=True)
-    began = intent.created_at
+    began = intent.commit.created_at
     assert intent.owner.lease_until == began + MAKING_LEASE_US
     assert graph.recover()[0].settled is Settled.LIVE
     file = root.local_path / intent_path(intent.operation_id)
@@ -434,20 +434,20 @@ def test_what_could_not_be_dropped_is_reclaimed(graph: Repository) -> None:
         with failpoints.armed({Fp.DROP: Refuse()}):
             graph.abandon_branch(base)
     assert forks(graph) == {f"{fork_mark(base.incarnation)}.0"}
-    bear(graph)
+    commit_new_branch(graph)
     with failpoints.armed({Fp.DROP: Refuse()}, nth=3):  # the branch and its fork are gone
         graph.delete_branch(DEV)
-    assert len(cradles(graph)) == 1
+    assert len(staging_refs(graph)) == 1
     assert graph.branches.reclaim() == 2
     assert_nothing_happened(graph)
 
 
-def test_a_forgotten_cradle_does_not_hold_its_source(graph: Repository) -> None:
+def test_a_forgotten_staging_ref_does_not_hold_its_source(graph: Repository) -> None:
     graph.create_branch(CHILD)
-    bear(graph, DEV, source=CHILD)
-    with failpoints.armed({Fp.DROP: Refuse()}, nth=2):  # so neither its fork nor its cradle goes
+    commit_new_branch(graph, DEV, source=CHILD)
+    with failpoints.armed({Fp.DROP: Refuse()}, nth=2):  # so its fork and its staging ref stay
         graph.delete_branch(DEV)
-    assert len(cradles(graph)) == 1
+    assert len(staging_refs(graph)) == 1
     graph.delete_branch(CHILD)
     assert_nothing_happened(graph)
 
@@ -455,7 +455,7 @@ def test_a_forgotten_cradle_does_not_hold_its_source(graph: Repository) -> None:
 def test_what_a_dead_maker_left_does_not_hold_its_source(graph: Repository) -> None:
     graph.create_branch(CHILD)
     with failpoints.armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired):
-        bear(graph, DEV, source=CHILD)
+        commit_new_branch(graph, DEV, source=CHILD)
     with pytest.raises(Conflict) as caught:
         graph.delete_branch(CHILD)
     # All of it had landed, so it was finished; then it is a child like any other.
@@ -469,7 +469,7 @@ def test_a_failure_to_begin_leaves_nothing(graph: Repository) -> None:
         refused(graph, DEV, Unavailable)
     assert_nothing_happened(graph)
     with failpoints.armed({Fp.BEGIN: LostReply()}):
-        bear(graph)
+        commit_new_branch(graph)
     audit(graph)
 
 
@@ -477,19 +477,19 @@ def test_a_write_that_did_not_learn_its_outcome_is_finished_for_who_repeats_it(
     graph: Repository,
 ) -> None:
     with failpoints.armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired) as caught:
-        bear(graph, DEV, "new", idempotency_key="k")
+        commit_new_branch(graph, DEV, "new", idempotency_key="k")
     assert graph.branches.list() == (MAIN,)
     (intent,) = graph.intents.pending()
     assert caught.value.details["operation_id"] == intent.operation_id
     assert graph.has_branch(DEV)
     again = write(graph, {PERSON: people("new")}, branch=DEV, idempotency_key="k")
-    assert (again.commit.id, again.replayed) == (intent.commit_id, True)
+    assert (again.commit.id, again.replayed) == (intent.commit.id, True)
     audit(graph)
 
 
 def test_a_read_only_handle_settles_nothing(graph: Repository, root: Root) -> None:
     with failpoints.armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired):
-        bear(graph)
+        commit_new_branch(graph)
     reader = reopen(root, OpenMode.READ_ONLY)
     assert not reader.has_branch(DEV)
     assert len(reader.intents.pending()) == 1
@@ -498,18 +498,10 @@ def test_a_read_only_handle_settles_nothing(graph: Repository, root: Root) -> No
 def test_what_was_settled_while_its_maker_waited_is_not_made(graph: Repository) -> None:
     base = graph.begin_branch(DEV)
     graph.abandon_branch(base)
-    change = Change(
-        branch=DEV,
-        incarnation=base.incarnation,
-        commit_id=CommitId(graph.ids.new()),
-        kind="load",
-        actor=None,
-        created_at=1,
-        origin=base.origin,
-    )
-    publisher = Publisher(graph.root.uri, graph.tables, graph.manifest, graph.births)
+    commit = graph.new_commit(base, WriterKind.LOAD)
+    change = Change(commit=commit, target=base.target, requires=())
     with pytest.raises(Conflict):
-        publisher.publish(change)
+        graph.publisher.publish(change)
     assert_nothing_happened(graph)
 
 
@@ -517,13 +509,13 @@ def test_what_was_settled_while_its_maker_waited_is_not_made(graph: Repository) 
 
 
 @pytest.mark.parametrize("source", ["main", "agent/42/x"])
-def test_the_name_of_a_cradle_tells_where_it_is_from(source: str) -> None:
-    name = cradle_name("01M7H56QJVA6EK7K581PJCXMKR", source)
-    assert cradle_parts(name) == ("01M7H56QJVA6EK7K581PJCXMKR", source)
+def test_the_name_of_a_staging_ref_tells_where_it_is_from(source: str) -> None:
+    name = staging_ref("01M7H56QJVA6EK7K581PJCXMKR", source)
+    assert staging_ref_parts(name) == ("01M7H56QJVA6EK7K581PJCXMKR", source)
     with pytest.raises(InvalidInput):
         BranchName(name)
 
 
 @pytest.mark.parametrize("name", [None, "", "main", "__born", "__born/x", "born/x/main"])
-def test_other_forks_are_no_cradles(name: str | None) -> None:
-    assert cradle_parts(name) is None
+def test_other_forks_are_no_staging_refs(name: str | None) -> None:
+    assert staging_ref_parts(name) is None

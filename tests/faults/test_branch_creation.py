@@ -53,7 +53,7 @@ def world(lab: Lab) -> Path:
 # -- somebody looks --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("action", ["birth", "bare_birth"])
+@pytest.mark.parametrize("action", ["creation", "bare_creation"])
 def test_before_every_call_a_reader_sees_no_branch_or_all_of_it(lab: Lab, action: str) -> None:
     before, after = lab.states(action)
     path = lab.world(action)
@@ -94,7 +94,7 @@ def bear_and_wait(path: Path, where: Fp, pipe: Connection) -> None:
 def outcome(repo: Repository, rows: Mapping[str, tuple[str, ...]], key: str | None) -> str:
     """The commit, or why there is none."""
     try:
-        return str(worlds.bear(repo, rows, key=key).commit.id)
+        return str(worlds.commit_new_branch(repo, rows, key=key).commit.id)
     except GraphError as error:
         return error.code.value
 
@@ -148,7 +148,7 @@ def test_the_name_goes_to_who_is_there_first(world: Path, where: Fp, with_commit
     with held(world, where) as (child, pipe):
         repo = worlds.open_world(world)
         if with_commit:
-            worlds.bear(repo, {COMPANY: ("first",)})
+            worlds.commit_new_branch(repo, {COMPANY: ("first",)})
         else:
             repo.create_branch(DEV)
         first = worlds.state(repo)
@@ -169,7 +169,7 @@ def test_the_name_goes_to_who_is_there_first(world: Path, where: Fp, with_commit
         (Fp.ARMED, False),
         (Fp.LANDED_ONE, False),
         (Fp.LANDED, True),
-        (Fp.BEAR, True),
+        (Fp.FIRST_COMMIT, True),
         (Fp.PUBLISH, True),
         (Fp.PUBLISHED, True),
     ],
@@ -184,7 +184,7 @@ def test_after_its_maker_was_killed_the_name_can_be_used(
         assert reader.has_branch(DEV) == (where is Fp.PUBLISHED)
         repo = worlds.attach(world)  # has settled nothing
         assert repo.has_branch(DEV) == lands
-    again = worlds.bear(repo, ROWS, key="held")
+    again = worlds.commit_new_branch(repo, ROWS, key="held")
     assert again.replayed == lands
     assert worlds.rows_of(repo, PERSON, DEV) == {"p0", "p1", "held"}
     assert worlds.rows_of(repo, PERSON) == {"p0", "p1"}
@@ -314,10 +314,10 @@ class Situation:
 
     def path(self, lab: Lab) -> Path:
         """The folder that it left behind, as it was left."""
-        path, kept = (lab.folder / f"{kind}-{self.point}" for kind in ("birth", "kept"))
+        path, kept = (lab.folder / f"{kind}-{self.point}" for kind in ("creation", "kept"))
         if not kept.exists():
             lab.copy(lab.template("base", worlds.make)).rename(path)
-            assert crash_child(path, "birth", Plan(faults=((self.point, Crash()),))).fired
+            assert crash_child(path, "creation", Plan(faults=((self.point, Crash()),))).fired
             assert len(worlds.intents_left(path)) == 1
             shutil.copytree(path, kept)
         shutil.rmtree(path)
@@ -329,7 +329,7 @@ SITUATIONS = {
     "begun": Situation(Fp.STAGED, False),
     "half_landed": Situation(Fp.LANDED_ONE, False),
     "landed": Situation(Fp.LANDED, True),
-    "in_the_cradle": Situation(Fp.PUBLISH, True),
+    "on_the_staging_ref": Situation(Fp.PUBLISH, True),
     "published": Situation(Fp.PUBLISHED, True),
 }
 situations = pytest.mark.parametrize("name", SITUATIONS)
@@ -337,12 +337,12 @@ faults = pytest.mark.parametrize("fault", FAULTS)
 
 
 def judge(lab: Lab, situation: Situation, path: Path, left: set[str]) -> None:
-    before, after = lab.states("birth")
+    before, after = lab.states("creation")
     repo = worlds.open_world(path)
     assert worlds.state(repo) == (after if situation.lands else before)
     worlds.assert_in_order(repo)
     assert audited(repo) == left
-    finish(repo, "birth", after)
+    finish(repo, "creation", after)
 
 
 def break_opening(lab: Lab, situation: Situation, plan: Mapping[StrEnum, Fault], nth: int) -> None:

@@ -1,9 +1,9 @@
-"""Births: branches that come into being together with their first commit.
+"""Creating a branch together with its first commit.
 
 A branch is there once its fork of the manifest is recorded, and a fork without a commit would be
-seen. So the commit is written first, into a fork that no reader takes for a branch: the cradle.
-Forking the branch from its cradle then shows both at once. That step is made alone: nobody else
-makes or deletes a branch meanwhile.
+seen. So the commit is written first, into a fork that no reader takes for a branch: the staging
+ref. Forking the branch from there then shows both at once. That step is made alone: nobody else
+creates or deletes a branch meanwhile.
 
 Up to that step nothing but an intent knows of the branch. Its incarnation is chosen in advance, so
 its tables are forked and changed like those of any branch, and dropped if nothing comes of it.
@@ -19,27 +19,36 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.core import gates
+from omnigraph.core.change import Change
 from omnigraph.core.claims import Claim, Claims
 from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.graph_version import GraphVersion, Origin
-from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST, cradle_name, fork_mark
-from omnigraph.core.manifest import Manifest, born, branch_replaced
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST, fork_mark, staging_ref
+from omnigraph.core.manifest import Manifest
 from omnigraph.core.records import KEY, Commit
 from omnigraph.core.recovery.audit import Audit, RecoveryKind
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind
 from omnigraph.core.recovery.owner import this_process
-from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound
+from omnigraph.core.requirements import (
+    BranchAbsent,
+    SchemaIs,
+    branch_exists,
+    branch_replaced,
+    requirement_of,
+)
+from omnigraph.core.target import NewBranch
+from omnigraph.errors import Code, Conflict, GraphError, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin, Tables
-from omnigraph.types import MAIN, BranchName, CommitId
+from omnigraph.types import BranchName, CommitId
 
 # A branch in the making is in nobody's way, so there is no hurry to take a slow maker for dead.
 MAKING_LEASE_US = 24 * 3_600 * 1_000_000
 
 
-class Births:
-    """The branches of one graph that are being made with a commit."""
+class BranchCreation:
+    """The branches of one graph that are being created with a commit."""
 
     __slots__ = (
         "_begun",
@@ -92,62 +101,57 @@ class Births:
 
     def check_free(self, name: BranchName) -> None:
         """Refuse a name that is taken, or that lies on the path of one that is."""
-        if name == MAIN:
-            raise InvalidInput(Code.NAME_INVALID, "the branch 'main' always exists", name=name)
-        for other in self._manifest.names():
-            if other == name:
-                raise branch_exists(name)
-            if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
-                text = f"'{name}' and the branch '{other}' are paths of each other"
-                raise Conflict(Code.BRANCH_EXISTS, text, branch=name, other=other)
+        BranchAbsent(name).check_names(self._manifest.names())
 
-    def is_born(self, name: BranchName, incarnation: str) -> bool:
+    def is_created(self, target: NewBranch) -> bool:
         """Is the branch there, and the one that is meant?"""
         try:
-            return self._manifest.branch(name).incarnation == incarnation
+            return self._manifest.branch(target.branch).incarnation == target.incarnation
         except NotFound:
             return False
 
     # -- before ----------------------------------------------------------------------------------
 
     def begin(self, name: BranchName, source: GraphVersion, kind: WriterKind) -> GraphVersion:
-        """Note that a branch is being made from a snapshot; return the base of its first commit."""
+        """Note that a branch is being created; return the base of its first commit."""
         self.check_free(name)
-        operation_id = self._claims.ids.new()
-        origin = Origin(
-            operation_id=operation_id,
-            branch=source.branch,
-            incarnation=source.incarnation,
-            version=source.manifest_version,
-        )
-        base = replace(
-            source, branch=name, incarnation=born(operation_id), fork=None, origin=origin
+        target = NewBranch(
+            branch=name,
+            operation_id=self.new_id(),
+            source=source.branch,
+            source_incarnation=source.incarnation,
+            source_version=source.manifest_version,
         )
         now = self._claims.clock.now_us()
         intent = Intent(
-            operation_id=operation_id,
-            kind=kind,
-            branch=name,
-            incarnation=base.incarnation,
-            commit_id=CommitId(self._claims.ids.new()),
-            rollback_commit_id=CommitId(self._claims.ids.new()),
-            schema_base=base.schema_digest,
-            created_at=now,
+            operation_id=target.operation_id,
+            change=Change(
+                commit=Commit(
+                    id=CommitId(self.new_id()),
+                    parent_id=None,
+                    branch=name,
+                    actor=None,
+                    created_at=now,
+                    kind=kind,
+                ),
+                target=target,
+                requires=(requirement_of(target), SchemaIs(source.schema_digest)),
+            ),
+            rollback_commit_id=CommitId(self.new_id()),
             owner=this_process(now, MAKING_LEASE_US),
             tables=(),
             confirms=False,
-            origin=origin,
         )
-        self._claims.live.start(operation_id)
+        self._claims.live.start(target.operation_id)
         try:
             self._note(intent)
         except BaseException:
-            self._claims.live.end(operation_id)
+            self._claims.live.end(target.operation_id)
             raise
         with self._lock:
-            self._begun.add(operation_id)
+            self._begun.add(target.operation_id)
         self._manifest.remember(source)
-        return base
+        return _based_on(source, target)
 
     def _note(self, intent: Intent) -> None:
         try:
@@ -159,33 +163,33 @@ class Births:
 
     def abandon(self, base: GraphVersion) -> None:
         """Give up a branch in the making; nothing, once a write has taken it over."""
-        if base.origin is not None and self._take_out(base.origin):
-            self.give_up(base, base.origin)
+        if base.creation is not None and self._take_out(base.creation):
+            self.give_up(base.creation, base)
 
-    def take(self, base: GraphVersion) -> None:
+    def take(self, target: NewBranch) -> None:
         """Hand a branch in the making over to the one write that is its first commit."""
-        if base.origin is not None and not self._take_out(base.origin):
-            raise _not_made(base.branch)
+        if not self._take_out(target):
+            raise _not_made(target.branch)
 
-    def _take_out(self, origin: Origin) -> bool:
+    def _take_out(self, target: NewBranch) -> bool:
         """Count it among the begun no longer; whether it was one of them."""
         with self._lock:
-            begun = origin.operation_id in self._begun
-            self._begun.discard(origin.operation_id)
+            begun = target.operation_id in self._begun
+            self._begun.discard(target.operation_id)
         return begun
 
-    def give_up(self, base: GraphVersion, origin: Origin) -> None:
-        """Remove a branch whose first commit has moved nothing. There is no cradle before that."""
+    def give_up(self, target: NewBranch, base: GraphVersion) -> None:
+        """Remove a branch whose first commit has moved nothing: there is no staging ref yet."""
         try:
-            self._drop_tables(origin, (pin.path for pin in base.tables.values()))
-            self._intents.remove(origin.operation_id)
+            self._drop_tables(target, (pin.path for pin in base.tables.values()))
+            self._intents.remove(target.operation_id)
         except StorageFailure:
             # Nobody sees it, and whoever opens the graph next removes it.
-            telemetry.count("birth.left")
+            telemetry.count("branch_creation.left")
             with suppress(StorageFailure, GraphError):
-                self._intents.release(origin.operation_id)
+                self._intents.release(target.operation_id)
         finally:
-            self._claims.live.end(origin.operation_id)
+            self._claims.live.end(target.operation_id)
 
     def arm(self, intent: Intent) -> None:
         """Note down what the first commit consists of; from here on it can be finished."""
@@ -199,75 +203,70 @@ class Births:
                 if self._intents.get(intent.operation_id) != intent:
                     raise
 
-    # -- the birth -------------------------------------------------------------------------------
+    # -- the first commit --------------------------------------------------------------------------
 
-    def base(self, name: BranchName, origin: Origin) -> GraphVersion:
+    def base(self, target: NewBranch) -> GraphVersion:
         """What a branch starts from, if that is still there."""
-        self._check_source(origin)
-        found = self._manifest.at_version(origin.branch, origin.version)
-        incarnation = born(origin.operation_id)
-        return replace(found, branch=name, incarnation=incarnation, fork=None, origin=origin)
+        self._check_source(target)
+        return _based_on(self._manifest.at_version(target.source, target.source_version), target)
 
-    def find_key(self, origin: Origin, key: str) -> Commit | None:
+    def find_key(self, target: NewBranch, key: str) -> Commit | None:
         """The commit that carried an idempotency key in what a branch starts from, if any."""
-        self._manifest.snapshot(origin.branch)
-        commits = self._manifest.commits(origin.branch)
+        self._manifest.snapshot(target.source)
+        commits = self._manifest.commits(target.source)
         known = commits.find_key(key)
-        if known is None or (commits.manifest_version(known.id) or 0) > origin.version:
+        if known is None or (commits.manifest_version(known.id) or 0) > target.source_version:
             return None
         return known
 
-    def bear(
-        self, name: BranchName, origin: Origin, rows: pa.Table, lookup: Collection[str]
-    ) -> int:
-        """Make a branch with its first commit; return the manifest version.
+    def publish(self, target: NewBranch, rows: pa.Table, lookup: Collection[str]) -> int:
+        """Create a branch with its first commit; return the manifest version.
 
         `lookup` are the keys of those rows that the manifest may hold already.
 
-        Only for who is alone, like everything that concerns cradles: Lance removes the folders
+        Only for who is alone, like everything that concerns staging refs: Lance removes the folders
         above a fork together with the last fork below them.
         """
         # Somebody may have settled it while we waited to be alone.
-        self._check_unsettled(name, origin)
-        at = self._first_commit(
-            cradle_name(origin.operation_id, origin.branch), origin, rows, lookup
-        )
-        # Whoever deletes the source from now on finds the cradle, and leaves what we stand on.
-        self._check_source(origin)
-        fork = self.free_fork(name)
+        self._check_unsettled(target)
+        at = self._first_commit(target, rows, lookup)
+        # Whoever deletes the source from now on finds the staging ref, and leaves what we stand on.
+        self._check_source(target)
+        fork = self.free_fork(target.branch)
         # Once more: it may have been made, and deleted, before we learned of this generation.
-        self._check_unsettled(name, origin)
+        self._check_unsettled(target)
         guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, fork, at))
-        self._check_made(name, fork, origin)
+        self._check_made(target, fork)
         return at.version
 
-    def _check_unsettled(self, name: BranchName, origin: Origin) -> None:
-        if self._intents.get(origin.operation_id) is None:
-            raise _not_made(name)
+    def _check_unsettled(self, target: NewBranch) -> None:
+        if self._intents.get(target.operation_id) is None:
+            raise _not_made(target.branch)
 
-    def _check_source(self, origin: Origin) -> None:
-        if self._manifest.branch(origin.branch).incarnation != origin.incarnation:
-            raise branch_replaced(origin.branch)
+    def _check_source(self, target: NewBranch) -> None:
+        if self._manifest.branch(target.source).incarnation != target.source_incarnation:
+            raise branch_replaced(target.source)
 
-    def _check_made(self, name: BranchName, fork: str, origin: Origin) -> None:
+    def _check_made(self, target: NewBranch, fork: str) -> None:
         """Refuse to acknowledge a branch that others had given up, or deleted, before it was made.
 
         Whoever gives it up removes the intent first and looks for the branch afterwards; we make
         the branch first and look for the intent afterwards. So at least one sees the other.
         """
+        name = target.branch
         if self._manifest.fork_of(name) != fork:
             raise _not_made(name)  # of a generation that is over: nobody sees it
-        if self._intents.get(origin.operation_id) is None and self._is_given_up(origin):
+        if self._intents.get(target.operation_id) is None and self._is_given_up(target):
             with suppress(StorageFailure):
                 found = self._manifest.branch(name)
                 if found.fork == fork:
                     self._manifest.mark_deleted(found, self.new_id())
             raise _not_made(name)
 
-    def _is_given_up(self, origin: Origin) -> bool:
+    def _is_given_up(self, target: NewBranch) -> bool:
         """Did whoever settled the write take it back, rather than find the branch made?"""
         return any(
-            row.operation_id == origin.operation_id
+            row.operation_id == target.operation_id
             and row.recovery_kind is RecoveryKind.ROLLED_BACK
             for row in Audit(self._tables).rows()
         )
@@ -285,54 +284,55 @@ class Births:
         self.still_alone()
         return fork
 
-    def _first_commit(
-        self, cradle: str, origin: Origin, rows: pa.Table, lookup: Collection[str]
-    ) -> Pin:
-        """The commit in its cradle; an attempt that stopped half-way is continued."""
-        self._make_cradle(cradle, origin)
-        base = Pin(path=MANIFEST, version=origin.version, branch=cradle)
+    def _first_commit(self, target: NewBranch, rows: pa.Table, lookup: Collection[str]) -> Pin:
+        """The commit in its staging ref; an attempt that stopped half-way is continued."""
+        ref = staging_ref(target.operation_id, target.source)
+        self._make_staging_ref(ref, target)
+        base = Pin(path=MANIFEST, version=target.source_version, branch=ref)
 
         def merge() -> int:
-            return self._tables.merge_rows(MANIFEST, cradle, base, KEY, rows, lookup=lookup)
+            return self._tables.merge_rows(MANIFEST, ref, base, KEY, rows, lookup=lookup)
 
-        version = self._tables.head(MANIFEST, cradle)
-        if version == origin.version:
+        version = self._tables.head(MANIFEST, ref)
+        if version == base.version:
             try:
-                return replace(base, version=guarded(Fp.BEAR, merge))
+                return replace(base, version=guarded(Fp.FIRST_COMMIT, merge))
             except StorageFailure:
                 # Nobody else writes here: if something is there, it is ours.
-                version = self._tables.head(MANIFEST, cradle)
-                if version == origin.version:
+                version = self._tables.head(MANIFEST, ref)
+                if version == base.version:
                     raise
-        self._tables.sync(MANIFEST, cradle)
+        self._tables.sync(MANIFEST, ref)
         return replace(base, version=version)
 
-    def _make_cradle(self, cradle: str, origin: Origin) -> None:
-        if self._tables.fork_info(MANIFEST, cradle) is not None:
+    def _make_staging_ref(self, ref: str, target: NewBranch) -> None:
+        if self._tables.fork_info(MANIFEST, ref) is not None:
             return
-        source = self._manifest.branch(origin.branch).fork
-        at = Pin(path=MANIFEST, version=origin.version, branch=source)
-        self._tables.clear_fork(MANIFEST, cradle)
+        source = self._manifest.branch(target.source).fork
+        at = Pin(path=MANIFEST, version=target.source_version, branch=source)
+        self._tables.clear_fork(MANIFEST, ref)
         try:
-            guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, cradle, at))
+            guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, ref, at))
         except StorageFailure:
-            if self._tables.fork_info(MANIFEST, cradle) is None:
+            if self._tables.fork_info(MANIFEST, ref) is None:
                 raise
 
     # -- when nothing comes of it ----------------------------------------------------------------
 
-    def clear(self, origin: Origin, paths: Iterable[str]) -> None:
-        """Remove what is left of a branch that is not there. Only for who is alone.
+    def clear(self, target: NewBranch, paths: Iterable[str]) -> None:
+        """Remove what is left of a branch unless it is there. Only for who is alone.
 
         What cannot be removed now is reclaimed later; nobody can mistake it for anything.
         """
-        cradle = cradle_name(origin.operation_id, origin.branch)
-        if self._tables.fork_info(MANIFEST, cradle) is not None:
-            self.drop(MANIFEST, cradle)
-        self._drop_tables(origin, paths)
+        if self.is_created(target):
+            return
+        ref = staging_ref(target.operation_id, target.source)
+        if self._tables.fork_info(MANIFEST, ref) is not None:
+            self.drop(MANIFEST, ref)
+        self._drop_tables(target, paths)
 
-    def _drop_tables(self, origin: Origin, paths: Iterable[str]) -> None:
-        mark = fork_mark(born(origin.operation_id))
+    def _drop_tables(self, target: NewBranch, paths: Iterable[str]) -> None:
+        mark = fork_mark(target.incarnation)
         for path in sorted(set(paths)):
             for fork in self._tables.fork_names(path):
                 if fork.partition(".")[0] == mark:
@@ -348,9 +348,15 @@ class Births:
         return True
 
 
-def branch_exists(name: BranchName) -> Conflict:
-    """The conflict of two who make one branch."""
-    return Conflict(Code.BRANCH_EXISTS, f"the branch '{name}' exists already", branch=name)
+def _based_on(source: GraphVersion, target: NewBranch) -> GraphVersion:
+    """The version of the source, under the name of the branch that is being created from it."""
+    return replace(
+        source,
+        branch=target.branch,
+        incarnation=target.incarnation,
+        fork=None,
+        creation=target,
+    )
 
 
 def _not_made(name: BranchName) -> Conflict:

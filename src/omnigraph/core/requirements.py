@@ -1,0 +1,190 @@
+"""What a write depends on: requirements, each with its check and the conflict that it ends in.
+
+A write is made for one version of the graph. Its requirements say what of that version must still
+hold when it is admitted, when it is published, and when recovery decides whether it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from omnigraph.core.commit_log import CommitLog
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.target import ExistingBranch, Target
+from omnigraph.errors import Code, Conflict, InvalidInput, JsonValue, PreconditionFailed
+from omnigraph.types import MAIN, BranchName, CommitId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The newest state of a target: what a commit would follow, and which commits are there."""
+
+    version: GraphVersion
+    commits: CommitLog = field(default_factory=CommitLog)
+    names: Callable[[], Iterable[BranchName]] = tuple  # of all branches
+
+
+@dataclass(frozen=True, slots=True)
+class BranchIs:
+    """The branch was not deleted, nor made again."""
+
+    branch: BranchName
+    incarnation: str
+
+    def check(self, seen: Seen) -> None:
+        """Raise unless it holds."""
+        if seen.version.incarnation != self.incarnation:
+            raise branch_replaced(self.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchAbsent:
+    """The name is free, and on no path of a name that is taken."""
+
+    branch: BranchName
+
+    def check(self, seen: Seen) -> None:
+        """Raise unless it holds."""
+        self.check_names(seen.names())
+
+    def check_names(self, names: Iterable[BranchName]) -> None:
+        """Raise unless it holds among these names."""
+        name = self.branch
+        if name == MAIN:
+            raise InvalidInput(Code.NAME_INVALID, "the branch 'main' always exists", name=name)
+        for other in names:
+            if other == name:
+                raise branch_exists(name)
+            if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
+                text = f"'{name}' and the branch '{other}' are paths of each other"
+                raise Conflict(Code.BRANCH_EXISTS, text, branch=name, other=other)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadIs:
+    """The branch stands where the caller demanded."""
+
+    commit: CommitId
+
+    def check(self, seen: Seen) -> None:
+        """Raise unless it holds."""
+        if seen.version.head != self.commit:
+            text = f"branch '{seen.version.branch}' has moved on"
+            raise PreconditionFailed(
+                Code.PRECONDITION_FAILED, text, expected=self.commit, actual=seen.version.head
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIs:
+    """The schema is the one that the write was judged under."""
+
+    digest: str
+
+    def check(self, seen: Seen) -> None:
+        """Raise unless it holds."""
+        if seen.version.schema_digest != self.digest:
+            raise schema_changed(seen.version.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A table that the write moves is at the version that the write was made for."""
+
+    table_key: str
+    version: int
+
+    def check(self, seen: Seen) -> None:
+        """Raise unless it holds."""
+        pin = seen.version.tables.get(self.table_key)
+        actual = None if pin is None else pin.version
+        if actual != self.version:
+            raise version_mismatch(self.table_key, self.version, actual)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTableAt(TableAt):
+    """A table that the write was judged against, and leaves alone, has not moved either."""
+
+
+Requirement: TypeAlias = BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt
+
+
+def requirement_of(target: Target) -> Requirement:
+    """What the target itself demands."""
+    if isinstance(target, ExistingBranch):
+        return BranchIs(target.branch, target.incarnation)
+    return BranchAbsent(target.branch)
+
+
+def check(requires: Iterable[Requirement], seen: Seen) -> None:
+    """Raise the conflict of the first requirement that does not hold."""
+    for requirement in requires:
+        requirement.check(seen)
+
+
+# -- the conflicts ---------------------------------------------------------------------------------
+
+
+def branch_replaced(branch: BranchName) -> Conflict:
+    """The conflict of a write with the end of its branch."""
+    text = f"branch '{branch}' was deleted meanwhile, and perhaps made again"
+    return Conflict(Code.BRANCH_REPLACED, text, branch=branch)
+
+
+def branch_exists(name: BranchName) -> Conflict:
+    """The conflict of two who make one branch."""
+    return Conflict(Code.BRANCH_EXISTS, f"the branch '{name}' exists already", branch=name)
+
+
+def schema_changed(branch: BranchName) -> Conflict:
+    """The conflict of a write with a change of the schema."""
+    text = f"the schema of branch '{branch}' has changed meanwhile"
+    return Conflict(Code.CONFLICT, text, branch=branch)
+
+
+def version_mismatch(table_key: str, expected: int, actual: int | None) -> Conflict:
+    """The conflict of two writers over one table."""
+    return Conflict(
+        Code.EXPECTED_VERSION_MISMATCH,
+        f"{table_key} is at version {actual}, the write was made for version {expected}",
+        conflicts=[{"table_key": table_key, "expected": expected, "actual": actual}],
+    )
+
+
+# -- as part of an intent --------------------------------------------------------------------------
+
+
+def to_json(requires: Iterable[Requirement]) -> dict[str, JsonValue]:
+    """What an intent stores of them; the target and the tables that move are stored apart."""
+    judged: dict[str, JsonValue] = {}
+    plain: dict[str, JsonValue] = {"head": None, "schema_base": None, "judged": judged}
+    for requirement in requires:
+        match requirement:
+            case HeadIs(commit):
+                plain["head"] = commit
+            case SchemaIs(digest):
+                plain["schema_base"] = digest
+            case JudgedTableAt(table_key, version):
+                judged[table_key] = version
+            case _:
+                pass
+    return plain
+
+
+def from_json(
+    plain: Mapping[str, Any], target: Target, moved: Iterable[TableAt]
+) -> tuple[Requirement, ...]:
+    """Read them back, with those of the target and of the tables that move."""
+    head, schema, judged = plain["head"], plain["schema_base"], plain["judged"]
+    if not isinstance(schema, str) or not isinstance(judged, dict):
+        raise TypeError("the requirements are damaged")
+    return (
+        requirement_of(target),
+        *(() if head is None else (HeadIs(CommitId(head)),)),
+        SchemaIs(schema),
+        *moved,
+        *(JudgedTableAt(str(key), int(version)) for key, version in judged.items()),
+    )
