@@ -118,6 +118,13 @@ class Patient:
                     found.setdefault(kind_of(path.relative_to(root).as_posix()), []).append(path)
         return found
 
+    def content(self, path: Path) -> bytes:
+        """The content of a file while the graph is whole: visitors may replace or remove it."""
+        for name, place in (("graph", self.graph), ("home", self.home)):
+            if place in path.parents:
+                return (self._whole / name / path.relative_to(place)).read_bytes()
+        raise AssertionError(f"{path} is not of this graph")
+
     def visit(self) -> list[Outcome] | str:
         """What a visitor sees, or how it perished."""
         mine, theirs = children.Pipe(duplex=False)
