@@ -47,6 +47,7 @@ __all__ = [
     "init",
     "open",
     "register_spark",
+    "spark_error",
 ]
 
 __version__ = "0.1.0"
@@ -85,6 +86,7 @@ _HOMES = {
     "init": "omnigraph.graph.opening",
     "open": "omnigraph.graph.opening",
     "register_spark": "omnigraph.dataplane.spark.registration",
+    "spark_error": "omnigraph.dataplane.spark.carried_errors",
 }
 
 

@@ -107,6 +107,9 @@ class Code(StrEnum):
     FOLDER_NOT_EMPTY = "folder_not_empty"
     TARGET_NOT_SHARED = "target_not_shared"
     MERGE_CONFLICT = "merge_conflict"
+    STORAGE_DENIED = "storage_denied"
+    PATH_NOT_SHARED = "path_not_shared"
+    OUT_OF_MEMORY = "out_of_memory"
 
 
 class GraphError(Exception):
@@ -277,9 +280,10 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.CLOSED,
             Code.FOLDER_NOT_EMPTY,
             Code.TARGET_NOT_SHARED,
+            Code.PATH_NOT_SHARED,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
-        Forbidden: (Code.FORBIDDEN, Code.READ_ONLY),
+        Forbidden: (Code.FORBIDDEN, Code.READ_ONLY, Code.STORAGE_DENIED),
         NotFound: (Code.NOT_FOUND, Code.FILE_NOT_FOUND),
         Gone: (Code.GONE,),
         Conflict: (
@@ -295,7 +299,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.MERGE_CONFLICT,
         ),
         PreconditionFailed: (Code.PRECONDITION_FAILED,),
-        LimitExceeded: (Code.LIMIT_EXCEEDED, Code.TIMEOUT),
+        LimitExceeded: (Code.LIMIT_EXCEEDED, Code.TIMEOUT, Code.OUT_OF_MEMORY),
         Cancelled: (Code.CANCELLED,),
         Busy: (Code.BUSY,),
         ConstraintViolated: (Code.CONSTRAINT_VIOLATED,),

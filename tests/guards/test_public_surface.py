@@ -47,6 +47,7 @@ SURFACE = {
     "init",
     "open",
     "register_spark",
+    "spark_error",
 }
 
 

@@ -27,6 +27,26 @@ def test_an_export_to_a_folder_of_the_workers_own_is_refused(tmp_path: Path) -> 
             graph.export(f"{target}/", engine="spark", spark=held.session)
         assert caught.value.code == "target_not_shared"
         assert not list(target.iterdir())
+        with og.init(target / "alone.omni", SCHEMA) as alone:
+            with pytest.raises(og.errors.InvalidInput, match="do not see") as caught:
+                alone.load({"Person": [{"name": "a"}]}, engine="spark", spark=held.session)
+            assert caught.value.code == "path_not_shared"
+            frame = held.session.createDataFrame([("a",)], "name string")
+            place = {"path": alone.uri, "type": "Person"}
+            with pytest.raises(Exception, match="do not see") as refused:
+                frame.write.format("omnigraph").options(**place).mode("append").save()
+            found = og.spark_error(refused.value)
+            assert found is not None
+            assert found.code == "path_not_shared"
+            assert alone.snapshot().counts["node:Person"] == 0
+            alone.load({"Person": [{"name": "a"}]})
+            with pytest.raises(Exception, match="do not see"):
+                alone.to_spark("Person", spark=held.session).collect()
+        source = target / "alone.jsonl"
+        source.write_text('{"type": "Person", "data": {"name": "b"}}\n')
+        with pytest.raises(og.errors.InvalidInput, match=r"do not see .*alone\.jsonl") as caught:
+            graph.load(source, engine="spark", spark=held.session)
+        assert caught.value.code == "path_not_shared"
         other = tmp_path / "shared"
         done = graph.export(f"{other}/", engine="spark", spark=held.session)
         assert done.engine == "spark"

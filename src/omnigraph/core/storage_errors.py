@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omnigraph.errors import Code, Corrupt, Gone, GraphError, Internal, JsonValue, Unavailable
+from omnigraph.errors import (
+    Code,
+    Corrupt,
+    Forbidden,
+    Gone,
+    GraphError,
+    Internal,
+    JsonValue,
+    Unavailable,
+)
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
 
@@ -18,6 +27,10 @@ _READING = frozenset({StorageCall.TABLE_SCAN, StorageCall.TABLE_TAKE})
 _REMEDY = (
     "restore it from a backup; what does not depend on it can still be read: other branches "
     "(`branch=`) and older commits (`at=`), to be queried or exported"
+)
+_CREDENTIALS = (
+    "check the credentials (`storage_options=`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) "
+    "and what they are allowed to do"
 )
 _MISSING = f"If an old snapshot has outlived its files, take a new one. Otherwise: {_REMEDY}"
 
@@ -34,6 +47,9 @@ def storage_errors() -> Iterator[None]:
 def public(failure: StorageFailure) -> GraphError:
     """The public error of a failure that had no effect."""
     details = {"verb": failure.verb, "place": failure.place, "kind": failure.kind.value}
+    if failure.is_denied:
+        text = f"the storage refuses access ({failure.verb} of {failure.place!r}): {failure.text}"
+        return Forbidden(Code.STORAGE_DENIED, f"{text}; {_CREDENTIALS}", **details)
     match failure.kind:
         case FailureKind.INVALID:
             return Internal(Code.INTERNAL, f"storage refused the request: {failure}", **details)

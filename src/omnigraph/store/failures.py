@@ -63,6 +63,11 @@ class StorageFailure(Exception):
         self.text = text
 
     @property
+    def is_denied(self) -> bool:
+        """Whether the storage refused the caller: wrong credentials, or no right."""
+        return _is_denied(self.text)
+
+    @property
     def effect_free(self) -> bool:
         """Whether there is evidence that nothing moved."""
         return self.kind in _EFFECT_FREE
@@ -133,12 +138,29 @@ _TEXTS: Final[tuple[tuple[str, FailureKind], ...]] = (
 )
 
 
+# How object storage says that it does not let the caller in, in lower case.
+_DENIALS: Final = (
+    "403 forbidden",
+    "401 unauthorized",
+    "lacked the necessary privileges",
+    "lacked valid authentication credentials",
+    "accessdenied",
+    "invalidaccesskeyid",
+    "signaturedoesnotmatch",
+)
+
+
+def _is_denied(text: str) -> bool:
+    lower = text.lower()
+    return any(phrase in lower for phrase in _DENIALS)
+
+
 @contextmanager
 def lance_errors(verb: str, place: str) -> Iterator[None]:
-    """Translate what Lance raises."""
+    """Translate what Lance raises. A lack of memory is none of it, and stays what it is."""
     try:
         yield
-    except (StorageFailure, GraphError):
+    except (StorageFailure, GraphError, MemoryError):
         raise
     except Exception as error:
         if str(error).startswith(_INTERRUPTED):
@@ -176,6 +198,9 @@ def _general_kind(error: Exception, verb: str) -> FailureKind:
         return FailureKind.CONFLICT
     if isinstance(error, FileNotFoundError):
         return FailureKind.NOT_FOUND
+    if _is_denied(str(error)):
+        # Which of its requests was refused, a call of many does not say.
+        return FailureKind.UNKNOWN if verb in _MOVING else FailureKind.UNAVAILABLE
     if isinstance(error, OSError | ValueError | RuntimeError):
         found = _by_text(error)
         if found is FailureKind.CORRUPT and verb in _MOVING:
@@ -194,7 +219,7 @@ def object_errors(verb: str, place: str) -> Iterator[None]:
     """Translate what obstore and the operating system raise."""
     try:
         yield
-    except StorageFailure:
+    except (StorageFailure, MemoryError):
         raise
     except Exception as error:
         raise StorageFailure(_object_kind(error), verb, place, _text(error)) from error

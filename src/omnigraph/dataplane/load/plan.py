@@ -17,6 +17,7 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.request import DRIVER_KEYS, Fill
 from omnigraph.dataplane.progress import Cancelled
+from omnigraph.dataplane.run.seen import require_seen
 from omnigraph.dataplane.staging import Staging
 from omnigraph.embed.source import Embeddings
 from omnigraph.lang.catalog.model import Catalog, EntityType
@@ -51,6 +52,7 @@ class Workplace:
         """The tables of the graph."""
         if self._tables is not None:
             return self._tables
+        require_seen(self.root)
         options = tuple(sorted(self.root.storage_options.items()))
         return _opened(self.root.uri, options, self.durable)
 

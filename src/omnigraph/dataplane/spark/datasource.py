@@ -2,25 +2,38 @@
 
 Options of both directions: `path` (where the graph lives), `type` (`Person`, or `node:Person`
 where a node and an edge type share a name), `branch`, and `storage.<option>` for places that need
-credentials. Reading also takes `commit`, `columns` (names between commas) and `where` (a condition
-on the columns in SQL, which the scan applies); writing takes `merge` (with the mode append: update
-what exists), `actor`, `idempotency_key`, `replace` and `cascade`.
+credentials. Reading also takes `commit` (or `at`), `time` (the last commit at or before it),
+`columns` (names between commas) and `where` (a condition on the columns in SQL, which the scan
+applies); writing takes `merge` (with the mode append: update what exists), `actor`,
+`idempotency_key`, `replace`, `cascade`, `violations_max` and `violations_file`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import store_pin
+from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.dataplane.spark.columns import spark_schema
-from omnigraph.dataplane.spark.opened import Opened
+from omnigraph.dataplane.spark.opened import Opened, options_of_table
 from omnigraph.dataplane.spark.reading import TypeReader
+from omnigraph.errors import Code, InvalidInput
 
 
 class DefaultSource(DataSource):
-    """One type of a graph as a table of Spark."""
+    """One type of a graph as a table of Spark.
+
+    Attributes:
+        driver: The socket of the driver's process, and which of its sessions this is for. Without
+            it, the variable `OMNIGRAPH_SPARK_DRIVER` names the socket, if anything does.
+    """
+
+    driver: ClassVar[tuple[str, str] | None] = None
 
     @classmethod
     def name(cls) -> str:
@@ -29,19 +42,50 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the type."""
-        opened = Opened(self.options)
-        return spark_schema(opened.entity, opened.columns)
+        with carried_errors():
+            table = options_of_table(self.options)
+            opened = Opened(self.options if table is None else table)
+            found = spark_schema(opened.entity, opened.columns)
+            return found if table is None else _remembering(found, table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader that is pinned to one commit."""
-        opened = Opened(self.options)
-        key = table_key(opened.entity.kind, opened.entity.name)
-        pin = store_pin(opened.snapshot.pin(key))
-        return TypeReader(opened.root, pin, schema.names, opened.where)
+        with carried_errors():
+            opened = Opened(self.options or _remembered(schema))
+            key = table_key(opened.entity.kind, opened.entity.name)
+            pin = store_pin(opened.snapshot.pin(key))
+            return TypeReader(opened.root, pin, schema.names, opened.where)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer whose rows become one commit."""
         # Whoever reads needs none of the loader.
         from omnigraph.dataplane.spark.writing import TypeWriter  # noqa: PLC0415
 
-        return TypeWriter.begin(self.options, tuple(schema.names), overwrite=overwrite)
+        with carried_errors():
+            return TypeWriter.begin(
+                self.options, tuple(schema.names), overwrite=overwrite, driver=self.driver
+            )
+
+
+# Spark hands the options of a table of its catalog over when the table is made, and never again;
+# but it keeps the schema that it is given then. Credentials do not belong there.
+_METADATA: Final = "omnigraph"
+
+
+def _remembering(schema: StructType, options: Mapping[str, str]) -> StructType:
+    if any(name.lower().startswith("storage.") for name in options):
+        text = (
+            "a table of the catalog would show its options of storage to everybody: let the "
+            "environment name them (AWS_ACCESS_KEY_ID, …), or use spark.read"
+        )
+        raise InvalidInput(Code.INPUT_INVALID, text)
+    if not schema.fields:
+        return schema
+    first, *others = schema.fields
+    told = StructField(first.name, first.dataType, first.nullable, {_METADATA: dict(options)})
+    return StructType([told, *others])
+
+
+def _remembered(schema: StructType) -> dict[str, str]:
+    found = schema.fields[0].metadata.get(_METADATA) if schema.fields else None
+    return dict(found) if isinstance(found, Mapping) else {}

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.core.storage_errors import public
-from omnigraph.errors import Code, GraphError, Internal, InvalidInput, Unavailable
+from omnigraph.dataplane.run.seen import not_shared
+from omnigraph.errors import (
+    Code,
+    GraphError,
+    Internal,
+    InvalidInput,
+    LimitExceeded,
+    Unavailable,
+)
 
 _WORKERS: Final = (
     "workers need the packages pyarrow, pylance and obstore, for the same Python as here; "
@@ -48,10 +56,12 @@ def job_error(error: BaseException, log: Path | None) -> GraphError:
     failure = failure_in(text)
     if failure is not None:
         if failure.error is not None:
-            return failure.error
+            return unshared(failure.error)
         if failure.storage is not None:
-            return public(failure.storage)
-        if failure.kind not in {"ModuleNotFoundError", "MemoryError"}:
+            return unshared(public(failure.storage))
+        if failure.kind == "MemoryError":
+            return out_of_memory(f"{failure.text}{_see(log)}")
+        if failure.kind != "ModuleNotFoundError":
             return Internal(
                 Code.INTERNAL,
                 f"a task failed on Spark: {failure.kind}: {failure.text}{_see(log)}",
@@ -60,9 +70,31 @@ def job_error(error: BaseException, log: Path | None) -> GraphError:
     if found := _worker_lacks(text):
         return found
     reason = first_telling_line(text)
-    if _GONE.search(text) or (failure is not None and failure.kind == "MemoryError"):
+    if _GONE.search(text):
         return Unavailable(Code.UNAVAILABLE, f"Spark failed: {reason}{_see(log)}")
     return Internal(Code.INTERNAL, f"Spark failed: {reason}{_see(log)}")
+
+
+def out_of_memory(text: str) -> LimitExceeded:
+    """The error of a task that found no memory."""
+    return LimitExceeded(
+        Code.OUT_OF_MEMORY,
+        f"a task on a worker of Spark ran out of memory: {text}; give workers more "
+        "(spark.executor.pyspark.memory), or let fewer tasks run at once (local[2,3], "
+        "spark.executor.cores)",
+    )
+
+
+def unshared(error: GraphError) -> GraphError:
+    """An error of a worker; that it does not see a file of this machine, if that is what it is."""
+    place = error.details.get("place", error.details.get("path"))
+    is_missing = error.details.get("kind") == "not_found" or error.code is Code.FILE_NOT_FOUND
+    if not is_missing or not isinstance(place, str):
+        return error
+    path = place.removeprefix("file://")
+    if not Path(path).is_absolute() or not Path(path).exists():
+        return error
+    return not_shared(path)
 
 
 def start_error(error: BaseException, master: str, log: Path | None) -> GraphError:

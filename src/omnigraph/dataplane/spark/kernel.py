@@ -137,6 +137,9 @@ def attempted(action: Callable[[], Any]) -> Outcome:
         return Outcome(error=error)
     except StorageFailure as error:
         raise TaskFailed(Failure("StorageFailure", _line(error), storage=error)) from error
+    except MemoryError as error:
+        # Arrow has a subclass of its own.
+        raise TaskFailed(Failure("MemoryError", _line(error))) from error
     except Exception as error:
         raise TaskFailed(Failure(type(error).__name__, _line(error))) from error
 

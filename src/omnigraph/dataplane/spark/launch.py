@@ -19,7 +19,13 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from omnigraph.dataplane.spark.settings import LEAN, default_variable, variable
+from omnigraph.dataplane.spark.driver import address_of
+from omnigraph.dataplane.spark.settings import (
+    DRIVER_VARIABLE,
+    LEAN,
+    default_variable,
+    variable,
+)
 from omnigraph.dataplane.spark.shipping import drop_older
 
 _LOGS_KEPT: Final = 20
@@ -134,7 +140,8 @@ def _launch(conf: SparkConf, log: Path) -> None:
         # together need not be cleverer than the one that it starts.
         home = variable("SPARK_HOME", str(_find_spark_home()))
         lean = default_variable("SPARK_LAUNCHER_OPTS", LEAN)
-        with forking_to_execute(), home, lean:
+        driver = variable(DRIVER_VARIABLE, address_of().socket)
+        with forking_to_execute(), home, lean, driver:
             gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote, urlsplit
 
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.dataplane.source.model import TypeRef
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.environment import storage_options
@@ -19,9 +21,19 @@ from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName, CommitId
 
 _STORAGE = "storage."
-_READS = frozenset({"path", "type", "branch", "commit", "columns", "where"})
-_WRITES = frozenset(
-    {"path", "type", "branch", "merge", "actor", "idempotency_key", "replace", "cascade"}
+_BOTH = frozenset({"path", "type", "branch"})
+_READS = _BOTH | {"at", "columns", "commit", "time", "where"}
+_WRITES = _BOTH | {
+    *("actor", "cascade", "idempotency_key", "merge", "replace"),
+    *("violations_file", "violations_max"),
+}
+# CREATE TABLE hands its options over twice, once after this, along with properties of its own.
+_OF_TABLE = "option."
+_TABLE_PROPERTIES = frozenset({"external", "is_managed_location", "location", "owner", "provider"})
+_NEEDS = (
+    'the format `omnigraph` needs .option("{name}", …). Spark hands over no options when a table '
+    "of its catalog is written, or when one that was not made by CREATE TABLE … USING omnigraph "
+    "OPTIONS (path …, type …) is read: use spark.read and df.write…save() with these options"
 )
 
 
@@ -35,16 +47,12 @@ class Opened:
         self.root = graph_root(options, self.variables)
         known = _READS if mode is OpenMode.READ_ONLY else _WRITES
         for name in options:
-            if name.lower() not in known and not name.lower().startswith(_STORAGE):
+            lower = name.lower()
+            if lower not in known and not lower.startswith(_STORAGE):
                 raise _unknown_option(name, known)
         self.repo = Repository.open(self.root, components(self.root), mode)
         branch = BranchName(options.get("branch", str(MAIN)))
-        commit = options.get("commit")
-        self.snapshot: GraphVersion = (
-            self.repo.snapshot(branch)
-            if commit is None
-            else self.repo.snapshot_at(CommitId(commit), branch)
-        )
+        self.snapshot = _state(self.repo, branch, options)
         self.catalog: Catalog = self.repo.schema(self.snapshot).catalog
         self.entity: EntityType = entity_named(_required(options, "type"), self.catalog)
         self.where = self._checked(options.get("where"))
@@ -67,6 +75,21 @@ class Opened:
     def type(self) -> TypeRef:
         """The type by name."""
         return TypeRef(kind=self.entity.kind, name=self.entity.name)
+
+
+def options_of_table(properties: Mapping[str, str]) -> dict[str, str] | None:
+    """The options of a CREATE TABLE among its properties; None if these are of no table."""
+    if not any(name.lower().startswith(_OF_TABLE) for name in properties):
+        return None
+    found = {
+        name: value
+        for name, value in properties.items()
+        if not name.lower().startswith(_OF_TABLE) and name.lower() not in _TABLE_PROPERTIES
+    }
+    if (path := found.get("path", "")).startswith("file:"):
+        # A path becomes an address there.
+        found["path"] = unquote(urlsplit(path).path)
+    return found
 
 
 def graph_root(options: Mapping[str, str], variables: Mapping[str, str]) -> Root:
@@ -108,9 +131,50 @@ def flag(options: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
+def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """The number that an option gives."""
+    text = options.get(name, str(default)).strip()
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        message = f"option {name} is a number from 1 on, not '{text}'"
+        raise InvalidInput(Code.INPUT_INVALID, message, option=name)
+    return int(text)
+
+
+def _state(repo: Repository, branch: BranchName, options: Mapping[str, str]) -> GraphVersion:
+    """The state that the options name: the newest, that of a commit, or that of a time."""
+    given = {name: options[name] for name in ("commit", "at", "time") if name in options}
+    if len(given) > 1:
+        text = f"give one of the options {' and '.join(given)}, not {len(given)}"
+        raise InvalidInput(Code.INPUT_INVALID, text)
+    if (time := given.get("time")) is not None:
+        return repo.snapshot_at(_commit_at(repo, branch, time), branch)
+    for commit in given.values():
+        return repo.snapshot_at(CommitId(commit), branch)
+    return repo.snapshot(branch)
+
+
+def _commit_at(repo: Repository, branch: BranchName, text: str) -> CommitId:
+    """The last commit of a branch that was made at a time, or before it."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        message = f"option time is a date and a time like 2024-05-01T12:00:00Z, not '{text}'"
+        raise InvalidInput(Code.INPUT_INVALID, message, option="time") from error
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    limit = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    for commit in repo.commits(branch):
+        if commit.created_at <= limit:
+            return commit.id
+    message = f"branch '{branch}' has no commit at {time.isoformat()} or before"
+    raise NotFound(Code.NOT_FOUND, message, branch=str(branch), time=time.isoformat())
+
+
 def _columns(text: str | None, known: list[str]) -> tuple[str, ...] | None:
     if text is None:
         return None
+    if not text.strip():
+        return ()
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in known:
@@ -123,7 +187,7 @@ def _columns(text: str | None, known: list[str]) -> tuple[str, ...] | None:
 def _required(options: Mapping[str, str], name: str) -> str:
     value = options.get(name)
     if not value:
-        text = f'the format `omnigraph` needs .option("{name}", …)'
+        text = _NEEDS.format(name=name)
         raise InvalidInput(Code.INPUT_INVALID, text, option=name)
     return value
 

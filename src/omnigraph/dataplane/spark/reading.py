@@ -17,6 +17,8 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from omnigraph.dataplane.run.seen import require_seen
+from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.dataplane.spark.columns import carry
 from omnigraph.store.root import Root
 from omnigraph.store.table import Table
@@ -29,9 +31,10 @@ _BATCH_ROWS_WIDE: Final = 1_000  # measured: vectors cross to the JVM fastest in
 
 @dataclass(frozen=True)
 class FragmentsPartition(InputPartition):
-    """Some fragments of the table."""
+    """Some fragments of the table, and how many rows they have."""
 
     fragments: tuple[int, ...]
+    rows: int
 
 
 class TypeReader(DataSourceReader):
@@ -46,30 +49,44 @@ class TypeReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Fragments in groups of about a million rows; an empty table is one empty piece."""
-        groups: list[tuple[int, ...]] = []
+        pieces: list[InputPartition] = []
         group: list[int] = []
         rows = 0
-        for fragment, count in self._table().fragment_rows():
-            group.append(fragment)
-            rows += count
-            if rows >= _ROWS_PER_PARTITION:
-                groups.append(tuple(group))
-                group, rows = [], 0
-        if group or not groups:
-            groups.append(tuple(group))
-        return [FragmentsPartition(fragments) for fragments in groups]
+        with carried_errors():
+            for fragment, count in self._table().fragment_rows():
+                group.append(fragment)
+                rows += count
+                if rows >= _ROWS_PER_PARTITION:
+                    pieces.append(FragmentsPartition(tuple(group), rows))
+                    group, rows = [], 0
+        if group or not pieces:
+            pieces.append(FragmentsPartition(tuple(group), rows))
+        return pieces
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one piece."""
         assert isinstance(partition, FragmentsPartition)
-        if not partition.fragments:
+        with carried_errors():
+            yield from self._read(partition)
+
+    def _read(self, piece: FragmentsPartition) -> Iterator[pa.RecordBatch]:
+        if not piece.fragments:
             return
+        if not self._columns and self._where is None:
+            # The metadata knows how many there are.
+            yield from _rows_without_columns(piece.rows)
+            return
+        require_seen(self._root)
         table = self._table()
+        if not self._columns:
+            for batch in table.scan(["id"], filter=self._where, fragments=piece.fragments):
+                yield from _rows_without_columns(batch.num_rows)
+            return
         wide = any(pa.types.is_nested(table.schema.field(name).type) for name in self._columns)
         batches = table.scan(
             self._columns,
             filter=self._where,
-            fragments=partition.fragments,
+            fragments=piece.fragments,
             batch_rows=_BATCH_ROWS_WIDE if wide else _BATCH_ROWS,
         )
         for batch in batches:
@@ -77,3 +94,12 @@ class TypeReader(DataSourceReader):
 
     def _table(self) -> Table:
         return open_tables(self._root).open(self._pin)
+
+
+def _rows_without_columns(count: int) -> Iterator[pa.RecordBatch]:
+    empty = pa.array([], pa.struct([]))
+    while count > 0:
+        rows = min(count, _ROWS_PER_PARTITION)
+        array = pa.StructArray.from_buffers(empty.type, rows, [None], children=[])
+        yield pa.RecordBatch.from_struct_array(array)
+        count -= rows

@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph.dataplane.spark.config import configured
+from omnigraph.dataplane.spark.config import configured, is_connect
 from omnigraph.dataplane.spark.shipping import ship
 
 _lock: Final = threading.Lock()
@@ -50,8 +50,19 @@ def tell(session: Any, cache: Path, *, ships: bool) -> None:
     with _lock:
         if session in _registered:
             return
-        # Whoever only loads or exports needs none of it.
-        from omnigraph.dataplane.spark.datasource import DefaultSource  # noqa: PLC0415
-
-        session.dataSource.register(DefaultSource)
+        session.dataSource.register(_source_for(session))
         _registered.add(session)
+
+
+def _source_for(session: Any) -> type[Any]:
+    """The format for one session: its writes are judged by tasks of that session."""
+    # Whoever only loads or exports needs none of it.
+    from omnigraph.dataplane.spark.datasource import DefaultSource  # noqa: PLC0415
+    from omnigraph.dataplane.spark.driver import address_of  # noqa: PLC0415
+
+    address = address_of(session if is_connect(session) else None)
+
+    class Source(DefaultSource):
+        driver = (address.socket, address.session)
+
+    return Source

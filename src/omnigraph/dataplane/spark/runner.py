@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 
 from omnigraph.dataplane.run.runner import Item, Result
 from omnigraph.dataplane.spark.action import Action, JobFailed, OnProgress
-from omnigraph.dataplane.spark.failures import job_error
+from omnigraph.dataplane.spark.failures import job_error, unshared
 from omnigraph.dataplane.spark.kernel import (
     MESSAGE,
     FrameKernel,
@@ -114,7 +114,7 @@ class SparkRunner:
         # The error of the first item, whichever was raised first: the same one on every run.
         for _, outcome in sorted(found, key=lambda pair: pair[0]):
             if outcome.error is not None:
-                raise outcome.error
+                raise unshared(outcome.error)
         return ((number, outcome.value) for number, outcome in found)
 
     def perform(self, stage: str, work: Callable[[], Result]) -> Result:

@@ -10,6 +10,8 @@ from typing import Final
 
 from omnigraph.dataplane.spark.config import Place
 
+# Tells processes that the JVM starts beside the driver where the driver's process listens.
+DRIVER_VARIABLE: Final = "OMNIGRAPH_SPARK_DRIVER"
 _LOOPBACK: Final = "127.0.0.1"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 # The work is done by Python; the JVM only schedules, so it needs neither a clever collector nor

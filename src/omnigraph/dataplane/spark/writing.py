@@ -8,26 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from omnigraph.core.repository import OpenMode, Repository, components
+from omnigraph.core.repository import OpenMode
 from omnigraph.dataplane.load.frames import FrameTask
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import LoadRequest
-from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.source.model import FrameInput
-from omnigraph.dataplane.spark.opened import Opened, flag
+from omnigraph.dataplane.spark.carried_errors import carried_errors
+from omnigraph.dataplane.spark.driver import Address, StagedLoad, finished_by
+from omnigraph.dataplane.spark.opened import Opened, flag, whole_number
+from omnigraph.dataplane.spark.settings import DRIVER_VARIABLE
 from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.root import Root
 from omnigraph.types import Actor, IdempotencyKey, LoadMode
+
+_VIOLATIONS_MAX: Final = 100  # so many are listed in the text of the error
 
 
 @dataclass
@@ -40,18 +45,39 @@ class Written(WriterCommitMessage):
 class TypeWriter(DataSourceArrowWriter):
     """Writes rows of one type. Travels to the tasks and to the commit as it is."""
 
-    def __init__(self, root: Root, request: LoadRequest, plan: LoadPlan, task: FrameTask) -> None:
+    def __init__(
+        self,
+        root: Root,
+        request: LoadRequest,
+        plan: LoadPlan,
+        task: FrameTask,
+        driver: Address | None,
+    ) -> None:
         """Write by this plan; use `begin`."""
         self._root = root
         self._request = request
         self._plan = plan
         self._task = task
+        self._driver = driver
 
     @classmethod
     def begin(
-        cls, options: Mapping[str, str], columns: tuple[str, ...], *, overwrite: bool
+        cls,
+        options: Mapping[str, str],
+        columns: tuple[str, ...],
+        *,
+        overwrite: bool,
+        driver: tuple[str, str] | None = None,
     ) -> TypeWriter:
-        """Plan a write from the options of a DataFrameWriter."""
+        """Plan a write from the options of a DataFrameWriter.
+
+        Args:
+            options: The options.
+            columns: The columns of the DataFrame.
+            overwrite: Do the rows replace all others of the type?
+            driver: The socket of the driver's process, and the session that judges the rows; by
+                default what the environment says. Without either, the process that commits does.
+        """
         opened = Opened(options, mode=OpenMode.READ_WRITE)
         name = f"Spark rows of {opened.entity.name}"
         request = LoadRequest(
@@ -63,6 +89,8 @@ class TypeWriter(DataSourceArrowWriter):
             cascade=flag(options, "cascade"),
             actor=_said(options, "actor", Actor),
             idempotency_key=_said(options, "idempotency_key", IdempotencyKey),
+            violations_max=whole_number(options, "violations_max", _VIOLATIONS_MAX),
+            violations_file=options.get("violations_file"),
         )
         # The process that plans is told by its own environment who computes vectors; the others
         # are told by the plan.
@@ -70,23 +98,26 @@ class TypeWriter(DataSourceArrowWriter):
         loader = Loader(opened.repo, embeddings)
         plan = loader.plan(request, opened.snapshot, None, is_remote=True)
         task = FrameTask(plan=plan, type=opened.type, name=name, columns=columns)
-        return cls(opened.root, request, plan, task)
+        named = opened.variables.get(DRIVER_VARIABLE)
+        at = driver or ((named, "") if named else None)
+        return cls(opened.root, request, plan, task, None if at is None else Address(*at))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one partition."""
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
-        return Written(self._task(number, iterator))
+        with carried_errors():
+            return Written(self._task(number, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Judge everything and publish it, or refuse it."""
         receipts = [message.receipt for message in messages if isinstance(message, Written)]
-        repo = Repository.open(self._root, components(self._root), OpenMode.READ_WRITE)
-        monitor = Monitor("load", "spark", "df.write", repo.clock)
-        try:
-            Loader(repo).finish(self._request, self._plan, receipts, InProcessRunner(), monitor)
-        finally:
-            self._plan.staging.remove()
+        staged = StagedLoad(
+            root=self._root, request=self._request, plan=self._plan, receipts=receipts
+        )
+        with carried_errors(self._request.violations_file):
+            if not finished_by(self._driver, staged):
+                staged.finish(InProcessRunner())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Forget what was staged. Fragments stay: a commit that failed may have used them."""

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.dataplane.spark.failures import first_telling_line, job_error, start_error
 from omnigraph.dataplane.spark.kernel import Failure, TaskFailed
-from omnigraph.errors import Code, Internal, InvalidInput, Unavailable
+from omnigraph.errors import Code, Internal, InvalidInput, LimitExceeded, Unavailable
 from omnigraph.store.failures import FailureKind, StorageFailure
 
 LOG = Path("/home/x/spark-1.log")
@@ -60,7 +60,9 @@ def test_a_failure_of_a_task_is_what_it_was() -> None:
     bug = job_error(TaskFailed(Failure("KeyError", "'x' (a.py:3)")), LOG)
     assert isinstance(bug, Internal)
     assert "a task failed on Spark: KeyError: 'x' (a.py:3)" in str(bug)
-    assert isinstance(job_error(TaskFailed(Failure("MemoryError", "x")), LOG), Unavailable)
+    lack = job_error(TaskFailed(Failure("MemoryError", "x")), LOG)
+    assert isinstance(lack, LimitExceeded)
+    assert lack.code is Code.OUT_OF_MEMORY
 
 
 @pytest.mark.parametrize(
