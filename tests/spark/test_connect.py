@@ -15,6 +15,7 @@ from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held, acquire
 from omnigraph.errors import GraphError, InvalidInput, Unavailable
 from tests.spark import kernels
+from tests.spark.agreeing import agree
 from tests.spark.clusters import connect_process, connect_server
 from tests.spark.kernels import Spec, traces
 from tests.spark.test_runner import interrupted_when, specs
@@ -96,6 +97,10 @@ def test_frames_go_through_a_task(runner: SparkRunner) -> None:
     frame = runner.session.range(0, 100, 1, 4)
     found = dict(runner.run_frame("read", kernels.total, frame))
     assert sum(amount for _, amount, _ in found.values()) == sum(range(100))
+
+
+def test_queries(remote: Held, tmp_path: Path) -> None:
+    agree(tmp_path / "g", remote.session)
 
 
 def test_classic_and_connect_live_in_one_process(remote: Held, local: Held, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from omnigraph.dataplane.spark.config import configured
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import acquire
 from tests.spark import kernels
+from tests.spark.agreeing import agree
 from tests.spark.clusters import EXECUTORS, local_cluster
 from tests.spark.loads import BreakingRunner, contents, loaded_here, people
 from tests.spark.test_clusters import specs
@@ -35,3 +36,7 @@ def test_loads(executors: SparkRunner, tmp_path: Path) -> None:
     changes = [person(f"p{n}", age=1) for n in range(0, 40, 3)]
     lab.load(changes, "merge", runner=executors)
     assert contents(lab.repo) == contents(loaded_here(tmp_path / "expected").repo)
+
+
+def test_queries(executors: SparkRunner, tmp_path: Path) -> None:
+    agree(tmp_path / "g", executors.session)
