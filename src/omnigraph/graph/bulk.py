@@ -18,12 +18,12 @@ from omnigraph.dataplane.load.reading import bytes_of
 from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Cancelled, Listener, Monitor
-from omnigraph.dataplane.run.choose import choose
+from omnigraph.dataplane.run.choose import SparkLimits, choose
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import FrameInput
 from omnigraph.dataplane.source.resolve import resolve
-from omnigraph.dataplane.spark.config import SparkConfig, configured, unavailable
+from omnigraph.dataplane.spark.config import SparkConfig, cluster_of, configured, unavailable
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import one_of
@@ -36,6 +36,7 @@ from omnigraph.graph.values import (
     commit_of,
     warnings_of,
 )
+from omnigraph.runtime.settings import Settings
 from omnigraph.types import BranchName, Engine, EngineChoice
 
 
@@ -68,23 +69,23 @@ class Bulk:
         self,
         repo: Repository,
         embeddings: Embeddings,
-        concurrency: int = 0,
+        settings: Settings | None = None,
     ) -> None:
         """Work on a graph.
 
         Args:
             repo: The graph.
             embeddings: Computes the vectors of texts that are loaded.
-            concurrency: How many tasks run at once in this process; 0 for one per processor.
+            settings: How many tasks run at once in this process, and when Spark is taken.
         """
         self._repo = repo
         self._embeddings = embeddings
-        self._concurrency = concurrency
+        self._settings = settings or Settings()
 
     @classmethod
     def of(cls, parts: GraphParts) -> Bulk:
         """The bulk work of an open graph."""
-        return cls(parts.repo, parts.embeddings, parts.settings.load_concurrency)
+        return cls(parts.repo, parts.embeddings, parts.settings)
 
     def load(
         self,
@@ -242,6 +243,11 @@ class Bulk:
             spark_named=config.is_named,
             spark_running=_is_spark_running(),
             spark_available=lambda: unavailable(config),
+            cluster=cluster_of(config),
+            limits=SparkLimits(
+                cold_bytes=self._settings.spark_bytes_min,
+                warm_bytes=self._settings.spark_running_bytes_min,
+            ),
         )
         monitor = Monitor(operation, chosen, reason, self._repo.clock, execution.progress)
         with self._runner(chosen, config, monitor) as runner:
@@ -256,7 +262,7 @@ class Bulk:
     @contextmanager
     def _runner(self, chosen: Engine, config: SparkConfig, monitor: Monitor) -> Iterator[Runner]:
         if chosen == "inprocess":
-            yield InProcessRunner(self._concurrency or None, monitor.stop)
+            yield InProcessRunner(self._settings.load_concurrency or None, monitor.stop)
             return
         # Spark is imported only by those who use it.
         from omnigraph.dataplane.spark.runner import SparkRunner  # noqa: PLC0415

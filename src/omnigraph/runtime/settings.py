@@ -41,6 +41,9 @@ class Settings:
         optimize_retries: How often `optimize` does, which may mean to write long tables again.
         load_concurrency: How many tasks of a load, an export or an optimisation run at once in
             this process; 0 for one per processor.
+        spark_bytes_min: From how much input on `engine="auto"` starts Spark on this machine.
+        spark_running_bytes_min: The same if a session runs already, or a master of this machine is
+            named. A master of a cluster is taken for any size.
     """
 
     source_bytes_max: int = _bounded(4 << 20, 1, 16 << 20)
@@ -51,6 +54,8 @@ class Settings:
     write_retries: int = _bounded(100, 0, 1_000_000)
     optimize_retries: int = _bounded(3, 0, 1_000_000)
     load_concurrency: int = _bounded(0, 0, 1024)
+    spark_bytes_min: int = _bounded(4 << 30, 0, 1 << 60)
+    spark_running_bytes_min: int = _bounded(256 << 20, 0, 1 << 60)
 
     def __post_init__(self) -> None:
         problems = [

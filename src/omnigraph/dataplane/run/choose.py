@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import Code, InvalidInput
@@ -16,6 +17,19 @@ COLD_BYTES: Final = 4 << 30
 WARM_BYTES: Final = 256 << 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkLimits:
+    """From how many bytes of input on Spark of this machine is taken.
+
+    Attributes:
+        cold_bytes: If it has to be started.
+        warm_bytes: If a session runs, or somebody named a master.
+    """
+
+    cold_bytes: int = COLD_BYTES
+    warm_bytes: int = WARM_BYTES
+
+
 def choose(
     engine: EngineChoice,
     *,
@@ -24,6 +38,8 @@ def choose(
     spark_named: bool,
     spark_running: bool,
     spark_available: Callable[[], str | None],
+    cluster: str | None = None,
+    limits: SparkLimits | None = None,
 ) -> tuple[Engine, str]:
     """What an operation runs on, and why.
 
@@ -34,6 +50,9 @@ def choose(
         spark_named: Has somebody named a master or given a session?
         spark_running: Is there a session in this process?
         spark_available: Says why there is no Spark here, or None. Asked only if it matters.
+        cluster: The master that was named, if it is one of other machines: whoever names it wants
+            their work, whatever the size.
+        limits: From how much input on Spark of this machine is taken.
 
     Raises:
         InvalidInput: What was asked for cannot be had.
@@ -50,15 +69,20 @@ def choose(
             raise InvalidInput(Code.ENGINE_UNAVAILABLE, missing)
         asked = engine == "spark"
         return "spark", "asked for" if asked else "a source is a Spark DataFrame"
-    return _by_size(bytes_total, spark_named or spark_running, spark_available)
+    if cluster is not None:
+        if (missing := spark_available()) is not None:
+            return "inprocess", f"the cluster {cluster} was named, but {missing}"
+        return "spark", f"the cluster {cluster} was named"
+    known = limits or SparkLimits()
+    limit = known.warm_bytes if spark_named or spark_running else known.cold_bytes
+    return _by_size(bytes_total, limit, spark_available)
 
 
 def _by_size(
-    bytes_total: int | None, is_warm: bool, spark_available: Callable[[], str | None]
+    bytes_total: int | None, limit: int, spark_available: Callable[[], str | None]
 ) -> tuple[Engine, str]:
     if bytes_total is None:
         return "inprocess", "the size of the input is not known"
-    limit = WARM_BYTES if is_warm else COLD_BYTES
     size = f"{shown(bytes_total)} of input"
     if bytes_total < limit:
         return "inprocess", f"{size} is less than {shown(limit)}"

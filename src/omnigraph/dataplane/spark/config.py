@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -140,6 +141,20 @@ def configured(
             f"spark must be a master or a SparkSession, not {type(spark).__name__}",
         )
     return SparkConfig(session=spark, **common)
+
+
+def cluster_of(config: SparkConfig) -> str | None:
+    """The cluster that somebody named, as messages may show it; None if it is this machine."""
+    master = config.master
+    if master is None and config.session is not None:
+        # Of a session of Connect it is the master that its server has.
+        with suppress(Exception):
+            master = config.session.conf.get("spark.master", None)
+    if master is None:
+        return None
+    clusters = {Place.CLUSTER, Place.LOCAL_CLUSTER, Place.CONNECT}
+    found = next((place for pattern, place in _PLACES if pattern.fullmatch(master)), None)
+    return shown(master) if found in clusters else None
 
 
 def is_session(value: object) -> bool:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from omnigraph.dataplane.run.choose import COLD_BYTES, WARM_BYTES, choose, shown
+from omnigraph.dataplane.run.choose import COLD_BYTES, WARM_BYTES, SparkLimits, choose, shown
+from omnigraph.dataplane.spark.config import cluster_of, configured
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.types import Engine, EngineChoice
 
@@ -49,6 +50,55 @@ def test_auto_goes_by_size(
     size: int | None, named: bool, running: bool, expected: Engine, reason: str
 ) -> None:
     assert chosen(size=size, named=named, running=running) == (expected, reason)
+
+
+def test_a_cluster_that_was_named_is_taken_for_any_size() -> None:
+    def asked(size: int | None, missing: str | None = None) -> tuple[Engine, str]:
+        return choose(
+            AUTO,
+            bytes_total=size,
+            has_frames=False,
+            spark_named=True,
+            spark_running=False,
+            spark_available=lambda: missing,
+            cluster="spark://host:7077",
+        )
+
+    for size in (None, 0, MIB, 100 * GIB):
+        assert asked(size) == (SPARK, "the cluster spark://host:7077 was named")
+    assert asked(0, MISSING)[0] is INPROCESS
+    assert MISSING in asked(0, MISSING)[1]
+
+
+def test_the_limits_can_be_set() -> None:
+    for running, expected in ((False, INPROCESS), (True, SPARK)):
+        found, reason = choose(
+            AUTO,
+            bytes_total=10 * MIB,
+            has_frames=False,
+            spark_named=False,
+            spark_running=running,
+            spark_available=lambda: None,
+            limits=SparkLimits(cold_bytes=20 * MIB, warm_bytes=5 * MIB),
+        )
+        assert found is expected
+        assert reason.endswith("5.0 MiB" if running else "20 MiB")
+
+
+@pytest.mark.parametrize(
+    ("master", "cluster"),
+    [
+        (None, None),
+        ("local[4]", None),
+        ("connect", None),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://user:secret@host:7077", "spark://host:7077"),
+        ("yarn", "yarn"),
+        ("sc://host:15002/;token=secret", "sc://host:15002"),
+    ],
+)
+def test_which_masters_are_clusters(master: str | None, cluster: str | None) -> None:
+    assert cluster_of(configured(master, variables={})) == cluster
 
 
 def test_auto_without_spark_says_so() -> None:
