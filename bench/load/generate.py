@@ -98,6 +98,18 @@ def graph(folder: Path, scale: float, *, parquet: bool = True) -> Size:
     return size
 
 
+def divided(source: Path, folder: Path, count: int) -> None:
+    """Write the lines of a file into so many files, about as many into each."""
+
+    def make() -> None:
+        lines = source.read_bytes().splitlines(keepends=True)
+        for number in range(count):
+            part = lines[len(lines) * number // count : len(lines) * (number + 1) // count]
+            (folder / f"part-{number:06d}.jsonl").write_bytes(b"".join(part))
+
+    _once(folder, {"bytes": source.stat().st_size, "count": count}, make)
+
+
 def docs(folder: Path, scale: float) -> int:
     """Write 500,000 documents times `scale` as Parquet, and some of them as NDJSON."""
     count = max(2_000, round(500_000 * scale))

@@ -9,6 +9,7 @@ from bench.load.course import Course
 from bench.load.figures import Part
 from bench.load.parts.bulk import ndjson, parquet, vector_lines, vectors
 from bench.load.parts.export import export
+from bench.load.parts.files import files
 from bench.load.parts.memory import memory
 from bench.load.parts.merge import merge
 from bench.load.parts.start import start
@@ -19,6 +20,7 @@ PARTS: Final[Mapping[str, Callable[[Course, float], Part]]] = {
     "parquet": parquet,
     "vectors": vectors,
     "vector-lines": vector_lines,
+    "files": files,
     "start": start,
     "memory": memory,
     "merge": merge,

@@ -43,10 +43,11 @@ def ours(
     schema: str = GRAPH,
     counts: Mapping[str, int],
     bytes: int,
+    engine_name: str | None = None,
     **more: Any,
 ) -> Entry:
-    """This graph, filled from a source."""
-    chosen = {**engine(name), "schema": schema}
+    """This graph, filled from a source; its name is that of an engine unless that is given."""
+    chosen = {**engine(engine_name or name), "schema": schema}
     return Entry(
         name=name,
         call="bench.load.ours:load",

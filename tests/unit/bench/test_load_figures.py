@@ -100,6 +100,7 @@ def test_every_part_has_a_name_of_its_own() -> None:
         "parquet",
         "vectors",
         "vector-lines",
+        "files",
         "start",
         "memory",
         "merge",
