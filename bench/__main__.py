@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import commit, compile, growth, report, wide
+from bench import commit, compile, growth, outgrown, report, wide
 from bench.load import group as load
 from bench.load.parts import PARTS
 from bench.measure import Case, measure
@@ -21,6 +21,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "growth": lambda chosen: growth.run(chosen.scale),
     "wide": lambda _: _measured("wide", wide.cases),
     "query": lambda chosen: query.run(_query_choice(chosen)),
+    "outgrown": lambda chosen: outgrown.run(chosen.scale),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
 
@@ -51,7 +52,7 @@ def main() -> None:
         "--scale",
         type=float,
         default=1.0,
-        help="of `growth`, `query` and `load`: how much data; less than 1 is quick",
+        help="of `growth`, `query`, `outgrown` and `load`: how much data; less than 1 is quick",
     )
     arguments.add_argument(
         "--part",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -154,3 +155,52 @@ def test_the_result_is_a_frame(samples: dict[str, Sample], local: Held) -> None:
     assert [row["a"] for row in frame.collect()] == [row["a"] for row in rows]
     here = samples["social"].graph.query(text).to_spark(local.session)
     assert here.count() == len(rows)
+
+
+def test_a_closed_graph_is_not_read(tmp_path: Path, local: Held) -> None:
+    graph = og.init(str(tmp_path / "g"), "node P { k: String @key }")
+    graph.load({"P": [{"k": "a"}]})
+    rows = graph.query(
+        "query q() { match { $p: P } return { $p.k as k } }", engine="spark", spark=local.session
+    )
+    assert repr(rows) == "<rows on Spark: k>"
+    graph.close()
+    with pytest.raises(og.errors.InvalidInput, match="closed"):
+        rows.to_pylist()
+
+
+def test_a_collected_result_is_bounded(tmp_path: Path, local: Held) -> None:
+    settings = og.Settings(query_bytes_max=1024)
+    graph = og.init(str(tmp_path / "g"), "node P { k: String @key }", settings=settings)
+    graph.load({"P": [{"k": f"person number {n}"} for n in range(100)]})
+    text = "query q() { match { $p: P  $q: P } return { $p.k as k, $q.k as l } }"
+    with pytest.raises(og.errors.LimitExceeded, match="query_bytes_max"):
+        graph.query(text, engine="inprocess").to_arrow()
+    rows = graph.query(text, spark=local.session)
+    assert rows.to_spark().count() == 10_000
+    with pytest.raises(og.errors.LimitExceeded, match="query_bytes_max"):
+        rows.to_arrow()
+
+
+REFUSED = {
+    "the limit": ("$n: I32", "$d: Doc", "limit $n", {"n": -1}),
+    "the number of edits": ("$e: I32", '$d: Doc fuzzy($d.title, "graf", $e)', "", {"e": 9}),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_bad_parameters_are_refused_before_anything_runs(
+    message: str, samples: dict[str, Sample], local: Held
+) -> None:
+    declared, match, rest, params = REFUSED[message]
+    text = f"query q({declared}) {{ match {{ {match} }} return {{ $d.slug }} {rest} }}"
+    with pytest.raises(og.errors.InvalidInput, match=message):
+        samples["social"].graph.query(text, params, engine="spark", spark=local.session)
+
+
+def test_an_unknown_engine_is_refused(samples: dict[str, Sample]) -> None:
+    with pytest.raises(og.errors.InvalidInput, match="not one of auto, inprocess, spark"):
+        samples["social"].graph.query(
+            "query q() { match { $p: Person } return { $p.name } }",
+            engine="sparc",  # type: ignore[arg-type]
+        )

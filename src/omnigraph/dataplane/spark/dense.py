@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ NUMBER: Final = "_id"
 SOURCE: Final = "_src"
 TARGET: Final = "_dst"
 _TOPOLOGIES_MAX: Final = 16
+_Key: TypeAlias = tuple[object, ...]
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -122,9 +123,15 @@ class DenseFrames:
         """The numbers of all edges of a type and of their ends; computed once and kept."""
         edge = self.catalog.edge_by_name[type_name]
         keys = (f"edge:{type_name}", f"node:{edge.source}", f"node:{edge.target}")
-        pins = tuple(store_pin(self.snapshot.pin(key)) for key in keys)
         kept = _kept_for(self.session)
-        return kept.frame((self.repo.root.uri, *pins), lambda: self._joined(*keys))
+        return kept.frame(
+            (self.repo.root.uri, *map(self._state, keys)), lambda: self._joined(*keys)
+        )
+
+    def _state(self, table_key: str) -> tuple[Pin, str | None]:
+        """What tells a state of a table from all others, forks of one name among them."""
+        pin = store_pin(self.snapshot.pin(table_key))
+        return pin, self.repo.tables.transaction_uuid(pin)
 
     def _joined(self, edge: str, source: str, target: str) -> Frame:
         edges = self.rows(edge, {"src_id": "src", "dst_id": "dst"})
@@ -139,9 +146,9 @@ class _Kept:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._frames: OrderedDict[tuple[str | Pin, ...], Frame] = OrderedDict()
+        self._frames: OrderedDict[_Key, Frame] = OrderedDict()
 
-    def frame(self, key: tuple[str | Pin, ...], make: Any) -> Frame:
+    def frame(self, key: _Key, make: Any) -> Frame:
         with self._lock:
             known = self._frames.get(key)
             if known is None:

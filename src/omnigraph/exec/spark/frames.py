@@ -6,8 +6,9 @@ rows a row stands for. Names of the language never become names of Spark.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from omnigraph.dataplane.spark.dense import NUMBER, DenseFrames
 from omnigraph.dataplane.spark.table_scan import Frame
@@ -22,6 +23,9 @@ from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.values import Base, ValueType
 
 COUNT: Final = "n"
+Perform: TypeAlias = Callable[[str, Callable[[], Any]], Any]
+"""Runs a job of Spark: its title, and what starts it and waits."""
+
 _ONE: Final = "CAST(1 AS BIGINT) AS n"
 
 

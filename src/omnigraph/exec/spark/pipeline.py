@@ -6,6 +6,7 @@ rows there are, or that there are some, equal rows become one before the next ho
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, assert_never
 
 from omnigraph.core.arrow_types import arrow_type
@@ -24,7 +25,7 @@ from omnigraph.exec.read.build import (
 from omnigraph.exec.read.conditions import props_in
 from omnigraph.exec.read.fold import Multiplicity
 from omnigraph.exec.read.given import text_matches
-from omnigraph.exec.spark.frames import COUNT, Bound, Frames
+from omnigraph.exec.spark.frames import COUNT, Bound, Frames, Perform
 from omnigraph.exec.spark.judging import KeepRows
 from omnigraph.lang.ir.expr import EntityRef, Predicate
 from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, Scan, Towards
@@ -39,9 +40,10 @@ _HOPS_AT_ONCE: Final = 4
 class Pipeline:
     """Turns operators into frames."""
 
-    def __init__(self, frames: Frames) -> None:
-        """Read what these frames read."""
+    def __init__(self, frames: Frames, perform: Perform) -> None:
+        """Read what these frames read; `perform` runs jobs that tell how to go on."""
         self.frames = frames
+        self._perform = perform
         self.kept: list[Frame] = []  # what was persisted on the way
         self._sql = frames.sql
         self._name = frames.name
@@ -239,7 +241,8 @@ class Pipeline:
             if op.high > _HOPS_AT_ONCE:
                 seen = seen.persist()
                 self.kept.append(seen)
-                if not seen.filter(f"d = {distance}").head(1):
+                fresh = seen.filter(f"d = {distance}")
+                if not self._perform(f"hop {distance}", partial(fresh.head, 1)):
                     break
         found = f"SELECT s, t FROM {{f}} WHERE d BETWEEN {op.low} AND {op.high}"
         if op.low > 1:

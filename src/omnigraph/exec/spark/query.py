@@ -13,14 +13,16 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.spark.config import SparkConfig
 from omnigraph.dataplane.spark.dense import DenseFrames
+from omnigraph.dataplane.spark.failures import job_error
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held, acquire
 from omnigraph.dataplane.spark.table_scan import Frame
+from omnigraph.errors import GraphError
 from omnigraph.exec.evaluate import EvalContext
-from omnigraph.exec.read.given import bounded
+from omnigraph.exec.read.given import bounded, predicates, text_matches
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.plan import mode_of, read_at_the_end
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.engine import Search, query_words
 from omnigraph.exec.spark.frames import Frames
 from omnigraph.exec.spark.pipeline import Pipeline
 from omnigraph.exec.spark.results import Results
@@ -59,6 +61,9 @@ class SparkQueries:
         context = EvalContext(params, now_ms)
         for item in bounded(plan):
             item.check(context)
+        for predicate in predicates(plan.pipeline):
+            for match in text_matches(predicate):
+                query_words(match.query, context)
         held = acquire(config)
         pipeline: Pipeline | None = None
         try:
@@ -66,17 +71,21 @@ class SparkQueries:
             frames = Frames(
                 DenseFrames(held, self._repo, snapshot, catalog), plan, catalog, context
             )
-            pipeline = Pipeline(frames)
+            pipeline = Pipeline(frames, runner.perform)
             results = Results(frames, self._search, runner.perform)
             bound = pipeline.run(
                 plan.pipeline, frames.start(), read_at_the_end(plan), mode_of(plan)
             )
             frame = results.frame(bound)
-        except BaseException:
+        except BaseException as error:
+            log = held.log
             _release(held, pipeline)
-            raise
+            if isinstance(error, GraphError) or not isinstance(error, Exception):
+                raise
+            raise job_error(error, log) from error
 
         def collect(made: Frame) -> pa.Table:
+            self._repo.require_open()
             found: pa.Table = runner.perform("query", made.toArrow)
             return found
 

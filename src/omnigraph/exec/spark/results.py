@@ -6,8 +6,7 @@ need is read after the limit, when there is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from omnigraph.exec.read.results import always_there, bounds
 from omnigraph.exec.search.engine import Search, k_of, query_words
 from omnigraph.exec.search.text_index import Corpus
 from omnigraph.exec.search.tokens import distinct, stem
-from omnigraph.exec.spark.frames import COUNT, Bound, Frames
+from omnigraph.exec.spark.frames import COUNT, Bound, Frames, Perform
 from omnigraph.exec.spark.scoring import (
     COUNTED,
     SCORED,
@@ -48,9 +47,6 @@ from omnigraph.lang.values import FLOATS, Base, ValueType
 _LIMIT_MAX: Final = 2**31 - 1
 
 _ID: Final = ValueType(Base.STRING)
-
-Perform = Callable[[str, Callable[[], Any]], Any]
-"""Runs a job of Spark: its title, and what starts it and waits."""
 
 
 class Results:

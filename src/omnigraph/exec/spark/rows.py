@@ -47,7 +47,13 @@ class SparkRows(Rows):
         self._limits = limits
         self._listed = None
         self._table: Rows | None = None
-        weakref.finalize(self, done)
+        # At the end of the process the session goes anyway.
+        weakref.finalize(self, done).atexit = False
+
+    def __repr__(self) -> str:
+        if self._table is not None:
+            return super().__repr__()
+        return f"<rows on Spark: {', '.join(self.columns)}>"
 
     @property
     def types(self) -> tuple[ValueType, ...]:
