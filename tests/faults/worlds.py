@@ -31,6 +31,8 @@ from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import Code, Conflict, GraphError
+from omnigraph.exec.merge.conflicts import unsettled
+from omnigraph.exec.merge.merger import Merged, Merger, MergeRequest
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import failpoints
@@ -250,14 +252,17 @@ def _unlisted_table(repo: Repository, entity: EntityType) -> str:
     return place
 
 
-def _branch_merge(repo: Repository) -> Published:
-    """Take the rows of the other branch over, with its head as second parent."""
-    theirs = repo.snapshot(DEV)
-    prepared = insertion(
-        repo, MAIN, {PERSON: ("m",), COMPANY: ("m",)}, kind=WriterKind.BRANCH_MERGE, key=_KEY
+def _diverge(repo: Repository) -> None:
+    """Change both branches, one of the tables on both of them."""
+    add(repo, {PERSON: ("m0", "m1"), COMPANY: ("m0",)}, branch=DEV)
+    add(repo, {PERSON: ("n0",)})
+
+
+def _branch_merge(repo: Repository) -> Merged:
+    request = MergeRequest(
+        source=DEV, into=MAIN, resolve=unsettled, actor="tester", idempotency_key=_KEY
     )
-    commit = replace(prepared.commit, merged_parent_id=theirs.head)
-    return repo.commit(replace(prepared, commit=commit))
+    return Merger(repo).merge(request)
 
 
 def _ensure_indices(repo: Repository) -> Published | None:
@@ -342,7 +347,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "load": Action(run=_load),
         "branch_mutation": Action(run=_mutation_on_branch, needs_branch=True),
         "schema_apply": Action(run=_schema_apply),
-        "branch_merge": Action(run=_branch_merge, needs_branch=True),
+        "branch_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge),
         "ensure_indices": Action(run=_ensure_indices),
         "optimize": Action(run=_optimize, prepare=_scatter),
         "branch_create": Action(run=_branch_create),

@@ -12,7 +12,7 @@ from omnigraph.exec.merge.conflicts import MergeConflict, Side, resolver
 from omnigraph.exec.merge.merger import Merger, MergeRequest
 from omnigraph.graph.merging import MergeResult, merge_result
 from omnigraph.graph.values import Branch
-from omnigraph.types import Actor, BranchName, CommitId
+from omnigraph.types import Actor, BranchName, CommitId, IdempotencyKey
 
 
 class Branches:
@@ -90,6 +90,7 @@ class Branches:
         dry_run: bool = False,
         delete_branch: bool = False,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> MergeResult:
         """Bring the changes of one branch into another; one commit with two parents, or nothing.
 
@@ -117,6 +118,7 @@ class Branches:
             dry_run: Say what would happen, conflicts included, and change nothing.
             delete_branch: Delete the source afterwards. If that is refused, the result says so.
             actor: Who does it; the actor of the handle if not given.
+            idempotency_key: Names the operation, so that repeating it does it once.
 
         Raises:
             Conflict: The branches disagree (code `merge_conflict`); `error.conflicts` lists where.
@@ -133,6 +135,7 @@ class Branches:
             by_row=granularity == "row",
             dry_run=dry_run,
             actor=self._actor if actor is None else Actor(actor),
+            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
         )
         done = merge_result(self._merger.merge(request), str(request.source), str(request.into))
         if not delete_branch or dry_run:

@@ -23,6 +23,8 @@ class MergeResult:
         base: The commit from which both sides have changed since; of several, the latest.
         counts: What it changes on the branch that it is merged into, by type (`node:Person`).
         conflicts: What stands in its way; only a dry run has any, otherwise they are an error.
+        replayed: An earlier call with the same idempotency key had done it already; this is what
+            it did.
         branch_deleted: The source was deleted afterwards.
         branch_delete_error: Why it was not, although that was asked for.
     """
@@ -34,6 +36,7 @@ class MergeResult:
     base: str
     counts: Mapping[str, ChangeCounts]
     conflicts: tuple[MergeConflict, ...] = ()
+    replayed: bool = False
     branch_deleted: bool = False
     branch_delete_error: str | None = None
 
@@ -56,4 +59,5 @@ def merge_result(done: Merged, source: str, into: str) -> MergeResult:
         base=str(done.base),
         counts=done.counts,
         conflicts=done.conflicts,
+        replayed=done.replayed,
     )

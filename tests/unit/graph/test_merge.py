@@ -353,6 +353,22 @@ def test_a_criss_cross_merge_refuses_what_bases_disagree_on(graph: og.Graph) -> 
     assert people(graph)["Ada"]["age"] == 2
 
 
+def test_a_repeated_key_merges_once(graph: og.Graph) -> None:
+    change(graph, "draft", 'insert Person { name: "Di" }')
+    first = graph.branches.merge("draft", idempotency_key="k")
+    change(graph, "draft", 'insert Person { name: "Ed" }')
+    again = graph.branches.merge("draft", idempotency_key="k")
+    assert again.replayed
+    assert (again.commit, again.outcome, again.counts) == (
+        first.commit,
+        first.outcome,
+        first.counts,
+    )
+    assert "Ed" not in people(graph)
+    with pytest.raises(og.errors.InvalidInput, match="another operation"):
+        graph.mutate('query q() { insert Person { name: "Fy" } }', idempotency_key="k")
+
+
 def test_bad_arguments(graph: og.Graph) -> None:
     with pytest.raises(og.errors.InvalidInput, match="into itself"):
         graph.branches.merge("main")

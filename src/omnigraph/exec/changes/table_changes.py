@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.hashing import partitions_of
+from omnigraph.errors import JsonValue
 from omnigraph.exec.changes.equality import Mask, equal_values
 from omnigraph.runtime import cancellation
 from omnigraph.store.blob_cells import read_blob
@@ -62,6 +63,13 @@ class ChangeCounts:
     updated: int = 0
     deleted: int = 0
 
+    @classmethod
+    def of(cls, numbers: JsonValue) -> ChangeCounts:
+        """The counts that a commit has recorded: inserted, updated, deleted."""
+        found = [each if isinstance(each, int) else 0 for each in _listed(numbers)]
+        inserted, updated, deleted = found
+        return cls(inserted=inserted, updated=updated, deleted=deleted)
+
     @property
     def total(self) -> int:
         """The number of all changed entities."""
@@ -73,6 +81,10 @@ class ChangeCounts:
             updated=self.updated + other.updated,
             deleted=self.deleted + other.deleted,
         )
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) and len(value) == 3 else [0, 0, 0]
 
 
 class TableChanges:

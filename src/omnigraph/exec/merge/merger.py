@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
 
 import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.lineage import MERGED_COMMITS, merge_bases
+from omnigraph.core.publish import Published
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository
@@ -31,7 +31,8 @@ from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import BranchName, CommitId
 
-_SOURCE: Final = "source"
+# The details of a merge commit, besides the commits that it brought along.
+_SOURCE, _OUTCOME, _BASE, _COUNTS = "source", "outcome", "base", "counts"
 
 
 class MergeOutcome(StrEnum):
@@ -52,6 +53,7 @@ class MergeRequest:
     by_row: bool = False
     dry_run: bool = False
     actor: str | None = None
+    idempotency_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,7 @@ class Merged:
         commit: The commit that it made; None for a dry run and when there was nothing to do.
         counts: What it changed on the branch that it was merged into, by table key.
         conflicts: What stands in its way; only a dry run has any.
+        replayed: An earlier call with the same idempotency key had done it already.
     """
 
     outcome: MergeOutcome
@@ -71,6 +74,7 @@ class Merged:
     commit: Commit | None
     counts: Mapping[str, ChangeCounts]
     conflicts: tuple[MergeConflict, ...] = ()
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +120,9 @@ class Merger:
         )
 
     def _attempt(self, request: MergeRequest) -> Merged:
+        done = self._replayed(request)
+        if done is not None:
+            return done
         ours, theirs = (self._repo.snapshot(name) for name in (request.into, request.source))
         ancestry = self._repo.ancestry(request.into, request.source)
         bases = merge_bases(ancestry.find, ours.head, theirs.head)
@@ -143,6 +150,15 @@ class Merger:
                 tuple(conflicts),
                 ancestry.brought_along(ours.head, theirs.head),
             )
+
+    def _replayed(self, request: MergeRequest) -> Merged | None:
+        """The result of an earlier call with the same key."""
+        if request.idempotency_key is None:
+            return None
+        self._repo.snapshot(request.into)
+        with storage_errors():
+            known = self._repo.manifest.find_key(request.into, request.idempotency_key)
+        return None if known is None else _recorded(known, request)
 
     def _states(self, ours: GraphVersion, theirs: GraphVersion, base: CommitId) -> _States:
         before = self._repo.snapshot_at(base, theirs.branch)
@@ -205,8 +221,17 @@ class Merger:
             )
         if conflicts:
             raise refused(request.source, request.into, conflicts)
-        commit = self._commit(request, states, types, images, lineage)
-        return Merged(outcome=outcome, base=base, commit=commit, counts=counts)
+        details: dict[str, JsonValue] = {
+            _SOURCE: str(request.source),
+            _OUTCOME: outcome.value,
+            _BASE: str(base),
+            _COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in counts.items()},
+            MERGED_COMMITS: lineage,
+        }
+        published = self._commit(request, states, types, images, details)
+        if published.replayed:
+            return _recorded(published.commit, request)
+        return Merged(outcome=outcome, base=base, commit=published.commit, counts=counts)
 
     def _commit(
         self,
@@ -214,8 +239,8 @@ class Merger:
         states: _States,
         types: Mapping[str, TypeMerge],
         images: Mapping[str, pa.Table | None],
-        lineage: JsonValue,
-    ) -> Commit:
+        details: Mapping[str, JsonValue],
+    ) -> Published:
         ours = states.ours
         with self._repo.preparing(ours):
             deltas = [
@@ -233,11 +258,28 @@ class Merger:
             commit=replace(
                 self._repo.new_commit(ours, WriterKind.BRANCH_MERGE),
                 actor=request.actor,
+                idempotency_key=request.idempotency_key,
                 merged_parent_id=states.theirs.head,
-                details={_SOURCE: str(request.source), MERGED_COMMITS: lineage},
+                details=details,
             ),
             tables=writes,
             # Whatever somebody changes meanwhile could meet what is merged here.
             judged={key: pin.version for key, pin in ours.tables.items() if key not in written},
         )
-        return self._repo.commit(prepared).commit
+        return self._repo.commit(prepared)
+
+
+def _recorded(commit: Commit, request: MergeRequest) -> Merged:
+    """The result of an earlier call, as its commit tells, if it was the same call."""
+    details = commit.details
+    counts = details.get(_COUNTS)
+    if details.get(_SOURCE) != str(request.source) or not isinstance(counts, dict):
+        text = f"the idempotency key names another operation already, commit {commit.id}"
+        raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
+    return Merged(
+        outcome=MergeOutcome(str(details[_OUTCOME])),
+        base=CommitId(str(details[_BASE])),
+        commit=commit,
+        counts={key: ChangeCounts.of(numbers) for key, numbers in counts.items()},
+        replayed=True,
+    )
