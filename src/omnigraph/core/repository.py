@@ -32,6 +32,7 @@ from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
+from omnigraph.core.staging_areas import StagingAreas
 from omnigraph.core.storage_errors import not_stored, public, storage_errors
 from omnigraph.core.target import NewBranch
 from omnigraph.core.write import Prepared, WritePath
@@ -118,6 +119,15 @@ class Repository:
             ids=parts.ids,
         )
         self.recovery = Recovery(shared)
+        self.areas = StagingAreas(
+            objects=open_objects(root, durable=False) if root.is_local else parts.objects,
+            tables=parts.tables,
+            clock=parts.clock,
+            ids=parts.ids,
+            live=PROCESS,
+            liveness=claims.liveness,
+            folder=root.local_path if root.is_local else None,
+        )
         self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
         self.branches = Branches(
@@ -381,7 +391,9 @@ class Repository:
         self.require_open()
         if self.mode is OpenMode.READ_ONLY:
             return ()
-        return self.recovery.sweep()
+        settled = self.recovery.sweep()
+        self.areas.sweep()
+        return settled
 
     def recover(self) -> tuple[Settlement, ...]:
         """Settle what dead writers left behind, and look for orphans in every table."""
@@ -397,7 +409,9 @@ class Repository:
         """Settle what is noted to be unfinished, without looking at what is not."""
         with storage_errors():
             self.torn.settle_records()
-        return self.recovery.sweep()
+        settled = self.recovery.sweep()
+        self.areas.sweep()
+        return settled
 
     def _settle_orphans(self, branch: BranchName) -> tuple[Settlement, ...]:
         try:

@@ -64,6 +64,9 @@ class Monitor:
 
     The listener is called by one thread at a time, after every step; it should return quickly. An
     error that it raises stops the operation.
+
+    Attributes:
+        keep: Is called every now and then, for whatever has to be renewed while the operation runs.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Monitor:
         self._start = clock.now_us()
         self._now = Progress(operation=operation, engine=engine, reason=reason, stage="start")
         self._stopped = threading.Event()
+        self.keep: Callable[[], None] = lambda: None
 
     def stage(self, name: str, tasks: int | None = None) -> None:
         """Begin a stage."""
@@ -103,6 +107,7 @@ class Monitor:
 
     def reached(self, tasks_done: int, tasks: int) -> None:
         """Tell how far a stage is whose results come all at once."""
+        self.keep()
         with self._lock:
             share = 0 if tasks <= 0 else min(tasks_done / tasks, 1.0)
             done = int(share * (self._now.tasks or 0))
@@ -136,6 +141,7 @@ class Monitor:
             GraphError: Its time is up, or its caller cancelled it.
         """
         cancellation.check()
+        self.keep()
         if self._stopped.is_set():
             raise Cancelled
 

@@ -1,8 +1,7 @@
 """Staging: where the tasks of one operation put what other tasks will need.
 
-Nothing of it is ever part of the graph. Everything that one operation stages lies below one name,
-which carries the time, and goes when the operation ends, however it ends; what a killed process
-left can be told by its age.
+Nothing of it is ever part of the graph. Everything that one operation stages lies in its staging
+area (`core.staging_areas`) and goes when the operation ends, however it ends.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ from typing import Final, Protocol, TypeAlias
 import pyarrow as pa
 
 from omnigraph.core.layout import STAGING
+from omnigraph.core.staging_areas import note_path, record_path
+from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry
-from omnigraph.runtime.ids import UlidIds, is_ulid, time_ms
+from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.objects import ObjectStore, open_objects
@@ -94,6 +95,18 @@ class Staging(Protocol):
         """How to reach that folder."""
         ...
 
+    def note(self, paths: Sequence[str]) -> None:
+        """Note files that a task wrote beside a table, whose names do not tell whose they are."""
+        ...
+
+    def check(self) -> None:
+        """Stop a task whose operation was taken for dead.
+
+        Raises:
+            Busy: Its staging area was swept.
+        """
+        ...
+
     def remove(self) -> None:
         """Remove everything that was staged. Never fails; removing twice is fine."""
         ...
@@ -108,6 +121,7 @@ class LocalStaging:
             self._folder = root.local_path / STAGING / name
         else:
             self._folder = Path(tempfile.gettempdir(), f"omnigraph-{name}")
+        self._root, self._name = root, name
         self._left = memory_bytes
         self._count = 0
         self._lock = threading.Lock()
@@ -148,6 +162,13 @@ class LocalStaging:
     def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
         """The tables of several parcels."""
         return [self.get(parcel) for parcel in parcels]
+
+    def note(self, paths: Sequence[str]) -> None:
+        """Note files beside a table."""
+        _note(self._root, self._name, paths)
+
+    def check(self) -> None:
+        """Tasks of the process that owns the area need not ask."""
 
     def remove(self) -> None:
         """Remove the files; tables that somebody still holds stay readable."""
@@ -226,22 +247,22 @@ class SharedStaging:
             file.seek(start)
             return file.read_buffer(stop - start)
 
+    def note(self, paths: Sequence[str]) -> None:
+        """Note files beside a table."""
+        _note(self._root, self._name, paths)
+
+    def check(self) -> None:
+        """Look whether the staging area still has its record."""
+        if not _objects(self._root).exists(record_path(self._name)):
+            text = "this load was silent for so long that its files were removed; try again"
+            raise Busy(Code.BUSY, text, operation_id=self._name)
+
     def remove(self) -> None:
         """Remove every object, those that no receipt names included."""
         if self._root.is_local:
             _remove_folder(self._root.local_path / STAGING / self._name)
         else:
             _remove_objects(_objects(self._root), f"{STAGING}/{self._name}")
-
-
-def reclaim(objects: ObjectStore, before_ms: int) -> int:
-    """Remove what operations that began before a time left staged; tell how many objects."""
-    old = {
-        name
-        for info in objects.list(STAGING)
-        if is_ulid(name := info.path.split("/")[1]) and time_ms(name) < before_ms
-    }
-    return sum(_remove_objects(objects, f"{STAGING}/{name}") for name in sorted(old))
 
 
 def _remove_objects(objects: ObjectStore, prefix: str) -> int:
@@ -275,6 +296,12 @@ def _options(root: Root) -> tuple[tuple[str, str], ...]:
 
 def _objects(root: Root) -> ObjectStore:
     return _opened(root.uri, _options(root))
+
+
+def _note(root: Root, name: str, paths: Sequence[str]) -> None:
+    if paths:
+        data = json.dumps(list(paths)).encode()
+        _objects(root).put(note_path(name, _ids().new()), data)
 
 
 @lru_cache(maxsize=1)

@@ -70,6 +70,10 @@ class LocalBackend:
             return []
         return [name for name in names if not name.startswith(_TEMPORARY)]
 
+    def beginning(self, folder: str, text: str) -> builtins.list[str]:
+        """List the names in a folder that begin with a text."""
+        return [name for name in self.children(folder) if name.startswith(text)]
+
     def exists(self, path: str) -> bool:
         """Look for a file."""
         # Every reader asks this before every query; joining paths the long way costs the most.

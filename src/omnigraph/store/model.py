@@ -20,6 +20,7 @@ __all__ = [
     "Staged",
     "StagedKind",
     "Vector",
+    "WrittenBy",
 ]
 
 
@@ -94,6 +95,17 @@ class FragmentReceipt:
     rows: int
     updates: bool = False
     files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBy:
+    """The operation that writes data files: their names begin with its own.
+
+    ``folder`` is where a file lies until it is whole, if the root is on local disk.
+    """
+
+    operation: str
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,10 @@ class Backend(Protocol):
         """List the names right below a prefix, in any order."""
         ...
 
+    def beginning(self, folder: str, text: str) -> builtins.list[str]:
+        """List the names of the objects right in a folder that begin with a text, in any order."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Look for it."""
         ...
@@ -225,6 +229,18 @@ class _ObstoreBackend:
         # Some tools put an empty object in the place of a folder; it has no name of its own.
         names = {place.rstrip("/").rpartition("/")[2] for place in places if place != prefix}
         return [name for name in names if name]
+
+    def beginning(self, folder: str, text: str) -> builtins.list[str]:
+        start, found = f"{folder}/{text}", []
+        # What lies before is not listed, and what lies behind is not asked for. The offset itself
+        # is left out, and nothing is called like the beginning of a name.
+        for chunk in self._store.list(folder, offset=start):
+            paths = [meta["path"] for meta in chunk]
+            found += [path for path in paths if path.startswith(start)]
+            if any(path > start and not path.startswith(start) for path in paths):
+                break
+        names = [path.removeprefix(f"{folder}/") for path in found]
+        return [name for name in names if "/" not in name]
 
     def exists(self, path: str) -> bool:
         try:

@@ -64,6 +64,17 @@ class Seals:
             for each in fragments
         ]
 
+    def move_in(self, source: Path, place: str, name: str) -> str:
+        """Move a data file that is whole to its table; return its name, sealed if it is small."""
+        assert self._base is not None
+        folder = self._base / place / "data"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.path.getsize(source) <= SEALED_MAX:
+            checksum = zlib.crc32(source.read_bytes())
+            name = f"{name.removesuffix(_SUFFIX)}_{checksum:08x}{_SUFFIX}"
+        replace(source, folder / name)
+        return name
+
     def seal_deletions(self, place: str, fragment: Any) -> Any:
         """Rename the deletion file of a fragment that nothing refers to; return the fragment."""
         found = fragment.deletion_file

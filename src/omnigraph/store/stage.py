@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from lance import FragmentMetadata, LanceOperation
 from lance.fragment import DeletionFile, RowIdSequence
 
+from omnigraph.store.blobs import marked
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.files import Files
@@ -29,7 +30,9 @@ from omnigraph.store.fold import (
     scattered_creation,
 )
 from omnigraph.store.gateway import Gateway, transaction, transaction_uuid, tree_path
-from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Staged, StagedKind
+from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Staged, StagedKind, WrittenBy
+from omnigraph.store.named_files import NamedFiles
+from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["Stager", "change_operation", "fragment_of"]
@@ -43,23 +46,30 @@ _STAGE: Final = "table.stage"
 class Stager:
     """Writes changes of tables. No head moves."""
 
-    def __init__(self, gateway: Gateway, files: Files) -> None:
+    def __init__(self, root: Root, gateway: Gateway, files: Files) -> None:
         self._gateway = gateway
         self._files = files
+        self._named = NamedFiles(root, files.seals)
 
     def write(
-        self, table: Table, rows: Any, row_ids: Sequence[int] | None = None
+        self,
+        table: Table,
+        rows: Any,
+        row_ids: Sequence[int] | None = None,
+        by: WrittenBy | None = None,
     ) -> tuple[FragmentReceipt, ...]:
         """Write rows into new fragments, durable on return. What a worker does.
 
         ``row_ids`` are the identities of the first rows; further rows get new ones when they land.
         """
         place = _place(table)
-        wrote = storage_call(
-            StorageCall.TABLE_WRITE,
-            place,
-            lambda: self._files.seals.seal(place, self._gateway.write_rows(table.dataset, rows)),
-        )
+
+        def write() -> list[Any]:
+            if by is not None and isinstance(rows, pa.Table) and not marked(table.schema):
+                return self._named.write(table.dataset, place, rows, by)
+            return self._files.seals.seal(place, self._gateway.write_rows(table.dataset, rows))
+
+        wrote = storage_call(StorageCall.TABLE_WRITE, place, write)
         receipts = []
         start = 0
         for fragment in wrote:
@@ -106,6 +116,7 @@ class Stager:
         deleted: Sequence[DeletionReceipt] = (),
         uuid: str,
         properties: Mapping[str, str],
+        by: WrittenBy | None = None,
     ) -> Staged | None:
         """Compose a change from fragments and deletion files that were written before.
 
@@ -117,6 +128,7 @@ class Stager:
             deleted: What workers did about further rows that go.
             uuid: The identity of the commit.
             properties: Recorded with the commit.
+            by: The operation, if the names of its files should tell.
         """
         checked_uuid(uuid, table.pin.path)
         held = [pa.array(np.frombuffer(each.held, np.uint64)) for each in deleted]
@@ -129,7 +141,7 @@ class Stager:
         current = sorted(
             (fragment.metadata for fragment in table.dataset.get_fragments()), key=lambda f: f.id
         )
-        folded, receipts = self._fold(table, current, addresses)
+        folded, receipts = self._fold(table, current, addresses, by)
         new.extend(map(fragment_of, receipts))
         elsewhere = addresses[~np.isin(addresses >> _FRAGMENT_BITS, folded)]
         changed, removed = self.erase(table, elsewhere)
@@ -222,7 +234,7 @@ class Stager:
         )
 
     def _fold(
-        self, table: Table, current: list[Any], addresses: Any
+        self, table: Table, current: list[Any], addresses: Any, by: WrittenBy | None
     ) -> tuple[tuple[int, ...], tuple[FragmentReceipt, ...]]:
         """Rewrite many small fragments into one; return their ids and what replaces them."""
         chosen = fold_candidates(table, current)
@@ -232,7 +244,7 @@ class Stager:
         if not rows.num_rows:
             return chosen, ()
         content = rows.drop_columns([ROW_ID, ROW_ADDRESS])
-        return chosen, self.write(table, content, rows.column(ROW_ID).to_pylist())
+        return chosen, self.write(table, content, rows.column(ROW_ID).to_pylist(), by)
 
     def folded(self, table: Table) -> frozenset[int]:
         """Name the fragments that the next change of a table rewrites."""

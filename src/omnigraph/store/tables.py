@@ -23,6 +23,7 @@ from omnigraph.store.forks import Forks
 from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
+from omnigraph.store.leftovers import Leftovers, data_paths, deletion_paths
 from omnigraph.store.merge import Merger
 from omnigraph.store.model import (
     Btree,
@@ -38,6 +39,7 @@ from omnigraph.store.model import (
     Staged,
     StagedKind,
     Vector,
+    WrittenBy,
 )
 from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
@@ -67,7 +69,10 @@ __all__ = [
     "Table",
     "Tables",
     "Vector",
+    "WrittenBy",
     "blob_field",
+    "data_paths",
+    "deletion_paths",
     "open_tables",
 ]
 
@@ -112,11 +117,12 @@ class Tables:
         self._placer = placer
         self.quarantine = Quarantine(root, backend)
         self._torn = TornVersions(root, backend, self.quarantine)
-        self._stager = Stager(gateway, files)
+        self._stager = Stager(root, gateway, files)
         self._merger = Merger(self._stager, files)
         self._lander = Lander(gateway, files, placer, self.open, self._torn.clear_way)
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.upkeep = Upkeep(gateway, files, backend)
+        self.leftovers = Leftovers(backend, self.open)
         self._lock = threading.Lock()
         self._handles: OrderedDict[Pin, Table] = OrderedDict()
 
@@ -380,9 +386,10 @@ class Tables:
         rows: pa.Table | pa.RecordBatchReader,
         *,
         row_ids: Sequence[int] | None = None,
+        by: WrittenBy | None = None,
     ) -> tuple[FragmentReceipt, ...]:
         """Write rows into fragments and return the receipts, for ``stage_fragments`` elsewhere."""
-        return self._stager.write(table, rows, row_ids)
+        return self._stager.write(table, rows, row_ids, by)
 
     def folded(self, table: Table) -> frozenset[int]:
         """Name the small fragments that the next change of a table rewrites; usually none."""
@@ -409,6 +416,7 @@ class Tables:
         deleted: Sequence[DeletionReceipt] = (),
         uuid: str,
         properties: Mapping[str, str] | None = None,
+        by: WrittenBy | None = None,
     ) -> Staged | None:
         """Stage what workers wrote, and what becomes of committed rows.
 
@@ -419,6 +427,7 @@ class Tables:
             deleted: The same as receipts of ``delete``; no fragment may be named by two.
             uuid: The identity of the commit.
             properties: Recorded with the commit.
+            by: The operation, if the names of its files should tell.
         """
         return self._stager.stage_fragments(
             table,
@@ -428,6 +437,7 @@ class Tables:
             deleted=deleted,
             uuid=uuid,
             properties=properties or {},
+            by=by,
         )
 
     def stage_overwrite(

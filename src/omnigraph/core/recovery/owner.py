@@ -20,6 +20,7 @@ from omnigraph.errors import JsonValue
 
 LEASE_US = 60_000_000
 _RELEASED = 0
+_ANYWHERE = "anywhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,10 @@ class Owner:
     def released(self) -> Owner:
         """The owner after it has given up."""
         return replace(self, lease_until=_RELEASED)
+
+    def anywhere(self) -> Owner:
+        """An owner that is no process of its own: only its lease tells whether it is at work."""
+        return replace(self, machine=_ANYWHERE)
 
     def is_us(self) -> bool:
         """Is it this process?"""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.staging import Parcel, Staging
 from omnigraph.store.table import ROW_ADDRESS, Table
-from omnigraph.store.tables import DeletionReceipt, Pin
+from omnigraph.store.tables import DeletionReceipt, Pin, deletion_paths
 
 # How many rows the fragments of one task have: its memory is some ten bytes for each that goes,
 # and a list of Python's numbers for those of one fragment at a time.
@@ -130,7 +130,10 @@ def write_deletions(task: DeletionTask) -> DeletionReceipt:
         table = plan.workplace.tables.open(task.pin)
         # An edge that loses both ends is named twice.
         addresses = np.unique(np.concatenate(parts))
-        return plan.workplace.tables.delete(table, addresses, held=task.held)
+        plan.staging.check()
+        receipt = plan.workplace.tables.delete(table, addresses, held=task.held)
+        plan.staging.note(deletion_paths(table, receipt))
+        return receipt
 
 
 def deletion_tasks(

@@ -251,12 +251,13 @@ class VectorFiller:
             with self._repo.preparing(base):
                 receipts = [found for _, found in runner.run("embed", embed_split, tasks)]
             monitor.add(rows=len(row_ids), bytes=sum(found.bytes for found in receipts))
-            return self._loader.finish(load, plan, receipts, runner, monitor, base)
-        except BaseException:
+            done = self._loader.finish(load, plan, receipts, runner, monitor, base)
+        except BaseException as error:
             monitor.stop()
+            self._loader.end(plan, error)
             raise
-        finally:
-            plan.staging.remove()
+        self._loader.end(plan, done)
+        return done
 
 
 def _scan(table: Table, target: Property, embed: Embed, fill: Fill) -> pa.RecordBatchReader:

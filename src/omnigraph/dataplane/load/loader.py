@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
@@ -12,6 +15,7 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.requirements import branch_replaced, schema_changed
 from omnigraph.core.retry import wait_seconds, with_retries
+from omnigraph.core.staging_areas import Ending, StagingArea
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.load.committed import Base, StoredTable
@@ -28,10 +32,10 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import ReaderInput
 from omnigraph.dataplane.source.sizing import Sizes
-from omnigraph.dataplane.staging import LocalStaging, SharedStaging
+from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, summed
 from omnigraph.embed.source import Embeddings
-from omnigraph.errors import Code, Conflict, InvalidInput, JsonValue
+from omnigraph.errors import Busy, Code, Conflict, Effect, GraphError, InvalidInput, JsonValue
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import DeletionReceipt, Pin, Table
 
@@ -53,6 +57,7 @@ class Loader:
         self._repo = repo
         self._embeddings = embeddings or Embeddings(lambda: None)
         self._wait = wait
+        self._areas: dict[str, StagingArea] = {}
 
     def load(
         self,
@@ -111,12 +116,36 @@ class Loader:
                 with self._repo.preparing(base):
                     receipts = read_inputs(request, plan, runner, monitor, sizes)
                 request = self._named(request, receipts, base)
-                return self.finish(request, plan, receipts, runner, monitor, base)
-            except BaseException:
+                done = self.finish(request, plan, receipts, runner, monitor, base)
+            except BaseException as error:
                 monitor.stop()
+                self.end(plan, error)
                 raise
-            finally:
-                plan.staging.remove()
+        self.end(plan, done)
+        return done
+
+    def end(self, plan: LoadPlan, outcome: Loaded | BaseException) -> None:
+        """Remove what the tasks of a load left: all of it unless it was committed. Never fails.
+
+        Args:
+            plan: What the tasks were told.
+            outcome: What came of it.
+        """
+        area = self._areas.pop(plan.load_id, None)
+        if area is None:
+            return
+        if isinstance(outcome, Loaded):
+            # What an earlier call has done refers to nothing of this one.
+            ending = Ending.FAILED if outcome.replayed else Ending.COMMITTED
+        else:
+            is_certain = isinstance(outcome, GraphError) and outcome.effect is Effect.NONE
+            ending = Ending.FAILED if is_certain else Ending.UNCLEAR
+        area.end(ending, is_alone=plan.workplace.is_home)
+
+    def abandon(self, plan: LoadPlan) -> None:
+        """Remove what was written by a plan that another process made, unless it goes to commit."""
+        with suppress(Busy), storage_errors():
+            self._repo.areas.resume(plan.load_id).end(Ending.UNCLEAR)
 
     def plan(
         self,
@@ -127,7 +156,7 @@ class Loader:
         is_remote: bool,
         sizes: Sizes | None = None,
     ) -> LoadPlan:
-        """What the tasks of a load are told. Whoever makes a plan removes its staging area.
+        """What the tasks of a load are told. Whoever makes a plan calls `end`, too.
 
         Args:
             request: The load.
@@ -142,13 +171,26 @@ class Loader:
         entities = (*catalog.nodes, *catalog.edges)
         keyed = {key_of(entity) for entity in entities if entity.key}
 
+        staging = (SharedStaging if is_remote else LocalStaging)(repo.root, load_id)
+        area = self._area(load_id, staging, monitor)
+
         def make(key: str) -> Pin:
-            return repo.writable_table(base, key).pin
+            pin = repo.writable_table(base, key).pin
+            if not is_remote:
+                area.add_tables([pin])
+            return pin
 
         targets = Targets(make)
         if is_remote:
             named = {key_of(e) for e in entities} if request.may_name_all else request.type_keys
-            targets.make_all(sorted(named))
+            try:
+                targets.make_all(sorted(named))
+                with storage_errors():
+                    area.add_tables(targets.made.values())
+            except BaseException:
+                self._areas.pop(load_id, None)
+                area.end(Ending.FAILED)
+                raise
         return LoadPlan(
             load_id=load_id,
             incarnation=base.incarnation,
@@ -158,7 +200,7 @@ class Loader:
                 tables=None if is_remote else repo.tables,
             ),
             targets=targets,
-            staging=(SharedStaging if is_remote else LocalStaging)(repo.root, load_id),
+            staging=staging,
             catalog=catalog,
             mode=request.mode,
             replace=request.replace,
@@ -177,8 +219,22 @@ class Loader:
             tells_all=request.violations_file is not None,
             fingerprints=request.batch is not None,
             embeddings=self._embeddings,
-            stop=Stop(None if monitor is None else lambda: monitor.is_stopped),
+            stop=Stop(None if monitor is None else partial(_is_stopped, monitor)),
         )
+
+    def _area(self, load_id: str, staging: Staging, monitor: Monitor | None) -> StagingArea:
+        """Make the staging area of a load; see to those that others left."""
+        areas, root = self._repo.areas, self._repo.root
+        areas.sweep()
+        is_elsewhere = isinstance(staging, LocalStaging) and not root.is_local
+        folder = Path(staging.address) if is_elsewhere else None
+        # Without a monitor it is planned here and finished elsewhere.
+        with storage_errors():
+            area = areas.begin(load_id, folder=folder, detached=monitor is None)
+        if monitor is not None:
+            self._areas[load_id] = area
+            monitor.keep = area.keep
+        return area
 
     def finish(
         self,
@@ -199,6 +255,9 @@ class Loader:
             monitor: Is told how far it is.
             base: What to judge against first; None for the newest state.
         """
+        if plan.load_id not in self._areas:
+            with storage_errors():
+                self._areas[plan.load_id] = self._repo.areas.resume(plan.load_id)
         ordered = sorted(receipts, key=lambda receipt: receipt.split)
         work = _Work(request, plan, ordered, runner, monitor)
         creates_branch = base is not None and base.creation is not None
@@ -236,6 +295,7 @@ class Loader:
                 _refuse(work, verdict.violations)
             dying = sorted({item.key for item in verdict.dead})
             tables = {key: self._writable(plan, base, key) for key in dying}
+            self._areas[plan.load_id].add_tables(table.pin for table in tables.values())
             deleted = stages.delete(verdict, tables)
             monitor.stage("commit")
             monitor.check()
@@ -264,7 +324,7 @@ class Loader:
                 staged = tables.stage_replacement(table, fragments, uuid=uuid)
             else:
                 found = tables.stage_fragments(
-                    table, fragments, deleted=deleted.get(key, ()), uuid=uuid
+                    table, fragments, deleted=deleted.get(key, ()), uuid=uuid, by=plan.by
                 )
                 if found is None:
                     continue
@@ -328,6 +388,8 @@ class Loader:
             tables=writes,
             judged={key: base.pin(key).version for key in judged},
         )
+        with storage_errors():
+            self._areas[work.plan.load_id].decide()
         published = self._repo.commit(prepared)
         if published.replayed:
             return _recorded(published.commit, request)
@@ -409,6 +471,11 @@ class _Work:
                 # An edge that somebody adds meanwhile could name a node that goes.
                 found.add(key_of(edge))
         return frozenset(found)
+
+
+def _is_stopped(monitor: Monitor) -> bool:
+    monitor.keep()
+    return monitor.is_stopped
 
 
 def _refuse(work: _Work, found: Found) -> None:

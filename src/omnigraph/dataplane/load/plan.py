@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from omnigraph.core.layout import table_key
+from omnigraph.core.layout import STAGING, table_key
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.request import DRIVER_KEYS, Fill
 from omnigraph.dataplane.progress import Cancelled
@@ -23,7 +23,7 @@ from omnigraph.embed.source import Embeddings
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Pin, Table, Tables, open_tables
+from omnigraph.store.tables import Pin, Table, Tables, WrittenBy, open_tables
 from omnigraph.types import LoadMode
 
 FRAGMENT_BYTES: Final = 64 << 20
@@ -178,6 +178,11 @@ class LoadPlan:
     driver_keys: int = DRIVER_KEYS
     embeddings: Embeddings
     stop: Stop
+
+    @property
+    def by(self) -> WrittenBy:
+        """By what data files of the load are told."""
+        return WrittenBy(self.load_id, f"{STAGING}/{self.load_id}")
 
     def target(self, key: str) -> Table:
         """The table to write the rows of a type into."""

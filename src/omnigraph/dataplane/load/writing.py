@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.store.table import ROW_ID
-from omnigraph.store.tables import FragmentReceipt
+from omnigraph.store.tables import FragmentReceipt, data_paths
 
 # What all types of a task may hold back together, as a multiple of what is written at once.
 _HELD_FACTOR: Final = 2
@@ -114,7 +114,11 @@ class Writer:
             # Every version of a table lists the identities of its rows, and runs take little room.
             rows = rows.sort_by(ROW_ID)
         row_ids = rows.column(ROW_ID).to_pylist() if updates else None
-        written = self._plan.workplace.tables.write(
-            table, rows.select(schema.names).cast(schema), row_ids=row_ids
+        plan = self._plan
+        plan.staging.check()
+        written = plan.workplace.tables.write(
+            table, rows.select(schema.names).cast(schema), row_ids=row_ids, by=plan.by
         )
+        paths = data_paths(table, written)
+        plan.staging.note([path for path in paths if f"/{plan.load_id}-" not in path])
         self._receipts.setdefault(key, []).extend(written)

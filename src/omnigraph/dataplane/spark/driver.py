@@ -58,10 +58,15 @@ class StagedLoad:
 
         repo = Repository.open(self.root, components(self.root), OpenMode.READ_WRITE)
         monitor = Monitor("load", "spark", "df.write", repo.clock)
+        loader = Loader(repo)
         try:
-            Loader(repo).finish(self.request, self.plan, list(self.receipts), runner, monitor)
+            done = loader.finish(self.request, self.plan, list(self.receipts), runner, monitor)
+        except BaseException as error:
+            loader.end(self.plan, error)
+            raise
+        else:
+            loader.end(self.plan, done)
         finally:
-            self.plan.staging.remove()
             repo.close()
 
 

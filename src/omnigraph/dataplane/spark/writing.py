@@ -120,8 +120,9 @@ class TypeWriter(DataSourceArrowWriter):
                 staged.finish(InProcessRunner())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Forget what was staged. Fragments stay: a commit that failed may have used them."""
-        self._plan.staging.remove()
+        """Remove what was written. A commit that failed may have used it; then it stays."""
+        repo = Repository.open(self._root, components(self._root), OpenMode.READ_WRITE)
+        Loader(repo).abandon(self._plan)
 
 
 def _mode(options: Mapping[str, str], *, overwrite: bool) -> LoadMode:

@@ -15,10 +15,9 @@ from omnigraph.core.layout import STAGING
 from omnigraph.dataplane.load.exchange import Emitter, Partition, Sent, key_rows
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.dataplane.load.new_ids import new_ids
-from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging, reclaim
+from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
 from omnigraph.errors import ConstraintViolated, InvalidInput
 from omnigraph.runtime.ids import UlidIds, is_ulid, time_ms
-from omnigraph.store.objects import open_objects
 from omnigraph.store.root import Root
 from tests.unit.dataplane.load.support import Lab, PicklingRunner, company, edge, person
 
@@ -134,18 +133,6 @@ def test_what_is_staged_comes_back_and_goes(tmp_path: Path, kind: int) -> None:
     staging.remove()
     assert not _folder(tmp_path)
     assert held["one"] == one
-
-
-def test_what_killed_operations_left_is_told_by_its_age(tmp_path: Path) -> None:
-    root = Root.parse(str(tmp_path))
-    ids = UlidIds()
-    names = [ids.new(), ids.new()]
-    for name in names:
-        SharedStaging(root, name).put({"a": pa.table({"a": [1]})})
-    objects = open_objects(root)
-    assert reclaim(objects, time_ms(names[0])) == 0
-    assert reclaim(objects, time_ms(names[1]) + 1) == 2
-    assert objects.list(STAGING) == []
 
 
 @pytest.mark.parametrize("alone", [True, False])
