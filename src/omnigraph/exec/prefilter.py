@@ -45,11 +45,9 @@ from omnigraph.lang.values import (
     to_f32,
 )
 from omnigraph.rules.identity import entity_id
-from omnigraph.store.table import literal, quoted
+from omnigraph.store.table import LIST_KEYS_MAX, literal, quoted
 
 NOTHING: Final = "false"  # the condition that no row meets
-# Planning a condition costs more than linearly in the length of its lists.
-ITEMS_MAX: Final = 500
 
 _NEGATED: Final = {
     CompareOp.EQ: CompareOp.NE,
@@ -105,7 +103,7 @@ def fixed_ids(
     if not entity.key or any(name not in demanded for name in entity.key):
         return None
     parts = [demanded[name] for name in entity.key]
-    if len(parts) > 1 and prod(map(len, parts)) > ITEMS_MAX:
+    if len(parts) > 1 and prod(map(len, parts)) > LIST_KEYS_MAX:
         return None
     ids = (entity_id(entity, dict(zip(entity.key, row, strict=True))) for row in product(*parts))
     return tuple(dict.fromkeys(ids))
@@ -124,7 +122,7 @@ def _condition(item: Predicate, context: EvalContext, *, negated: bool) -> str |
             return f"{quoted(column)} IS {'NOT ' if negated else ''}NULL"
         case OneOf() | Contains():
             found = None if negated else _demand(item, context)
-            if found is None or len(found[1]) > ITEMS_MAX:
+            if found is None or len(found[1]) > LIST_KEYS_MAX:
                 return None
             prop, values = found
             return among(prop.column, prop.type, values)

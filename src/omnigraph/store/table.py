@@ -1,6 +1,6 @@
 """Reading one pinned version of a table."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from omnigraph.store.gateway import tree_path
 from omnigraph.store.model import IndexInfo, Pin
 from omnigraph.store.seals import Seals
 
-__all__ = ["CREATED_AT", "ROW_ADDRESS", "ROW_ID", "UPDATED_AT", "Table"]
+__all__ = ["CREATED_AT", "LIST_KEYS_MAX", "ROW_ADDRESS", "ROW_ID", "UPDATED_AT", "Table", "in_list"]
 
 T = TypeVar("T")
 
@@ -31,11 +31,13 @@ _MAY_BE_DAMAGE: Final = frozenset(
     {FailureKind.CORRUPT, FailureKind.NOT_FOUND, FailureKind.UNKNOWN, FailureKind.INVALID}
 )
 # Keys in one IN list: planning a filter costs more than linearly in its length.
-_IN_KEYS: Final = 500
+LIST_KEYS_MAX: Final = 500
 # Row ids in one IN list: Lance finds them without a search.
 _IN_ROW_IDS: Final = 5_000
-# Below this share of the table, chunks of IN beat reading every key.
-_SCAN_SHARE: Final = 50
+# With an index, several lists beat a scan of the column up to one key in so many rows. Measured in
+# CPU time on 1,000,000 ids: 0.04 s against 0.06 s for 1,000 keys, 0.09 s against 0.06 s for 2,000,
+# 0.73 s against 0.08 s for 20,000. Without an index, each list is a scan of its own.
+_LISTED_SHARE: Final = 500
 
 
 class Table:
@@ -178,6 +180,17 @@ class Table:
             with_row_address=True,
         )
 
+    def prefers_lists(self, column: str, keys: int) -> bool:
+        """Decide how rows are found by so many keys: True by IN lists, False by a scan.
+
+        A list has `LIST_KEYS_MAX` keys at most. Every look-up by keys asks here.
+        """
+        if keys <= LIST_KEYS_MAX:
+            return True
+        if keys > self.row_count // _LISTED_SHARE:
+            return False
+        return any(tuple(index.field_names) == (column,) for index in self._describe_indexes())
+
     def locate(self, ids: Sequence[str] | pa.Array, column: str = "id") -> pa.Table:
         """Find rows by key: columns ``column``, ``_rowid``, ``_rowaddr``, in storage order.
 
@@ -185,17 +198,16 @@ class Table:
         """
         given = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids, pa.string())
         keys = pc.unique(given.drop_null())
-        if len(keys) > max(_IN_KEYS, self.row_count // _SCAN_SHARE):
+        if not self.prefers_lists(column, len(keys)):
             return self._locate_by_scan(keys, column)
         parts = [
             self._collect(
                 [column],
-                filter=f"{quoted(column)} IN ({', '.join(map(literal, chunk.to_pylist()))})",
+                filter=in_list(column, keys.slice(start, LIST_KEYS_MAX).to_pylist()),
                 with_row_id=True,
                 with_row_address=True,
             )
-            for start in range(0, len(keys), _IN_KEYS)
-            if (chunk := keys.slice(start, _IN_KEYS)) is not None
+            for start in range(0, len(keys), LIST_KEYS_MAX)
         ]
         return pa.concat_tables(parts) if parts else self._nothing(column)
 
@@ -407,6 +419,11 @@ def _from_row(reader: pa.RecordBatchReader, first: int) -> Iterator[pa.RecordBat
             continue
         yield batch.slice(first) if first else batch
         first = 0
+
+
+def in_list(column: str, keys: Iterable[str]) -> str:
+    """Spell the condition that a column has one of some texts."""
+    return f"{quoted(column)} IN ({', '.join(map(literal, keys))})"
 
 
 def literal(text: str) -> str:

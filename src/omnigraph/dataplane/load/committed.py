@@ -20,15 +20,11 @@ from omnigraph.dataplane.load.exchange import Emitter, Partition, stored_channel
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ScanReceipt
 from omnigraph.rules.report import gathered
-from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table, literal, quoted
+from omnigraph.store.table import LIST_KEYS_MAX, ROW_ADDRESS, ROW_ID, Table, in_list
 from omnigraph.store.tables import Pin
 
 Codes: TypeAlias = "npt.NDArray[np.signedinteger]"
 
-# Keys in one list of a filter.
-LIST_KEYS: Final = 500
-# Below this share of the table, lists of keys beat reading the column, if it has an index.
-_LIST_SHARE: Final = 500
 _BATCH_ROWS: Final = 1 << 16
 _GATHERED_ROWS: Final = 1 << 20
 _PLACES: Final = (ROW_ID, ROW_ADDRESS)
@@ -107,20 +103,16 @@ class Committed:
 
 
 def _read(table: Table, columns: Sequence[str], values: pa.Array | None) -> Iterator[pa.Table]:
-    count = 0 if values is None else len(values)
-    if values is not None and pa.types.is_string(values.type):
-        few = count <= LIST_KEYS
-        if few or (count <= table.row_count // _LIST_SHARE and _is_indexed(table, columns[0])):
-            for start in range(0, count, LIST_KEYS):
-                chunk = values.slice(start, LIST_KEYS).to_pylist()
-                condition = f"{quoted(columns[0])} IN ({', '.join(map(literal, chunk))})"
-                yield from _scan(table, columns, condition)
-            return
-    yield from _scan(table, columns)
-
-
-def _is_indexed(table: Table, column: str) -> bool:
-    return any(index.columns == (column,) for index in table.indexes())
+    if (
+        values is None
+        or not pa.types.is_string(values.type)
+        or not table.prefers_lists(columns[0], len(values))
+    ):
+        yield from _scan(table, columns)
+        return
+    for start in range(0, len(values), LIST_KEYS_MAX):
+        keys = values.slice(start, LIST_KEYS_MAX).to_pylist()
+        yield from _scan(table, columns, in_list(columns[0], keys))
 
 
 def _scan(

@@ -8,7 +8,6 @@ from itertools import accumulate
 from typing import Final, TypeVar
 
 from omnigraph.dataplane.load.committed import (
-    LIST_KEYS,
     Base,
     ScanTask,
     Wish,
@@ -53,6 +52,7 @@ from omnigraph.embed.missing import MissingVectors
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.unique import uniques
 from omnigraph.rules.violation import Violations
+from omnigraph.store.table import LIST_KEYS_MAX
 from omnigraph.store.tables import DeletionReceipt, FragmentReceipt, Table
 
 Item = TypeVar("Item")
@@ -289,7 +289,7 @@ class Stages:
             return rows <= min(_FEW_KEYS, self._plan.driver_keys)
         keys = sum(map(_keys_in, self._sent))
         rows = sum(item.rows for item in items if isinstance(item, ScanTask))
-        if not self._is_divided and keys > LIST_KEYS:
+        if not self._is_divided and keys > LIST_KEYS_MAX:
             rows += sum(self._base.tables[key].rows for key in self._read_by(stage))
         return rows + keys <= self._plan.driver_keys
 

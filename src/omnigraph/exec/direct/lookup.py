@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,10 +10,7 @@ import pyarrow.compute as pc
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.exec.direct.budget import LookupBudget, TooWide
 from omnigraph.runtime.cancellation import checked
-from omnigraph.store.table import Table, literal, quoted
-
-# Keys in one IN list: planning a filter costs more than linearly in its length.
-KEYS_MAX: Final = 500
+from omnigraph.store.table import LIST_KEYS_MAX, Table, in_list
 
 Keys = Mapping[str, Sequence[str]]
 
@@ -47,15 +43,14 @@ class TableLookup:
         """
         (first, values), *others = keys.items()
         self._budget.look_up(len(values))
-        if len(values) > KEYS_MAX and self._budget.allows(self.row_count):
-            # So many keys are found faster by reading everything, if that is not too much.
+        if self._budget.allows(self.row_count) and not self.table.prefers_lists(first, len(values)):
             found = _sifted(self.everything(columns), first, values)
         else:
-            sieve = [_among(name, few) for name, few in others if len(few) <= KEYS_MAX]
+            sieve = [in_list(name, few) for name, few in others if len(few) <= LIST_KEYS_MAX]
             parts = [
-                self._read(columns, " AND ".join([_among(first, chunk), *sieve]))
-                for start in range(0, len(values), KEYS_MAX)
-                if (chunk := values[start : start + KEYS_MAX])
+                self._read(columns, " AND ".join([in_list(first, chunk), *sieve]))
+                for start in range(0, len(values), LIST_KEYS_MAX)
+                if (chunk := values[start : start + LIST_KEYS_MAX])
             ]
             found = pa.concat_tables(parts) if parts else self._nothing(columns)
         for name, few in others:
@@ -85,7 +80,3 @@ class TableLookup:
 
 def _sifted(rows: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows.column(column), pa.array(values, pa.string())))
-
-
-def _among(column: str, values: Sequence[str]) -> str:
-    return f"{quoted(column)} IN ({', '.join(map(literal, values))})"

@@ -16,19 +16,17 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, LimitExceeded
 from omnigraph.exec.evaluate import EvalContext, holds
-from omnigraph.exec.prefilter import ITEMS_MAX, NOTHING, among, fixed_ids, prefilter
+from omnigraph.exec.prefilter import NOTHING, among, fixed_ids, prefilter
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.expr import Column, ConstValue, Predicate
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.runtime import cancellation
 from omnigraph.store.blob_columns import blob_bytes, read_blobs
-from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
+from omnigraph.store.table import LIST_KEYS_MAX, ROW_ADDRESS, ROW_ID, Table
 
 PLACES: Final = (ROW_ID, ROW_ADDRESS)
 _PLACE_FIELDS: Final = tuple(pa.field(name, pa.uint64()) for name in PLACES)
 _TEXT: Final = ValueType(Base.STRING)
-# Beyond this share of a table, lists of keys cost more than reading the column.
-_SCAN_SHARE: Final = 50
 # Rows picked out one by one; more of them are read in passing.
 _TAKE_ROWS: Final = 8_192
 _BATCH_ROWS: Final = 8_192
@@ -199,14 +197,14 @@ class Committed:
         most = max((len(values) for values in sought.values()), default=0)
         if not most or not self.pin.row_count:
             return self._projected(columns).empty_table()
-        if most > max(ITEMS_MAX, self.pin.row_count // _SCAN_SHARE):
+        if not all(self.table.prefers_lists(name, len(values)) for name, values in sought.items()):
             return self._passing(sought, columns)
         parts: list[pa.Table] = []
         count = size = 0
-        for start in range(0, most, ITEMS_MAX):
+        for start in range(0, most, LIST_KEYS_MAX):
             cancellation.check()
             conditions = [
-                among(name, self._type(name), values[start : start + ITEMS_MAX])
+                among(name, self._type(name), values[start : start + LIST_KEYS_MAX])
                 for name, values in sought.items()
             ]
             possible = [item for item in conditions if item != NOTHING]
@@ -228,7 +226,7 @@ class Committed:
         conditions = [
             among(name, self._type(name), values)
             for name, values in wanted.items()
-            if len(values) <= ITEMS_MAX
+            if len(values) <= LIST_KEYS_MAX
         ]
         condition = " AND ".join(conditions) if conditions else None
         return self._batches(["id", *wanted], NOTHING if NOTHING in conditions else condition)

@@ -11,7 +11,6 @@ from omnigraph.core.indices import ensure_indices
 from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.direct.budget import LookupBounds, TooWide
-from omnigraph.exec.direct.lookup import KEYS_MAX
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search.engine import Search
@@ -22,6 +21,7 @@ from omnigraph.lang.ir.ops import ReadPlan, Towards
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
+from omnigraph.store.table import LIST_KEYS_MAX
 from tests.graphs import Delta, make, write
 from tests.unit.exec.dense.dense_graphs import (
     COMPANY,
@@ -195,15 +195,15 @@ def test_more_than_the_bounds_is_too_wide(repo: Repository) -> None:
         direct(repo, bounds=LookupBounds(rows=49)).take(PERSON, "name", None)
 
 
-@pytest.mark.parametrize("rows", [KEYS_MAX * 2, KEYS_MAX * 3])
+@pytest.mark.parametrize("rows", [LIST_KEYS_MAX * 2, LIST_KEYS_MAX * 3])
 def test_long_lists_of_keys_are_cut_or_read_at_once(repo: Repository, rows: int) -> None:
-    ids = [f"p{n:04}" for n in range(KEYS_MAX * 2 + 7)]
+    ids = [f"p{n:04}" for n in range(LIST_KEYS_MAX * 2 + 7)]
     write(repo, {"node:Person": persons(*ids), "edge:Knows": _ring(ids)})
     view = direct(repo, bounds=LookupBounds(keys=10_000, rows=rows * 3))
-    asked = ids[: KEYS_MAX + 3]
+    asked = ids[: LIST_KEYS_MAX + 3]
     handles = found(view, PERSON, *asked)
     assert names(view, PERSON, handles) == asked
-    following = found(view, PERSON, *ids[1 : KEYS_MAX + 4])
+    following = found(view, PERSON, *ids[1 : LIST_KEYS_MAX + 4])
     assert view.linked(KNOWS, Towards.OUT, handles, following).all()
     assert not view.linked(KNOWS, Towards.IN, handles, following).any()
 
