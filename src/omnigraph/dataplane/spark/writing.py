@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from omnigraph.core.repository import OpenMode
+from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.dataplane.load.frames import FrameTask
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan
