@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import commit, compile, growth, outgrown, report, wide
+from bench import commit, compile, growth, kernels, outgrown, report, wide
 from bench.load import group as load
 from bench.load.parts import PARTS
 from bench.measure import Case, measure
@@ -20,6 +20,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "commit": lambda _: _measured("commit", commit.cases),
     "growth": lambda chosen: growth.run(chosen.scale),
     "wide": lambda _: _measured("wide", wide.cases),
+    "kernels": lambda _: _measured("kernels", kernels.cases),
     "query": lambda chosen: query.run(_query_choice(chosen)),
     "outgrown": lambda chosen: outgrown.run(chosen.scale),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),

@@ -1,7 +1,9 @@
 """Texts as they stand between the quotes of JSON, column by column.
 
-Most texts need nothing. Whether a column has any that do is seen in its bytes at once, and then
-only those rows are spelled anew, again all at once.
+Most texts need nothing. A look at the bytes of a column tells if any do, and then only those rows
+are spelled anew, again all at once. Replacing each character by Arrow's kernels takes 2.0 times as
+long for texts that need nothing, and 1.2 times as long if one in fifty does, without the control
+characters (`python -m bench kernels`, processor time).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Ages, years, flags and dates take a few thousand values at most. Looking a text up is faster than
 making it, and it comes with the text that stands before it in every line, which saves as much
-again.
+again. Lines with two integers, a date and a flag take 1.6 times as long without it
+(`python -m bench kernels`, processor time).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import pyarrow.compute as pc
 from omnigraph.dataplane.export.cells import NULL, cells, glued
 from omnigraph.lang.values import DAYS, INT_RANGES, INTEGERS, Base, ValueType
 
-_ENTRIES_MAX: Final = 1 << 16
-_ROWS_MIN: Final = 1_024  # fewer are not worth a table
+_TABLE_ENTRIES_MAX: Final = 1 << 16
+_BATCH_ROWS_MIN: Final = 1_024  # fewer are not worth a table
 _MARGIN: Final = 8  # a table that must grow gets this part of itself on top, at either end
 _BASES: Final = INTEGERS | {Base.BOOL, Base.DATE}
 _BOUNDS: Final = {Base.BOOL: (0, 1), Base.DATE: (DAYS.start, DAYS.stop - 1)}
@@ -50,7 +51,7 @@ class SmallNumbers:
 
     def spelled(self, before: str, column: pa.Array, kind: ValueType) -> pa.Array | None:
         """The text before and the value, for each row; None where a table is not worth it."""
-        if len(column) < _ROWS_MIN or kind.base not in _BASES or kind.is_list:
+        if len(column) < _BATCH_ROWS_MIN or kind.base not in _BASES or kind.is_list:
             return None
         numbers = _whole(column)
         bounds = pc.min_max(numbers)
@@ -85,7 +86,7 @@ def _whole(column: pa.Array) -> pa.Array:
 
 
 def _is_small(low: int, high: int) -> bool:
-    return high - low < _ENTRIES_MAX and high < INT_RANGES[Base.I64][1]
+    return high - low < _TABLE_ENTRIES_MAX and high < INT_RANGES[Base.I64][1]
 
 
 def _widened(low: int, high: int, base: Base) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """Keys in a short form: those that begin alike and differ in their last seven bytes, as numbers.
 
-Most keys are like that (`person-0000017`). As numbers they are picked, sent and told apart in a
-fraction of the time. Equal numbers of one form are equal texts, and nothing else: the upper byte of
-a number is how many of the seven a text has.
+Most keys are like that (`person-0000017`). Equal numbers of one form are equal texts, and nothing
+else: the upper byte of a number is how many of the seven a text has. Texts take 1.2 times as long
+to be sent and told apart (`python -m bench kernels`, processor time).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Texts as numbers of eight bytes, read straight from the buffers of a column."""
+"""Texts as numbers of eight bytes, read straight from the buffers of a column.
+
+Hashing and packing keys stand on it: a CRC-32 per text takes 13 times as long
+(`python -m bench kernels`, processor time).
+"""
 
 from __future__ import annotations
 

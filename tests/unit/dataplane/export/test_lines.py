@@ -103,8 +103,8 @@ INT = ValueType(Base.I32, nullable=True)
 
 @pytest.fixture
 def numbers(monkeypatch: pytest.MonkeyPatch) -> small.SmallNumbers:
-    monkeypatch.setattr(small, "_ROWS_MIN", 1)
-    monkeypatch.setattr(small, "_ENTRIES_MAX", 100)
+    monkeypatch.setattr(small, "_BATCH_ROWS_MIN", 1)
+    monkeypatch.setattr(small, "_TABLE_ENTRIES_MAX", 100)
     return small.SmallNumbers()
 
 
