@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench import commit, compile, growth, kernels, outgrown, report, wide
+from bench.algorithms import group as algorithms
 from bench.load import group as load
 from bench.load.parts import PARTS
 from bench.measure import Case, measure
@@ -23,6 +24,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "kernels": lambda _: _measured("kernels", kernels.cases),
     "query": lambda chosen: query.run(_query_choice(chosen)),
     "outgrown": lambda chosen: outgrown.run(chosen.scale),
+    "algorithms": lambda chosen: algorithms.run(chosen.scale),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
 
@@ -53,7 +55,7 @@ def main() -> None:
         "--scale",
         type=float,
         default=1.0,
-        help="of `growth`, `query`, `outgrown` and `load`: how much data; less than 1 is quick",
+        help="of `growth`, `query`, `outgrown`, `algorithms`, `load`: how much; below 1 is quick",
     )
     arguments.add_argument(
         "--part",

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.algorithms.csr import Counts, CsrGraph, Ids, blocks, first_of_runs
+from omnigraph.algorithms.csr import Counts, CsrGraph, Ids, blocks, first_of_runs, row_places
 from omnigraph.runtime.cancellation import check
 
 _ENTRIES: Final = 1 << 20
@@ -28,28 +28,45 @@ class Labels:
     converged: bool
 
 
-def label_propagation(voters: CsrGraph, iterations: int) -> Labels:
+def label_propagation(voters: CsrGraph, iterations: int, hearers: CsrGraph | None = None) -> Labels:
     """The labels of vertices.
 
     Args:
         voters: For each vertex those whose labels count there.
         iterations: The most iterations.
+        hearers: For each vertex those where its label counts, if that is known. Then only
+            vertices are looked at again that heard of a change: the others would not change.
     """
     labels = np.arange(voters.size, dtype=np.int32)
-    ranges = list(blocks(voters.offsets, _ENTRIES))
     degrees = voters.degrees()
+    everyone = np.flatnonzero(degrees)
+    active = everyone
     for iteration in range(1, iterations + 1):
         fresh = labels.copy()
-        for low, high in ranges:
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees[active])])
+        for low, high in blocks(ends, _ENTRIES):
             check()
-            entries = voters.targets[voters.offsets[low] : voters.offsets[high]]
-            rows = np.repeat(np.arange(high - low, dtype=np.int64), degrees[low:high])
-            heard, winners = winning_labels(rows, labels[entries], labels[low:high])
-            fresh[low + heard] = winners
-        if np.array_equal(fresh, labels):
+            some = active[low:high]
+            counts = degrees[some]
+            entries = voters.targets[row_places(voters.offsets[some], counts)]
+            rows = np.repeat(np.arange(high - low, dtype=np.int64), counts)
+            heard, winners = winning_labels(rows, labels[entries], labels[some])
+            fresh[some[heard]] = winners
+        changed = np.flatnonzero(fresh != labels)
+        if not changed.size:
             return Labels(labels, iteration, converged=True)
         labels = fresh
+        active = everyone if hearers is None else _hearing(hearers, changed)
     return Labels(labels, iterations, converged=False)
+
+
+def _hearing(hearers: CsrGraph, changed: Counts) -> Counts:
+    """Who hears of a change, in order."""
+    starts = hearers.offsets[changed]
+    marks = np.zeros(hearers.size, np.bool_)
+    places = row_places(starts, hearers.offsets[changed + 1] - starts)
+    marks[hearers.targets[places]] = True
+    return np.flatnonzero(marks)
 
 
 def winning_labels(

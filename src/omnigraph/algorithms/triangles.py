@@ -6,24 +6,27 @@ of pairs that leave one vertex. Each such pair is a triangle if its ends are con
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.algorithms.csr import Counts, CsrGraph, Ids, first_of_runs, row_places
+from omnigraph.algorithms.csr import Counts, CsrGraph, row_places
 from omnigraph.runtime.cancellation import check
+
+Colours: TypeAlias = npt.NDArray[np.uint8]
 
 _PAIRS_AT_ONCE: Final = 1 << 20
 _MIXER: Final = np.uint64(0x9E3779B97F4A7C15)
 _ROOM: Final = 3  # bits; the filter has eight places per edge
 
 
-def triangle_counts(neighbours: CsrGraph) -> Counts:
+def triangle_counts(neighbours: CsrGraph, colours: Colours | None = None) -> Counts:
     """How many triangles each vertex is in.
 
     Args:
         neighbours: A simple undirected graph: each neighbour once, at both ends, no loops.
+        colours: A bit for each vertex. Then only triangles count that have all bits there are.
     """
     size, degrees = neighbours.size, neighbours.degrees()
     rank = np.empty(size, np.int64)
@@ -35,13 +38,14 @@ def triangle_counts(neighbours: CsrGraph) -> Counts:
     shift = max(1, size).bit_length()
     keys = (starts[upward] << shift) | ends[upward]
     keys.sort()
-    found = _by_rank(keys, shift, size)
+    found = _by_rank(keys, shift, size, None if colours is None else colours[order])
     counts: Counts = found[rank]
     return counts
 
 
-def _by_rank(keys: Counts, shift: int, size: int) -> Counts:
+def _by_rank(keys: Counts, shift: int, size: int, colours: Colours | None) -> Counts:
     """Counts of vertices that are numbered by rank; `keys` are the edges, sorted."""
+    every = None if colours is None else np.bitwise_or.reduce(colours)
     mask = (1 << shift) - 1
     first, second = keys >> shift, keys & mask
     row_ends = np.cumsum(np.bincount(first, minlength=size))
@@ -61,6 +65,10 @@ def _by_rank(keys: Counts, shift: int, size: int) -> Counts:
         middles = np.repeat(second[low:high] << shift, counts)
         hits = known.find(middles | thirds)
         owners = np.repeat(np.arange(high - low), counts)[hits]
+        if colours is not None:
+            edges = owners + low
+            seen = colours[first[edges]] | colours[second[edges]] | colours[thirds[hits]]
+            hits, owners = hits[seen == every], owners[seen == every]
         of_edges[low:high] = np.bincount(owners, minlength=high - low)
         total += np.bincount(thirds[hits], minlength=size)
         low = high
@@ -93,12 +101,3 @@ class _Filter:
         mixed = keys.view(np.uint64) * _MIXER
         mixed >>= self._shift
         return mixed.view(np.intp)
-
-
-def distinct_pairs(sources: Ids, targets: Ids) -> tuple[Ids, Ids]:
-    """Each pair of different vertices once, the smaller one first."""
-    low, high = np.minimum(sources, targets), np.maximum(sources, targets)
-    keys = ((low.astype(np.int64) << 32) | high)[low != high]
-    keys.sort()
-    keys = keys[first_of_runs(keys)]
-    return (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32)

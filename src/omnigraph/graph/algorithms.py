@@ -342,12 +342,30 @@ class Algorithms:
         terms: _Terms,
     ) -> _Found:
         if engine == "spark":
-            text = f"{task.name} runs in this process only"
-            raise InvalidInput(Code.ENGINE_UNAVAILABLE, text)
+            return self._on_spark(task, selection, pinned, terms.spark)
         view = self._parts.views.view(pinned, self._language(pinned).catalog)
         arrays = Arrays(view, selection)
         done = compute(arrays, task)
         answer = TableAnswer(selection.nodes, arrays.ids(), task.column, done.values, _session_for)
+        return _Found(answer, done.iterations, done.converged)
+
+    def _on_spark(
+        self, task: Task, selection: Selection, pinned: GraphVersion, spark: object
+    ) -> _Found:
+        # Spark is imported only by those who use it.
+        from omnigraph.dataplane.spark.algorithms import run  # noqa: PLC0415
+        from omnigraph.dataplane.spark.algorithms.answer import FrameAnswer  # noqa: PLC0415
+        from omnigraph.dataplane.spark.algorithms.blocks import Blocks  # noqa: PLC0415
+        from omnigraph.dataplane.spark.dense import DenseFrames  # noqa: PLC0415
+        from omnigraph.dataplane.spark.runner import SparkRunner  # noqa: PLC0415
+        from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
+
+        catalog, most = self._language(pinned).catalog, self._parts.limits.bytes_max
+        with acquire(configured(spark)) as held:
+            frames = DenseFrames(held, self._parts.repo, pinned, catalog)
+            blocks = Blocks(frames, selection, SparkRunner(held))
+            done = run.compute(blocks, task, most)
+            answer = FrameAnswer(blocks, task, done, most)
         return _Found(answer, done.iterations, done.converged)
 
     def _writable(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.export.exporter import Exporter
@@ -24,6 +25,7 @@ from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import FrameInput
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.spark.config import SparkConfig, cluster_of, configured, unavailable
+from omnigraph.dataplane.spark.opened import entity_named
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import one_of
@@ -36,6 +38,9 @@ from omnigraph.graph.values import (
     commit_of,
     warnings_of,
 )
+from omnigraph.lang.catalog.model import Catalog, EntityKind
+from omnigraph.lang.source import did_you_mean
+from omnigraph.lang.values import Base
 from omnigraph.runtime.settings import Settings
 from omnigraph.types import BranchName, Engine, EngineChoice
 
@@ -221,6 +226,33 @@ class Bulk:
             if not held.is_owned:
                 tell(held.session, held.cache, ships=held.ships)
             return held.session.read.format("omnigraph").options(**options).load()
+
+    def graph_frame(
+        self,
+        key: tuple[EntityKind, str],
+        snapshot: GraphVersion,
+        catalog: Catalog,
+        columns: tuple[str, ...] | None,
+        spark: object,
+    ) -> Any:
+        """The nodes or edges of a type with numbers for ids; the session is kept."""
+        from omnigraph.dataplane.spark.dense import DenseFrames  # noqa: PLC0415
+        from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
+
+        kind, name = key
+        entity = entity_named(f"{kind}:{name}", catalog)
+        known = [field.name for field in table_schema(entity)]
+        blobs = {item.name for item in entity.properties if item.type.base is Base.BLOB}
+        chosen = tuple(each for each in known if each not in blobs) if columns is None else columns
+        for column in chosen:
+            if column not in known:
+                near = did_you_mean(column, known)
+                text = f"{name} has no column '{column}'" + (f"; {near}" if near else "")
+                raise InvalidInput(Code.INPUT_INVALID, text, column=column)
+        shown = {column: column for column in chosen}
+        with acquire(configured(spark)) as held:
+            frames = DenseFrames(held, self._repo, snapshot, catalog)
+            return frames.nodes(name, shown) if kind == "node" else frames.edges(name, shown)
 
     # -- inside ------------------------------------------------------------------------------------
 

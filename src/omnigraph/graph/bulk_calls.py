@@ -11,6 +11,7 @@ from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import EmbedResult, ExportResult, LoadResult, OptimizeResult
+from omnigraph.lang.catalog.model import EntityKind
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.runtime.environment import storage_options as storage_options_of
 from omnigraph.types import (
@@ -233,6 +234,68 @@ class BulkCalls:
         pinned = self._pinned(branch, at)
         wanted = None if columns is None else tuple(columns)
         return Bulk.of(self._parts).to_spark(type_name, pinned, wanted, where, spark)
+
+    def vertices(
+        self,
+        type_name: str,
+        *,
+        branch: str = MAIN,
+        at: str | None = None,
+        columns: Sequence[str] | None = None,
+        spark: object = None,
+    ) -> Any:
+        """The nodes of a type as a Spark DataFrame with a number per node, pinned to a commit.
+
+        The column `_id` is a long that is unique within the type, for joins with `graph.edges`. It
+        holds for one commit. Spark knows how large the frame is, so small ones are broadcast.
+
+        Args:
+            type_name: The node type.
+            branch: Its newest state.
+            at: The state that this commit made, instead.
+            columns: Only these columns; by default `id` and all properties but blobs.
+            spark: A Spark master or session.
+        """
+        return self._graph_frame(("node", type_name), branch, at, columns, spark)
+
+    def edges(
+        self,
+        type_name: str,
+        *,
+        branch: str = MAIN,
+        at: str | None = None,
+        columns: Sequence[str] | None = None,
+        spark: object = None,
+    ) -> Any:
+        """The edges of a type as a Spark DataFrame whose ends are numbers, pinned to a commit.
+
+        `_id` is the number of the edge; `_src` and `_dst` are those of the nodes in
+        `graph.vertices`. They are looked up once per state and kept with the session.
+
+        Args:
+            type_name: The edge type.
+            branch: Its newest state.
+            at: The state that this commit made, instead.
+            columns: Only these columns, `[]` for none; by default `id`, `src`, `dst` and all
+                properties but blobs.
+            spark: A Spark master or session.
+        """
+        return self._graph_frame(("edge", type_name), branch, at, columns, spark)
+
+    def _graph_frame(
+        self,
+        key: tuple[EntityKind, str],
+        branch: str,
+        at: str | None,
+        columns: Sequence[str] | None,
+        spark: object,
+    ) -> Any:
+        from omnigraph.graph.bulk import Bulk  # noqa: PLC0415
+
+        pinned = self._pinned(branch, at)
+        wanted = None if columns is None else tuple(columns)
+        catalog = self._language(pinned).catalog
+        return Bulk.of(self._parts).graph_frame(key, pinned, catalog, wanted, spark)
 
     def stream_sink(
         self,

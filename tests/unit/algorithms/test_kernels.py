@@ -169,7 +169,11 @@ def slow_labels(size: int, pairs: Pairs, iterations: int) -> tuple[list[int], in
 @given(GRAPHS, st.integers(1, 6))
 def test_labels_are_as_defined(graph: tuple[int, Pairs], iterations: int) -> None:
     size, pairs = graph
-    found = label_propagation(both_rows(size, pairs), iterations)
+    rows = both_rows(size, pairs)
+    found = label_propagation(rows, iterations)
+    active = label_propagation(rows, iterations, rows)
+    assert active.values.tolist() == found.values.tolist()
+    assert (active.iterations, active.converged) == (found.iterations, found.converged)
     assert (found.values.tolist(), found.iterations) == slow_labels(size, pairs, iterations)
 
 

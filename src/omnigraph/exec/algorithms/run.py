@@ -57,7 +57,10 @@ def compute(arrays: Arrays, task: Task) -> Computed:
         case ComponentsTask():
             return Computed(_longs(components(arrays.size, arrays.edges())))
         case LabelPropagationTask(direction=towards, iterations=most):
-            labels = label_propagation(arrays.rows(_BACK[towards]), most)
+            # The rows of the other direction are at hand only where they are the same.
+            voters = arrays.rows(_BACK[towards])
+            hearers = voters if towards is Towards.BOTH else None
+            labels = label_propagation(voters, most, hearers)
             return Computed(_longs(labels.values), labels.iterations, labels.converged)
         case ShortestPathsTask():
             return Computed(_distances(arrays, task))

@@ -1,0 +1,1 @@
+"""Group `algorithms`: graph algorithms, against networkx and igraph, and on Spark GraphFrames."""

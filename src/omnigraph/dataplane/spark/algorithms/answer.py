@@ -1,0 +1,105 @@
+"""What an algorithm found on Spark: it stays there until somebody wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.algorithms.model import Task
+from omnigraph.dataplane.spark.algorithms.blocks import Blocks
+from omnigraph.dataplane.spark.algorithms.run import Computed, values_of
+from omnigraph.dataplane.spark.runner import SparkRunner
+from omnigraph.dataplane.spark.table_scan import Frame
+from omnigraph.errors import Code, LimitExceeded
+
+_ROW_BYTES: Final = 96
+
+
+class FrameAnswer:
+    """Values that were computed on Spark."""
+
+    def __init__(self, blocks: Blocks, task: Task, done: Computed, bytes_max: int) -> None:
+        """Hold what was computed for these blocks."""
+        self._runner: SparkRunner = blocks.runner
+        self._names = blocks.selection.nodes
+        self._task = task
+        self._size = blocks.layout.size
+        self._bytes_max = bytes_max
+        self._rows = _rows(blocks, task, done)
+
+    def table(self) -> pa.Table:
+        """Rows of type, id and value in memory.
+
+        Raises:
+            LimitExceeded: They would take more memory than a result may.
+        """
+        if self._size * _ROW_BYTES > self._bytes_max:
+            text = (
+                f"{self._size:,} rows would take about {self._size * _ROW_BYTES} bytes, at most "
+                f"{self._bytes_max} are allowed; use to_spark(), or raise `query_bytes_max`"
+            )
+            raise LimitExceeded(
+                Code.LIMIT_EXCEEDED, text, limit="query_bytes_max", most=self._bytes_max
+            )
+        found = self._runner.perform("result", self._rows.toArrow)
+        return found.sort_by("vertex").drop_columns(["vertex"])
+
+    def frame(self, spark: object) -> Frame:
+        """The same as a Spark DataFrame."""
+        return self._rows.drop("vertex")
+
+    def loadable(self, property_name: str, narrow: bool) -> Mapping[str, Any]:
+        """Per node type, what a load reads."""
+        from pyspark.sql import functions as F  # noqa: PLC0415
+
+        value = F.col(self._task.column)
+        value = (value.cast("float") if narrow else value).alias(property_name)
+        return {
+            f"node:{name}": self._rows.where(F.col("type") == name).select("id", value)
+            for name in self._names
+        }
+
+
+def _rows(blocks: Blocks, task: Task, done: Computed) -> Frame:
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    parts, width = blocks.layout.partitions, blocks.layout.width
+    block = F.expr(f"CAST(vertex DIV {width} AS INT)")
+    vertices = blocks.vertices().select("type", "id", "vertex", block.alias("block"))
+    left = vertices.repartition(parts, "block").groupBy("block")
+    right = done.states.select("block", "value").repartition(parts, "block").groupBy("block")
+    kind = "long" if task.is_whole else "double"
+    schema = f"type string, id string, {task.column} {kind}, vertex long"
+    attach = _Attach(task, done.kind, blocks.selection.nodes, width)
+    return left.cogroup(right).applyInArrow(
+        lambda old, found: attach(old, found),  # noqa: PLW0108 - as in `Blocks.pieces`
+        schema,
+    )
+
+
+class _Attach:
+    """Gives the vertices of a block their values. Runs on the workers."""
+
+    def __init__(self, task: Task, kind: Any, names: tuple[str, ...], width: int) -> None:
+        self._task = task
+        self._kind = kind
+        self._names = names
+        self._width = width
+
+    def __call__(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        value = pa.int64() if self._task.is_whole else pa.float64()
+        names = ["type", "id", self._task.column, "vertex"]
+        if not left.num_rows:
+            empty = [pa.array([], each) for each in (pa.string(), pa.string(), value, pa.int64())]
+            return pa.Table.from_arrays(empty, names=names)
+        values = values_of(self._task, self._kind, right.column("value")[0])
+        vertices = left.column("vertex").to_numpy()
+        places = pa.array(vertices % self._width)
+        types = pa.array(self._names, pa.string()).take(
+            pa.array(left.column("type").to_numpy().astype(np.int32))
+        )
+        cells = [types, left.column("id"), values.take(places), left.column("vertex")]
+        return pa.Table.from_arrays(cells, names=names)

@@ -1,0 +1,314 @@
+"""A selection of types as rows of Spark: vertices in blocks, edges in pieces between two blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.algorithms.csr import Ids, first_of_runs
+from omnigraph.algorithms.model import VERTICES_MAX, Selection, bad_weights
+from omnigraph.dataplane.spark.dense import NUMBER, SOURCE, TARGET, DenseFrames
+from omnigraph.dataplane.spark.runner import SparkRunner
+from omnigraph.dataplane.spark.table_scan import Frame
+from omnigraph.errors import Code, LimitExceeded
+from omnigraph.lang.ir.ops import Towards
+
+# At most so many vertices are in a block, and so many edges in a piece: what a task holds at once.
+BLOCK_VERTICES: Final = 1 << 18
+PIECE_EDGES: Final = 1 << 20
+# Edges are put into pieces in memory, so many at a time.
+_BUFFER_EDGES: Final = 1 << 22
+_SORTED_ROWS: Final = 1 << 20
+
+Row: TypeAlias = Mapping[str, pa.Scalar]
+VERTEX_ROWS: Final = "type int, row long, id string, vertex long"
+PIECES: Final = "source int, target int, sources binary, targets binary, weights binary"
+_PIECES_ARROW: Final = pa.schema(
+    [
+        ("source", pa.int32()),
+        ("target", pa.int32()),
+        ("sources", pa.binary()),
+        ("targets", pa.binary()),
+        ("weights", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How vertices are divided: `size` of them into blocks of `width`."""
+
+    size: int
+    width: int
+    partitions: int
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return -(-self.size // self.width)
+
+    def block_size(self, block: int) -> int:
+        """How many vertices a block has."""
+        return min(self.width, self.size - block * self.width)
+
+
+def layout(vertices: int, edges: int, parallelism: int) -> Layout:
+    """Blocks that are small enough for a task, and enough of them for all tasks."""
+    if vertices > VERTICES_MAX:
+        text = f"an algorithm takes at most {VERTICES_MAX} vertices"
+        raise LimitExceeded(Code.LIMIT_EXCEEDED, text, limit="vertices", most=VERTICES_MAX)
+    by_edges = int(np.ceil(np.sqrt(edges / PIECE_EDGES)))
+    count = max(-(-vertices // BLOCK_VERTICES), by_edges, 2 * parallelism)
+    width = max(1, -(-vertices // count))
+    # Tasks cost more than what they do on a graph that one piece could hold.
+    most = parallelism if edges <= PIECE_EDGES else 4 * parallelism
+    return Layout(vertices, width, max(1, min(count, most)))
+
+
+def kept(frame: Frame) -> Frame:
+    """The same rows, without the way they were made: they stay with the workers.
+
+    With a checkpoint folder they survive the loss of a worker.
+    """
+    context = getattr(frame.sparkSession, "_sc", None)
+    if context is not None and context.getCheckpointDir() is not None:
+        return frame.checkpoint(eager=False)
+    return frame.localCheckpoint(eager=False)
+
+
+class Blocks:
+    """The vertices and edges of a selection on Spark."""
+
+    def __init__(self, frames: DenseFrames, selection: Selection, runner: SparkRunner) -> None:
+        """Read these types of a snapshot."""
+        self._frames = frames
+        self.selection = selection
+        self.runner = runner
+        rows = {key: frames.snapshot.pin(key).row_count for key in selection.keys}
+        self._sizes = [rows[f"node:{name}"] for name in selection.nodes]
+        edges = sum(rows[f"edge:{edge.name}"] for edge in selection.edges)
+        self.edge_count = edges
+        self.layout = layout(sum(self._sizes), edges, runner.parallelism)
+        self._vertices: Frame | None = None
+
+    @property
+    def session(self) -> Any:
+        """The session of Spark."""
+        return self._frames.session
+
+    def vertices(self) -> Frame:
+        """Type, row id, id and number of each vertex."""
+        if self._vertices is None:
+            made: Frame | None = None
+            for place, name in enumerate(self.selection.nodes):
+                part = self._numbered(place, name, sum(self._sizes[:place]))
+                made = part if made is None else made.unionByName(part)
+            if made is None:
+                made = self.session.createDataFrame([], VERTEX_ROWS)
+            self._vertices = made
+        return self._vertices
+
+    def _numbered(self, place: int, name: str, first: int) -> Frame:
+        """The nodes of a type, numbered in the order of their ids."""
+        from pyspark.sql import functions as F  # noqa: PLC0415
+
+        count = self._sizes[place]
+        if not count:
+            return self.session.createDataFrame([], VERTEX_ROWS)
+        parts = max(1, min(self.layout.partitions, -(-count // 10_000)), -(-count // _SORTED_ROWS))
+        nodes = self._frames.nodes(name, {"id": "id"})
+        ordered = nodes.repartitionByRange(parts, "id").sortWithinPartitions("id")
+        placed = kept(ordered.withColumn("place", F.monotonically_increasing_id()))
+        part = F.shiftright("place", 33)
+
+        def counted() -> list[Any]:
+            return list(placed.groupBy(part.alias("part")).count().collect())
+
+        starts = [first] * parts
+        found = {
+            int(row[0]): int(row[1]) for row in self.runner.perform("number vertices", counted)
+        }
+        for number in range(1, parts):
+            starts[number] = starts[number - 1] + found.get(number - 1, 0)
+        start = F.element_at(F.array(*map(F.lit, starts)), (part + 1).cast("int"))
+        vertex = (start + F.col("place").bitwiseAND(F.lit((1 << 33) - 1))).cast("long")
+        return placed.select(
+            F.lit(place).alias("type"), F.col(NUMBER).alias("row"), "id", vertex.alias("vertex")
+        )
+
+    def edges(self, weight: str | None = None) -> Frame:
+        """The numbers of the ends of each edge as `s` and `t`, and its weight as `w`.
+
+        Raises:
+            InvalidInput: A weight is null or negative.
+        """
+        from pyspark.sql import functions as F  # noqa: PLC0415
+
+        rows = self.vertices().select("type", "row", "vertex")
+        made: Frame | None = None
+        for edge in self.selection.edges:
+            columns = {} if weight is None else {"w": weight}
+            part = self._frames.edges(edge.name, columns)
+            for column, end, type_name in ((SOURCE, "s", edge.source), (TARGET, "t", edge.target)):
+                place = self.selection.nodes.index(type_name)
+                known = rows.where(F.col("type") == place)
+                known = known.select(F.col("row").alias(column), F.col("vertex").alias(end))
+                part = part.join(known, [column])
+            value = F.lit(None) if weight is None else F.col("w")
+            part = part.select("s", "t", value.cast("double").alias("w"))
+            if weight is not None:
+                bad = part.where(F.col("w").isNull() | (F.col("w") < 0)).limit(1)
+                if self.runner.perform("check weights", bad.collect):
+                    raise bad_weights(edge.name, weight)
+            made = part if made is None else made.unionByName(part)
+        return (
+            made
+            if made is not None
+            else self.session.createDataFrame([], "s long, t long, w double")
+        )
+
+    def pieces(self, towards: Towards, *, simple: bool = False, weight: str | None = None) -> Frame:
+        """Edges in pieces from one block to another, by the block that they start from.
+
+        Args:
+            towards: Which way edges lead.
+            simple: Each pair of different vertices once, from the smaller to the larger.
+            weight: The property that becomes the weights.
+        """
+        pack = Pack(self.layout.width, towards, _BUFFER_EDGES, simple=simple)
+        # Spark counts the arguments of a function, and gets those of an object wrong.
+        merge = Merge(PIECE_EDGES, simple=simple)
+        packed = self.edges(weight).mapInArrow(pack, PIECES)
+        joined = packed.repartition(self.layout.partitions, "source", "target")
+        merged = joined.groupBy("source", "target").applyInArrow(
+            lambda table: merge(table),  # noqa: PLW0108
+            PIECES,
+        )
+        return kept(merged.repartition(self.layout.partitions, "source"))
+
+
+class Pack:
+    """Puts edges into pieces. Runs on the workers."""
+
+    def __init__(self, width: int, towards: Towards, at_once: int, *, simple: bool) -> None:
+        """Divide vertices into blocks of this width, and look at so many edges at once."""
+        self._width = width
+        self._at_once = at_once
+        self._towards = towards
+        self._simple = simple
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Turn edges into pieces, as many as memory allows at a time."""
+        held: list[pa.RecordBatch] = []
+        count = 0
+        for batch in batches:
+            held.append(batch)
+            count += batch.num_rows
+            if count >= self._at_once:
+                yield from self._packed(held)
+                held, count = [], 0
+        if count:
+            yield from self._packed(held)
+
+    def _packed(self, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = pa.Table.from_batches(held)
+        sources, targets = (table.column(name).to_numpy().astype(np.int64) for name in ("s", "t"))
+        weights = table.column("w").to_numpy() if table.column("w").null_count == 0 else None
+        if self._simple:
+            sources, targets = np.minimum(sources, targets), np.maximum(sources, targets)
+        elif self._towards is Towards.IN:
+            sources, targets = targets, sources
+        elif self._towards is Towards.BOTH:
+            back = sources != targets
+            if weights is not None:
+                weights = np.concatenate([weights, weights[back]])
+            sources, targets = (
+                np.concatenate([sources, targets[back]]),
+                np.concatenate([targets, sources[back]]),
+            )
+        from_block, to_block = sources // self._width, targets // self._width
+        keys = (from_block << 32) | to_block
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        starts = np.flatnonzero(first_of_runs(keys))
+        for start, end in zip(starts, np.append(starts[1:], len(keys)), strict=True):
+            at = order[start:end]
+            source, target = int(keys[start] >> 32), int(keys[start] & 0xFFFFFFFF)
+            yield piece(
+                source,
+                target,
+                (sources[at] - source * self._width).astype(np.int32),
+                (targets[at] - target * self._width).astype(np.int32),
+                None if weights is None else weights[at],
+            )
+
+
+class Merge:
+    """Joins the pieces between two blocks, sorted by target. Runs on the workers."""
+
+    def __init__(self, most: int, *, simple: bool) -> None:
+        """Make pieces of so many edges; `simple`: with each pair of different vertices once."""
+        self._most = most
+        self._simple = simple
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Turn pieces of any size into pieces of bounded size."""
+        source, target = table.column("source")[0].as_py(), table.column("target")[0].as_py()
+        sources, targets = (unpacked(table, name, np.int32) for name in ("sources", "targets"))
+        weights = None
+        if table.column("weights").null_count == 0:
+            weights = unpacked(table, "weights", np.float64)
+            order = np.argsort(targets, kind="stable")
+            sources, targets, weights = sources[order], targets[order], weights[order]
+        else:
+            keys = (targets.astype(np.int64) << 32) | sources
+            keys.sort()
+            if self._simple:
+                keys = keys[first_of_runs(keys)]
+                if source == target:
+                    keys = keys[(keys >> 32) != (keys & 0xFFFFFFFF)]
+            sources, targets = (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32)
+        made = [
+            piece(
+                source,
+                target,
+                sources[start : start + self._most],
+                targets[start : start + self._most],
+                None if weights is None else weights[start : start + self._most],
+            )
+            for start in range(0, len(sources), self._most)
+        ]
+        return pa.Table.from_batches(made, schema=_PIECES_ARROW)
+
+
+def piece(
+    source: int, target: int, sources: Ids, targets: Ids, weights: npt.NDArray[Any] | None
+) -> pa.RecordBatch:
+    """One row with some edges between two blocks."""
+    cells = [
+        pa.array([source], pa.int32()),
+        pa.array([target], pa.int32()),
+        pa.array([sources.tobytes()], pa.binary()),
+        pa.array([targets.tobytes()], pa.binary()),
+        pa.array([None if weights is None else weights.tobytes()], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(cells, schema=_PIECES_ARROW)
+
+
+def unpacked(rows: Any, name: str, kind: Any) -> npt.NDArray[Any]:
+    """The arrays of a column of binaries, one after the other."""
+    cells = [np.frombuffer(cell.as_buffer(), kind) for cell in rows.column(name) if cell.is_valid]
+    return np.concatenate([np.empty(0, kind), *cells])
+
+
+def each_row(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+    """The rows of some batches."""
+    for batch in batches:
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        for place in range(batch.num_rows):
+            yield {name: column[place] for name, column in columns.items()}

@@ -1,0 +1,252 @@
+"""Running an algorithm on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.algorithms.csr import first_of_runs
+from omnigraph.algorithms.label_propagation import winning_labels
+from omnigraph.algorithms.model import (
+    ComponentsTask,
+    LabelPropagationTask,
+    PageRankTask,
+    ShortestPathsTask,
+    Task,
+    TrianglesTask,
+)
+from omnigraph.algorithms.pagerank import PageRankTerms, teleport
+from omnigraph.dataplane.spark.algorithms.blocks import Blocks
+from omnigraph.dataplane.spark.algorithms.components import component_states
+from omnigraph.dataplane.spark.algorithms.messages import (
+    Kinds,
+    Message,
+    Piece,
+    State,
+    iterated,
+    learned,
+    messages_of,
+    sent,
+    states,
+    summed,
+    sums,
+)
+from omnigraph.dataplane.spark.algorithms.triangles import triangle_states
+from omnigraph.dataplane.spark.table_scan import Frame
+from omnigraph.errors import Code, NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The last state of every block, and how it was found.
+
+    Attributes:
+        states: Frame of states; `value` has a number per vertex.
+        kind: What these numbers are.
+        iterations: How many it took, where it iterates.
+        converged: Did it end by itself?
+    """
+
+    states: Frame
+    kind: Any
+    iterations: int | None = None
+    converged: bool = True
+
+
+def compute(blocks: Blocks, task: Task, bytes_max: int) -> Computed:
+    """Run an algorithm on Spark.
+
+    Raises:
+        NotFound: A source of shortest paths is not there.
+        InvalidInput: A weight is null or negative.
+        LimitExceeded: A task would need more memory than `bytes_max`.
+    """
+    match task:
+        case PageRankTask(terms=terms):
+            return _pagerank(blocks, task, terms)
+        case ComponentsTask():
+            return Computed(component_states(blocks, bytes_max), np.int32)
+        case LabelPropagationTask():
+            return _labels(blocks, task)
+        case ShortestPathsTask():
+            return _distances(blocks, task)
+        case TrianglesTask():
+            return Computed(triangle_states(blocks), np.int64)
+        case _:
+            raise AssertionError(task)
+
+
+# -- PageRank --------------------------------------------------------------------------------------
+
+
+def _pagerank(blocks: Blocks, task: PageRankTask, terms: PageRankTerms) -> Computed:
+    size = blocks.layout.size
+    if not size:
+        return Computed(states(blocks, partial(_equal_ranks, 1)), np.float64, 0)
+    pieces = blocks.pieces(task.direction)
+    kinds = Kinds(np.float64, np.int64, np.float64, np.int64)
+    begin = states(blocks, partial(_equal_ranks, size))
+    degrees = messages_of(pieces, _count_sources)
+    state = learned(blocks, begin, degrees, kinds, _learn_degrees)
+    _, dangling = sums(blocks, "pagerank: degrees", state)
+    for iteration in range(1, terms.iterations + 1):
+        everywhere = teleport(size, terms.damping, dangling)
+        send = partial(_send_shares, terms.damping)
+        learn = partial(_learn_ranks, everywhere)
+        state = iterated(blocks, state, pieces, kinds, send, learn)
+        change, dangling = sums(blocks, f"pagerank: iteration {iteration}", state)
+        if change < terms.tolerance:
+            return Computed(state, np.float64, iteration)
+    return Computed(state, np.float64, terms.iterations, converged=False)
+
+
+def _equal_ranks(size: int, first: int, count: int) -> State:
+    return State(np.full(count, 1.0 / size), np.zeros(count, np.int64))
+
+
+def _count_sources(piece: Piece, source: int, target: int) -> Iterator[tuple[int, Message]]:
+    counts = np.bincount(piece.sources)
+    places = np.flatnonzero(counts)
+    yield source, Message(places, np.zeros(len(places)), counts[places].astype(np.int64))
+
+
+def _learn_degrees(first: int, old: State, heard: Message) -> State:
+    assert heard.extra is not None
+    degrees = summed(len(old.value), heard.places, heard.extra)
+    return State(old.value, degrees, 0.0, float(old.value[degrees == 0].sum()))
+
+
+def _send_shares(damping: float, state: State, piece: Piece) -> Message:
+    assert state.extra is not None
+    shares = state.value * (damping / np.maximum(state.extra, 1))
+    starts = np.flatnonzero(first_of_runs(piece.targets))
+    return Message(piece.targets[starts], np.add.reduceat(shares[piece.sources], starts))
+
+
+def _learn_ranks(everywhere: float, first: int, old: State, heard: Message) -> State:
+    ranks = np.full(len(old.value), everywhere)
+    if len(heard.places):
+        ranks += np.bincount(heard.places, weights=heard.value, minlength=len(ranks))
+    assert old.extra is not None
+    change = float(np.abs(ranks - old.value).sum())
+    return State(ranks, old.extra, change, float(ranks[old.extra == 0].sum()))
+
+
+# -- label propagation -----------------------------------------------------------------------------
+
+
+def _labels(blocks: Blocks, task: LabelPropagationTask) -> Computed:
+    state = states(blocks, _own_labels)
+    if not blocks.layout.size:
+        return Computed(state, np.int32, 1)
+    kinds = Kinds(np.int32, np.int32, np.int32, np.int64)
+    pieces = blocks.pieces(task.direction)
+    for iteration in range(1, task.iterations + 1):
+        state = iterated(blocks, state, pieces, kinds, _send_votes, _learn_labels)
+        changed, _ = sums(blocks, f"label propagation: iteration {iteration}", state)
+        if not changed:
+            return Computed(state, np.int32, iteration)
+    return Computed(state, np.int32, task.iterations, converged=False)
+
+
+def _own_labels(first: int, count: int) -> State:
+    return State(np.arange(first, first + count, dtype=np.int32))
+
+
+def _send_votes(state: State, piece: Piece) -> Message:
+    keys = (piece.targets.astype(np.int64) << 32) | state.value[piece.sources]
+    keys.sort()
+    starts = np.flatnonzero(first_of_runs(keys))
+    votes = np.diff(starts, append=len(keys)).astype(np.int64)
+    keys = keys[starts]
+    return Message(keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), votes)
+
+
+def _learn_labels(first: int, old: State, heard: Message) -> State:
+    labels = old.value.copy()
+    places, winners = winning_labels(
+        heard.places.astype(np.int64), heard.value, old.value, heard.extra
+    )
+    labels[places] = winners
+    return State(labels, None, float(np.count_nonzero(labels != old.value)))
+
+
+# -- shortest paths --------------------------------------------------------------------------------
+
+
+def _distances(blocks: Blocks, task: ShortestPathsTask) -> Computed:
+    sources = _sources(blocks, task)
+    limit = np.inf if task.most is None else task.most
+    kinds = Kinds(np.float64, np.bool_, np.float64, np.int64)
+    pieces = blocks.pieces(task.direction, weight=task.weight)
+    state = states(blocks, partial(_at_sources, sources))
+    learn = partial(_learn_distances, limit)
+    active, iteration = 1.0, 0
+    while active:
+        iteration += 1
+        sending = state if iteration == 1 else state.where("first > 0")
+        messages = sent(blocks, sending, pieces, kinds, _send_distances)
+        state = learned(blocks, state, messages, kinds, learn)
+        active, _ = sums(blocks, f"shortest paths: iteration {iteration}", state)
+    return Computed(state, np.float64)
+
+
+def _sources(blocks: Blocks, task: ShortestPathsTask) -> np.ndarray:
+    """The numbers of the sources."""
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    found: list[int] = []
+    for name, ids in sorted(task.sources.items()):
+        place = blocks.selection.nodes.index(name)
+        rows = blocks.vertices().where((F.col("type") == place) & F.col("id").isin(list(ids)))
+        known = blocks.runner.perform("find sources", rows.select("id", "vertex").collect)
+        numbers = {row[0]: int(row[1]) for row in known}
+        for each in ids:
+            if each not in numbers:
+                text = f"there is no {name} '{each}'"
+                raise NotFound(Code.NOT_FOUND, text, type=name, id=each)
+        found += numbers.values()
+    return np.array(sorted(found), np.int64)
+
+
+def _at_sources(sources: np.ndarray, first: int, count: int) -> State:
+    distances = np.full(count, np.inf)
+    distances[sources[(sources >= first) & (sources < first + count)] - first] = 0.0
+    active = distances == 0.0
+    return State(distances, active, float(np.count_nonzero(active)))
+
+
+def _send_distances(state: State, piece: Piece) -> Message | None:
+    assert state.extra is not None
+    active = np.flatnonzero(state.extra[piece.sources])
+    if not active.size:
+        return None
+    steps = 1.0 if piece.weights is None else piece.weights[active]
+    reached = state.value[piece.sources[active]] + steps
+    targets = piece.targets[active]
+    starts = np.flatnonzero(first_of_runs(targets))
+    return Message(targets[starts], np.minimum.reduceat(reached, starts))
+
+
+def _learn_distances(limit: float, first: int, old: State, heard: Message) -> State:
+    distances = old.value.copy()
+    near = heard.value <= limit
+    np.minimum.at(distances, heard.places[near], heard.value[near])
+    active = distances < old.value
+    return State(distances, active, float(np.count_nonzero(active)))
+
+
+def values_of(task: Task, kind: Any, cell: Any) -> pa.Array:
+    """The numbers of a state as users see them."""
+    values = np.frombuffer(cell.as_buffer(), kind)
+    if not isinstance(task, ShortestPathsTask):
+        return pa.array(values.astype(np.int64) if task.is_whole else values)
+    mask = np.isinf(values)
+    if task.is_whole:
+        return pa.array(np.where(mask, 0, values).astype(np.int64), mask=mask)
+    return pa.array(values, mask=mask)
