@@ -3,6 +3,7 @@
 from omnigraph import errors as errors
 from omnigraph.dataplane.load.request import Counts as Counts
 from omnigraph.dataplane.progress import Progress as Progress
+from omnigraph.dataplane.progress import StageFigures as StageFigures
 from omnigraph.dataplane.spark.carried_errors import spark_error as spark_error
 from omnigraph.dataplane.spark.registration import register_spark as register_spark
 from omnigraph.embed.provider import Embedder as Embedder
@@ -65,6 +66,7 @@ __all__ = [
     "SetAsideFile",
     "Settings",
     "Snapshot",
+    "StageFigures",
     "__version__",
     "errors",
     "init",

@@ -42,6 +42,7 @@ SURFACE = {
     "SetAsideFile",
     "Settings",
     "Snapshot",
+    "StageFigures",
     "__version__",
     "errors",
     "init",

@@ -56,6 +56,25 @@ class Progress:
         return self.bytes / self.seconds if self.seconds > 0 else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageFigures:
+    """What one stage of an operation did.
+
+    Attributes:
+        stage: Its name: `read`, `match`, `write`, `judge`, `commit` and so on.
+        tasks: How many tasks are done.
+        rows: How many rows they read or wrote.
+        bytes: How many bytes of input they read, or of output they wrote.
+        seconds: How long it took.
+    """
+
+    stage: str
+    tasks: int = 0
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
 Listener: TypeAlias = Callable[[Progress], None]
 
 
@@ -84,20 +103,41 @@ class Monitor:
         self._start = clock.now_us()
         self._now = Progress(operation=operation, engine=engine, reason=reason, stage="start")
         self._stopped = threading.Event()
+        self._ended: list[StageFigures] = []
+        self._current = StageFigures(stage="start")
+        self._began = self._start
         self.keep: Callable[[], None] = lambda: None
 
     def stage(self, name: str, tasks: int | None = None) -> None:
         """Begin a stage."""
-        self._change(stage=name, tasks=tasks, tasks_done=0)
+        with self._lock:
+            if name != self._current.stage or self._current.tasks:
+                self._ended.append(self._measured())
+                self._current, self._began = StageFigures(stage=name), self._clock.now_us()
+            self._change(stage=name, tasks=tasks, tasks_done=0)
 
     def expect(self, bytes_total: int | None) -> None:
         """Say how many bytes there will be."""
         self._change(bytes_total=bytes_total)
 
-    def add(self, *, tasks: int = 0, rows: int = 0, bytes: int = 0, violations: int = 0) -> None:
-        """Count something that was done."""
+    def add(
+        self,
+        *,
+        tasks: int = 0,
+        rows: int = 0,
+        bytes: int = 0,
+        violations: int = 0,
+        rows_again: int = 0,
+    ) -> None:
+        """Count something that was done; `rows_again` are those that an earlier stage counted."""
         with self._lock:
-            now = self._now
+            now, stage = self._now, self._current
+            self._current = replace(
+                stage,
+                tasks=stage.tasks + tasks,
+                rows=stage.rows + rows + rows_again,
+                bytes=stage.bytes + bytes,
+            )
             self._change(
                 tasks_done=_capped(now.tasks_done + tasks, now.tasks),
                 rows=now.rows + rows,
@@ -119,6 +159,23 @@ class Monitor:
         """Where the operation stands."""
         with self._lock:
             return replace(self._now, seconds=self._seconds())
+
+    @property
+    def stages(self) -> tuple[StageFigures, ...]:
+        """The stages so far, except those that did nothing; the last one as far as it is."""
+        with self._lock:
+            found = [*self._ended, self._measured()]
+        return tuple(item for item in found if item.tasks or item.rows or item.stage == "commit")
+
+    def describe(self, stage: str, tasks: int | None) -> str:
+        """A stage that begins, in words, with what the operation has done so far."""
+        now = self.now
+        text = f"omnigraph {now.operation}: {stage}"
+        if tasks is not None:
+            text += f", {tasks:,} {'task' if tasks == 1 else 'tasks'}"
+        if now.rows or now.bytes:
+            text += f"; so far {now.rows:,} rows, {now.bytes:,} bytes in {now.seconds:,.1f} s"
+        return text
 
     @property
     def is_stopped(self) -> bool:
@@ -144,6 +201,9 @@ class Monitor:
         self.keep()
         if self._stopped.is_set():
             raise Cancelled
+
+    def _measured(self) -> StageFigures:
+        return replace(self._current, seconds=(self._clock.now_us() - self._began) / 1_000_000)
 
     def _seconds(self) -> float:
         return (self._clock.now_us() - self._start) / 1_000_000

@@ -140,6 +140,7 @@ class Bulk:
             rows=done.rows,
             bytes=done.bytes,
             seconds=now.seconds,
+            stages=monitor.stages,
             replayed=done.replayed,
             warnings=warnings_of(done.missing),
             vectors_missing=sum(item.count for item in done.missing),
@@ -160,6 +161,7 @@ class Bulk:
             engine="inprocess" if by_caller else now.engine,
             reason="one file is written by one process" if by_caller else now.reason,
             seconds=now.seconds,
+            stages=monitor.stages,
         )
 
     def optimize(
@@ -302,7 +304,7 @@ class Bulk:
 
         monitor.stage("start")
         with acquire(config) as held:
-            yield SparkRunner(held, monitor.reached)
+            yield SparkRunner(held, monitor.reached, monitor.describe)
 
 
 def _is_spark_running() -> bool:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from omnigraph.core.records import Commit as CommitRecord
 from omnigraph.dataplane.load.request import Counts
+from omnigraph.dataplane.progress import StageFigures
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.embed.provider import PROVIDER_VARIABLE
 from omnigraph.exec.mutate.mutator import Mutation
@@ -161,6 +162,7 @@ class LoadResult:
         rows: How many rows were read.
         bytes: How many bytes of input were read.
         seconds: How long it took.
+        stages: What each stage did, in their order.
         replayed: An earlier call with the same idempotency key had done it already; this is what
             it did.
         warnings: What the caller should know.
@@ -177,6 +179,7 @@ class LoadResult:
     rows: int
     bytes: int
     seconds: float
+    stages: tuple[StageFigures, ...] = ()
     replayed: bool = False
     warnings: tuple[ResultWarning, ...] = ()
     vectors_missing: int = 0
@@ -217,6 +220,7 @@ class ExportResult:
         engine: What it ran on: `inprocess` or `spark`.
         reason: Why.
         seconds: How long it took.
+        stages: What each stage did, in their order.
     """
 
     commit: str
@@ -226,6 +230,7 @@ class ExportResult:
     engine: str
     reason: str
     seconds: float
+    stages: tuple[StageFigures, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

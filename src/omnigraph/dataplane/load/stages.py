@@ -42,7 +42,7 @@ from omnigraph.dataplane.load.overwrite import (
     retained_wishes,
 )
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
-from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.load.receipt import Fragments, ReadReceipt
 from omnigraph.dataplane.load.write_task import WriteTask, write_split
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
@@ -335,9 +335,22 @@ class Stages:
         results = runner.run(stage, task, items)
         for number, result in results:
             found: Violations | None = getattr(result, "violations", None)
-            self._monitor.add(tasks=1, violations=0 if found is None else found.total)
+            self._monitor.add(
+                tasks=1,
+                violations=0 if found is None else found.total,
+                rows_again=_rows_in(result),
+            )
             self._monitor.check()
             yield number, result
+
+
+def _rows_in(receipt: object) -> int:
+    """How many rows a task wrote; of one that only sent keys on, how many of these."""
+    fragments: Fragments | None = getattr(receipt, "fragments", None)
+    if fragments:
+        return sum(each.rows for found in fragments.values() for each in found)
+    parcels = getattr(receipt, "parcels", ())
+    return sum(sum(parcel.rows.values()) for _, parcel in parcels)
 
 
 def _keys_in(sent: Iterable[Sent]) -> int:

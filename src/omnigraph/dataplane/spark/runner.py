@@ -38,8 +38,21 @@ class SparkRunner:
 
     is_remote = True
 
-    def __init__(self, held: Held, on_progress: OnProgress | None = None) -> None:
-        """Use a session for as long as it is held."""
+    def __init__(
+        self,
+        held: Held,
+        on_progress: OnProgress | None = None,
+        describe: Callable[[str, int | None], str] | None = None,
+    ) -> None:
+        """Use a session for as long as it is held.
+
+        Args:
+            held: The session.
+            on_progress: See the attribute.
+            describe: Puts a stage and the number of its tasks in words, for those who look at the
+                jobs of Spark.
+        """
+        self._describe = describe or _described
         self._held = held
         self._parallelism: int | None = None
         self.on_progress = on_progress
@@ -77,7 +90,7 @@ class SparkRunner:
             numbers = self.session.range(0, count, 1, count)
             return list(numbers.mapInArrow(kernel, MESSAGE).collect())
 
-        found = dict(self._outcomes(stage, work))
+        found = dict(self._outcomes(stage, work, count))
         if len(found) != count:
             raise Internal(Code.INTERNAL, f"Spark returned {len(found)} results of {count} tasks")
         if self.on_progress is not None:
@@ -108,8 +121,10 @@ class SparkRunner:
 
         yield from self._outcomes(stage, work)
 
-    def _outcomes(self, stage: str, work: Callable[[], list[Any]]) -> Iterator[tuple[int, Any]]:
-        rows = self._perform(stage, work, self.on_progress)
+    def _outcomes(
+        self, stage: str, work: Callable[[], list[Any]], tasks: int | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        rows = self._perform(stage, work, self.on_progress, tasks)
         found = [(int(row[0]), _unpacked(row[1])) for row in rows]
         # The error of the first item, whichever was raised first: the same one on every run.
         for _, outcome in sorted(found, key=lambda pair: pair[0]):
@@ -126,7 +141,13 @@ class SparkRunner:
         found: Result = self._perform(stage, work, self.on_progress)
         return found
 
-    def _perform(self, stage: str, work: Callable[[], Any], on_progress: OnProgress | None) -> Any:
+    def _perform(
+        self,
+        stage: str,
+        work: Callable[[], Any],
+        on_progress: OnProgress | None,
+        tasks: int | None = None,
+    ) -> Any:
         held = self._held
 
         def shipped() -> Any:
@@ -134,7 +155,7 @@ class SparkRunner:
                 ship(held.session, held.cache)
             return work()
 
-        title = f"omnigraph: {stage}"
+        title = self._describe(stage, tasks)
         action = Action(held.session, held.is_connect, title, shipped, on_progress)
         try:
             return action.result()
@@ -151,6 +172,10 @@ class SparkRunner:
         # Connect does not tell; so look how many partitions Spark makes by itself.
         found = self.session.sql("SELECT spark_partition_id() FROM range(0, 4096)")
         return len({row[0] for row in found.collect()})
+
+
+def _described(stage: str, tasks: int | None) -> str:
+    return f"omnigraph: {stage}" + ("" if tasks is None else f", {tasks:,} tasks")
 
 
 @contextmanager
