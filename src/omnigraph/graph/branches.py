@@ -9,10 +9,10 @@ from typing import Literal
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
 from omnigraph.exec.merge.conflicts import MergeConflict, Side, resolver
-from omnigraph.exec.merge.merger import Merger, MergeRequest
+from omnigraph.exec.merge.merger import Merger, MergeRequest, RevertRequest
 from omnigraph.graph.merging import MergeResult, merge_result
 from omnigraph.graph.values import Branch
-from omnigraph.types import Actor, BranchName, CommitId, IdempotencyKey
+from omnigraph.types import Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 
 class Branches:
@@ -80,7 +80,7 @@ class Branches:
         """
         self._repo.delete_branch(BranchName(name))
 
-    def merge(
+    def merge(  # noqa: PLR0913
         self,
         source: str,
         into: str = "main",
@@ -89,6 +89,7 @@ class Branches:
         granularity: Literal["property", "row"] = "property",
         dry_run: bool = False,
         delete_branch: bool = False,
+        message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> MergeResult:
@@ -117,6 +118,7 @@ class Branches:
                 conflict. `row`: they do.
             dry_run: Say what would happen, conflicts included, and change nothing.
             delete_branch: Delete the source afterwards. If that is refused, the result says so.
+            message: What the commit is about, to be read in the history.
             actor: Who does it; the actor of the handle if not given.
             idempotency_key: Names the operation, so that repeating it does it once.
 
@@ -135,6 +137,7 @@ class Branches:
             by_row=granularity == "row",
             dry_run=dry_run,
             actor=self._actor if actor is None else Actor(actor),
+            message=None if message is None else CommitMessage(message),
             idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
         )
         done = merge_result(self._merger.merge(request), str(request.source), str(request.into))
@@ -145,3 +148,48 @@ class Branches:
         except GraphError as error:
             return replace(done, branch_delete_error=str(error))
         return replace(done, branch_deleted=True)
+
+    def revert(
+        self,
+        commit: str,
+        branch: str = "main",
+        *,
+        resolve: Side | Callable[[MergeConflict], Side | None] | None = None,
+        dry_run: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+    ) -> MergeResult:
+        """Take back what a commit changed, as a new commit.
+
+        What later commits have changed, too, is a conflict, as in a merge: `ours` is the branch as
+        it is, `theirs` the state before the commit. A merge commit is taken back as a whole.
+
+        Example:
+            ```python
+            wrong = graph.mutate('query q() { delete Person where name = "Bo" }').commit
+            done = graph.branches.revert(wrong.id)
+            assert done.counts["node:Person"].inserted == 1
+            ```
+
+        Args:
+            commit: The commit, of the history of the branch.
+            branch: The branch on which it is taken back.
+            resolve: How conflicts are settled, as for `merge`.
+            dry_run: Say what would happen, conflicts included, and change nothing.
+            message: What the commit is about, to be read in the history.
+            actor: Who does it; the actor of the handle if not given.
+
+        Raises:
+            Conflict: Later commits have changed the same (code `merge_conflict`).
+            InvalidInput: The commit is not in the history of the branch, or is its first one.
+        """
+        request = RevertRequest(
+            commit=CommitId(commit),
+            branch=BranchName(branch),
+            resolve=resolver(resolve),
+            dry_run=dry_run,
+            actor=self._actor if actor is None else Actor(actor),
+            message=None if message is None else CommitMessage(message),
+        )
+        done = self._merger.revert(request)
+        return merge_result(done, str(request.commit), str(request.branch))

@@ -369,6 +369,85 @@ def test_a_repeated_key_merges_once(graph: og.Graph) -> None:
         graph.mutate('query q() { insert Person { name: "Fy" } }', idempotency_key="k")
 
 
+def newest(graph: og.Graph) -> str:
+    return graph.commits.list(limit=1)[0].id
+
+
+def test_a_commit_is_taken_back(graph: og.Graph) -> None:
+    before = people(graph), edges(graph)
+    change(graph, "main", 'delete Person where name = "Bo"')
+    wrong = newest(graph)
+    change(graph, "main", 'update Person set { age: 1 } where name = "Cy"')
+    done = graph.branches.revert(wrong, message="Bo stays")
+    assert done.counts == {
+        "node:Person": og.ChangeCounts(inserted=1),
+        "edge:Knows": og.ChangeCounts(inserted=1),
+    }
+    assert people(graph)["Bo"] == before[0]["Bo"]
+    assert edges(graph) == before[1]
+    assert people(graph)["Cy"]["age"] == 1
+    assert done.commit is not None
+    assert (done.commit.kind, done.commit.merged_parent_id) == ("revert", None)
+    assert done.commit.message == "Bo stays"
+    graph.branches.revert(done.commit.id)
+    assert "Bo" not in people(graph), "a revert of a revert does it again"
+
+
+def test_what_was_changed_since_is_not_taken_back_silently(graph: og.Graph) -> None:
+    change(graph, "main", 'update Person set { age: 1, city: "Rome" } where name = "Ada"')
+    wrong = newest(graph)
+    change(graph, "main", 'update Person set { age: 2 } where name = "Ada"')
+    with pytest.raises(og.errors.Conflict) as failure:
+        graph.branches.revert(wrong)
+    assert failure.value.conflicts[0]["properties"] == ["age"]
+    graph.branches.revert(wrong, resolve="ours")
+    assert (people(graph)["Ada"]["age"], people(graph)["Ada"]["city"]) == (2, "London")
+
+
+def test_a_merge_is_taken_back_as_a_whole(graph: og.Graph) -> None:
+    change(graph, "draft", 'insert Person { name: "Di" }')
+    change(graph, "draft", 'insert Knows { from: "Di", to: "Ada" }')
+    change(graph, "main", 'update Person set { age: 1 } where name = "Cy"')
+    before = people(graph), edges(graph)
+    done = graph.branches.merge("draft")
+    assert done.commit is not None
+    graph.branches.revert(done.commit.id)
+    assert (people(graph), edges(graph)) == before
+
+
+def test_only_commits_of_the_branch_are_taken_back(graph: og.Graph) -> None:
+    change(graph, "draft", 'insert Person { name: "Di" }')
+    theirs = graph.commits.list("draft")[0].id
+    first = graph.commits.list()[-1].id
+    for commit in (theirs, first):
+        with pytest.raises(og.errors.InvalidInput, match="can take back"):
+            graph.branches.revert(commit)
+
+
+def test_a_deleted_branch_that_was_merged_into_both_is_the_merge_base(graph: og.Graph) -> None:
+    """Its state is that of the fast-forward which merged it."""
+    change(graph, "draft", 'update Person set { age: 1 } where name = "Ada"')
+    graph.branches.create("other")
+    graph.branches.merge("draft", into="other")
+    graph.branches.merge("draft", delete_branch=True)
+    change(graph, "main", 'update Person set { age: 36 } where name = "Ada"')
+    change(graph, "other", 'insert Person { name: "Ed" }')
+    graph.branches.merge("other")
+    assert people(graph)["Ada"]["age"] == 36, "it was set back after the merge"
+    assert "Ed" in people(graph)
+
+
+def test_a_merge_base_that_is_not_stored_any_more_is_said_to_be_gone(graph: og.Graph) -> None:
+    graph.branches.create("other")
+    for branch in ("main", "other"):
+        change(graph, branch, 'update Person set { age: 3 } where name = "Cy"')
+    change(graph, "draft", 'insert Person { name: "Di" }')
+    graph.branches.merge("draft", into="other")
+    graph.branches.merge("draft", delete_branch=True)
+    with pytest.raises(og.errors.Gone, match="merged into both and deleted"):
+        graph.branches.merge("other")
+
+
 def test_bad_arguments(graph: og.Graph) -> None:
     with pytest.raises(og.errors.InvalidInput, match="into itself"):
         graph.branches.merge("main")

@@ -45,6 +45,7 @@ class WriterKind(StrEnum):
     ENSURE_INDICES = "ensure_indices"
     OPTIMIZE = "optimize"
     REPAIR = "repair"
+    REVERT = "revert"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,14 +118,14 @@ def _checked(function: Callable[[MergeConflict], object]) -> Resolve:
     return resolve
 
 
-def refused(source: str, into: str, conflicts: tuple[MergeConflict, ...]) -> Conflict:
-    """The error of a merge with conflicts. Nothing has changed."""
+def refused(what: str, conflicts: tuple[MergeConflict, ...]) -> Conflict:
+    """The error of an operation that has conflicts. Nothing has changed."""
     count = len(conflicts)
     number = "1 conflict" if count == 1 else f"{count:,} conflicts"
     first = conflicts[0].message
     text = (
-        f"merging '{source}' into '{into}' gives {number}, the first: {first}; settle them with "
-        "`resolve=`, or look at all of them with `dry_run=True`"
+        f"{what} gives {number}, the first: {first}; settle them with `resolve=`, or look at all "
+        "of them with `dry_run=True`"
     )
     listed: list[JsonValue] = [item.as_json() for item in conflicts[:LISTED_MAX]]
     return Conflict(Code.MERGE_CONFLICT, text, conflicts=listed, total=count)

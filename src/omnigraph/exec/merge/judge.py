@@ -47,10 +47,15 @@ class TypeMerge:
 
     @property
     def deleted_by_us(self) -> pa.Array:
-        """The ids that our side has deleted and that the merge does not bring back."""
+        """The ids that our side has deleted and that the merge does not bring back.
+
+        Those whose deletion is a conflict itself are left out: that has to be settled first.
+        """
         ours = self.merge.ours
         gone = ours.column("id").filter(ours.column(AFTER).is_null()).combine_chunks()
-        return gone.filter(pc.invert(pc.is_in(gone, value_set=self.written)))
+        disputed = pa.array([item.id for item in self.outcome.conflicts], pa.string())
+        kept = pa.concat_arrays([self.written, disputed])
+        return gone.filter(pc.invert(pc.is_in(gone, value_set=kept)))
 
     def _ids(self, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> pa.Array:
         return self.outcome.keys.column("id").combine_chunks().take(pa.array(rows))

@@ -1,4 +1,4 @@
-"""Merging one branch into another: from the merge base to one commit with two parents."""
+"""Merging one branch into another, and taking a commit back: from the merge base to one commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.retry import with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
-from omnigraph.errors import Code, InvalidInput, JsonValue
+from omnigraph.errors import Code, Gone, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.changes.table_changes import ChangeCounts
 from omnigraph.exec.merge.conflicts import MergeConflict, Resolve, refused
@@ -32,7 +32,8 @@ from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import BranchName, CommitId
 
 # The details of a merge commit, besides the commits that it brought along.
-_SOURCE, _OUTCOME, _BASE, _COUNTS = "source", "outcome", "base", "counts"
+_SOURCE, _REVERTED = "source", "reverted"
+_OUTCOME, _BASE, _COUNTS = "outcome", "base", "counts"
 
 
 class MergeOutcome(StrEnum):
@@ -53,7 +54,20 @@ class MergeRequest:
     by_row: bool = False
     dry_run: bool = False
     actor: str | None = None
+    message: str | None = None
     idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertRequest:
+    """A commit to be taken back, and the branch on which that happens."""
+
+    commit: CommitId
+    branch: BranchName
+    resolve: Resolve
+    dry_run: bool = False
+    actor: str | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +103,22 @@ class _States:
     def is_unchanged(self, key: str) -> bool:
         """Neither side has touched the table of a type."""
         return self.base.pin(key) == self.ours.pin(key) == self.theirs.pin(key)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """What a merge is going to do. Nothing is written yet."""
+
+    states: _States
+    types: Mapping[str, TypeMerge]
+    images: Mapping[str, pa.Table | None]
+    conflicts: tuple[MergeConflict, ...]
+
+    @property
+    def counts(self) -> dict[str, ChangeCounts]:
+        """The changes by table key; types that do not change are left out."""
+        found = {key: item.merge.counts(item.outcome) for key, item in self.types.items()}
+        return {key: item for key, item in found.items() if item.total}
 
 
 class Merger:
@@ -135,21 +165,79 @@ class Merger:
                 outcome=MergeOutcome.ALREADY_UP_TO_DATE, base=base, commit=None, counts={}
             )
         with telemetry.span("merge", source=request.source, into=request.into), storage_errors():
-            states = self._states(ours, theirs, base)
-            others = [self._states(ours, theirs, each) for each in sorted(bases - {base})]
-            types = self._types([states, *others], request)
-            conflicts = [each for item in types.values() for each in item.outcome.conflicts]
-            conflicts += settle_orphans(types, request.resolve)
-            images = {key: self._images(item) for key, item in types.items()}
-            conflicts += judge_merged(types, images)
-            return self._finish(
+            others = sorted(bases - {base})
+            states = [self._states(ours, theirs, each) for each in (base, *others)]
+            plan = self._plan(states, request.resolve, by_row=request.by_row)
+            outcome = MergeOutcome.FAST_FORWARD if ours.head == base else MergeOutcome.MERGED
+            if request.dry_run:
+                return _planned(plan, outcome)
+            if plan.conflicts:
+                what = f"merging '{request.source}' into '{request.into}'"
+                raise refused(what, plan.conflicts)
+            published = self._commit(
+                plan,
                 request,
-                states,
-                types,
-                images,
-                tuple(conflicts),
-                ancestry.brought_along(ours.head, theirs.head),
+                kind=WriterKind.BRANCH_MERGE,
+                merged_parent_id=theirs.head,
+                idempotency_key=request.idempotency_key,
+                details={
+                    _SOURCE: str(request.source),
+                    **_details(plan, outcome),
+                    MERGED_COMMITS: ancestry.brought_along(ours.head, theirs.head),
+                },
             )
+        if published.replayed:
+            return _recorded(published.commit, request)
+        return replace(_planned(plan, outcome), commit=published.commit)
+
+    def revert(self, request: RevertRequest) -> Merged:
+        """Take back what a commit changed, as a new commit; conflicts are those of a merge.
+
+        It is a merge of the state before the commit, with the commit itself as merge base.
+
+        Raises:
+            Conflict: Later commits have changed the same, and it is no dry run.
+            InvalidInput: The commit is not in the history of the branch, or is its first one.
+        """
+        if request.dry_run:
+            return self._attempt_revert(request)
+        self._repo.require_writable()
+        return with_retries(
+            lambda _losses, _is_stale: self._attempt_revert(request),
+            root=self._repo.root.uri,
+            branch=request.branch,
+            policy=self._repo.retry,
+            name="revert",
+        )
+
+    def _attempt_revert(self, request: RevertRequest) -> Merged:
+        ours = self._repo.snapshot(request.branch)
+        commit = self._repo.commit_info(request.commit, request.branch)
+        history = self._repo.commits(request.branch)
+        if commit.parent_id is None or all(each.id != commit.id for each in history):
+            text = f"commit {commit.id} is not one that branch '{request.branch}' can take back"
+            raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
+        with telemetry.span("revert", branch=request.branch), storage_errors():
+            before = self._repo.snapshot_at(commit.parent_id, request.branch)
+            states = self._states(ours, before, commit.id)
+            plan = self._plan([states], request.resolve, by_row=False)
+            outcome = MergeOutcome.FAST_FORWARD if ours.head == commit.id else MergeOutcome.MERGED
+            if request.dry_run:
+                return _planned(plan, outcome)
+            if plan.conflicts:
+                raise refused(f"reverting {commit.id} on '{request.branch}'", plan.conflicts)
+            details = {_REVERTED: str(commit.id), **_details(plan, outcome)}
+            published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
+        return replace(_planned(plan, outcome), commit=published.commit)
+
+    def _plan(self, states: Sequence[_States], resolve: Resolve, *, by_row: bool) -> _Plan:
+        """Merge against each base, and judge the outcome."""
+        types = self._types(states, resolve, by_row=by_row)
+        conflicts = [each for item in types.values() for each in item.outcome.conflicts]
+        conflicts += settle_orphans(types, resolve)
+        images = {key: self._images(item) for key, item in types.items()}
+        conflicts += judge_merged(types, images)
+        return _Plan(states[0], types, images, tuple(conflicts))
 
     def _replayed(self, request: MergeRequest) -> Merged | None:
         """The result of an earlier call with the same key."""
@@ -161,13 +249,33 @@ class Merger:
         return None if known is None else _recorded(known, request)
 
     def _states(self, ours: GraphVersion, theirs: GraphVersion, base: CommitId) -> _States:
-        before = self._repo.snapshot_at(base, theirs.branch)
+        try:
+            before = self._repo.snapshot_at(base, theirs.branch)
+        except NotFound:
+            before = self._same_state(base, ours.branch, theirs.branch)
         if len({state.schema_digest for state in (before, ours, theirs)}) > 1:
             text = f"the schemas of '{theirs.branch}' and '{ours.branch}' are not the same"
             raise InvalidInput(Code.INPUT_INVALID, text)
         return _States(before, ours, theirs, self._repo.schema(ours).catalog)
 
-    def _types(self, bases: Sequence[_States], request: MergeRequest) -> dict[str, TypeMerge]:
+    def _same_state(self, base: CommitId, *branches: BranchName) -> GraphVersion:
+        """The state of a commit of a deleted branch, from a fast-forward that merged it."""
+        for branch in branches:
+            for commit in self._repo.commits(branch):
+                is_forward = commit.details.get(_OUTCOME) == MergeOutcome.FAST_FORWARD.value
+                if commit.merged_parent_id == base and is_forward:
+                    # What it made of the branch is the state that it merged.
+                    found = self._repo.snapshot_at(commit.id, branch)
+                    return replace(found, head=base)
+        text = (
+            f"the state of commit {base}, the latest that both sides share, is not stored any "
+            "more: it belongs to a branch that was merged into both and deleted"
+        )
+        raise Gone(Code.GONE, text, commit=base)
+
+    def _types(
+        self, bases: Sequence[_States], resolve: Resolve, *, by_row: bool
+    ) -> dict[str, TypeMerge]:
         """Merge every type that either side has changed since one of the merge bases."""
         found = {}
         latest = bases[0]
@@ -177,10 +285,10 @@ class Merger:
             if all(states.is_unchanged(key) for states in bases):
                 continue
             merges = [self._table_merge(entity, states) for states in bases]
-            outcomes = [each.merged(request.resolve, by_row=request.by_row) for each in merges]
+            outcomes = [each.merged(resolve, by_row=by_row) for each in merges]
             outcome = outcomes[0]
             if len(bases) > 1:
-                outcome = agree(list(zip(merges, outcomes, strict=True)), request.resolve)
+                outcome = agree(list(zip(merges, outcomes, strict=True)), resolve)
             committed = Committed(self._repo, latest.ours, entity, self._limits)
             found[key] = TypeMerge(merges[0], outcome, committed)
         return found
@@ -201,65 +309,36 @@ class Merger:
             item.committed.check_bytes(rows.nbytes)
         return rows
 
-    def _finish(
-        self,
-        request: MergeRequest,
-        states: _States,
-        types: Mapping[str, TypeMerge],
-        images: Mapping[str, pa.Table | None],
-        conflicts: tuple[MergeConflict, ...],
-        lineage: JsonValue,
-    ) -> Merged:
-        is_forward = states.ours.head == states.base.head
-        outcome = MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
-        counts = {key: item.merge.counts(item.outcome) for key, item in types.items()}
-        counts = {key: item for key, item in counts.items() if item.total}
-        base = states.base.head
-        if request.dry_run:
-            return Merged(
-                outcome=outcome, base=base, commit=None, counts=counts, conflicts=conflicts
-            )
-        if conflicts:
-            raise refused(request.source, request.into, conflicts)
-        details: dict[str, JsonValue] = {
-            _SOURCE: str(request.source),
-            _OUTCOME: outcome.value,
-            _BASE: str(base),
-            _COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in counts.items()},
-            MERGED_COMMITS: lineage,
-        }
-        published = self._commit(request, states, types, images, details)
-        if published.replayed:
-            return _recorded(published.commit, request)
-        return Merged(outcome=outcome, base=base, commit=published.commit, counts=counts)
-
     def _commit(
         self,
-        request: MergeRequest,
-        states: _States,
-        types: Mapping[str, TypeMerge],
-        images: Mapping[str, pa.Table | None],
+        plan: _Plan,
+        request: MergeRequest | RevertRequest,
+        *,
+        kind: WriterKind,
         details: Mapping[str, JsonValue],
+        merged_parent_id: CommitId | None = None,
+        idempotency_key: str | None = None,
     ) -> Published:
-        ours = states.ours
+        ours = plan.states.ours
         with self._repo.preparing(ours):
             deltas = [
                 Delta(
                     committed=item.committed,
-                    images=images[key],
+                    images=plan.images[key],
                     removed=item.merge.removed(item.outcome),
                 )
-                for key, item in types.items()
+                for key, item in plan.types.items()
             ]
             writes = stage(self._repo, ours, deltas)
         written = {item.table_key for item in writes}
         prepared = Prepared(
             base=ours,
             commit=replace(
-                self._repo.new_commit(ours, WriterKind.BRANCH_MERGE),
+                self._repo.new_commit(ours, kind),
                 actor=request.actor,
-                idempotency_key=request.idempotency_key,
-                merged_parent_id=states.theirs.head,
+                message=request.message,
+                idempotency_key=idempotency_key,
+                merged_parent_id=merged_parent_id,
                 details=details,
             ),
             tables=writes,
@@ -267,6 +346,24 @@ class Merger:
             judged={key: pin.version for key, pin in ours.tables.items() if key not in written},
         )
         return self._repo.commit(prepared)
+
+
+def _planned(plan: _Plan, outcome: MergeOutcome) -> Merged:
+    return Merged(
+        outcome=outcome,
+        base=plan.states.base.head,
+        commit=None,
+        counts=plan.counts,
+        conflicts=plan.conflicts,
+    )
+
+
+def _details(plan: _Plan, outcome: MergeOutcome) -> dict[str, JsonValue]:
+    return {
+        _OUTCOME: outcome.value,
+        _BASE: str(plan.states.base.head),
+        _COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in plan.counts.items()},
+    }
 
 
 def _recorded(commit: Commit, request: MergeRequest) -> Merged:
