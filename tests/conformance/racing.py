@@ -14,7 +14,8 @@ from omnigraph.store.root import Root
 from omnigraph.store.tables import Btree, Pin, Staged, Tables, open_tables
 
 T = TypeVar("T")
-PATIENCE_S = 60
+# Only a hang is cut off: on a busy machine a new process takes a minute to import what it needs.
+PATIENCE_S = 600
 
 PEOPLE = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("v", pa.int64())])
 
