@@ -12,6 +12,7 @@ from omnigraph.errors import Code, InvalidInput
 __all__ = [
     "MAIN",
     "ULID",
+    "AccessChoice",
     "Actor",
     "BranchName",
     "CommitId",
@@ -23,6 +24,8 @@ __all__ = [
     "OutputFormat",
 ]
 
+AccessChoice = Literal["auto", "dense", "direct"]
+"""The way in which a query reaches the data in this process; the answer is the same."""
 LoadMode = Literal["append", "merge", "overwrite"]
 """What becomes of entities that the graph has: refused, changed in the named fields, replaced."""
 Engine = Literal["inprocess", "spark"]

@@ -5,6 +5,7 @@ import pytest
 import omnigraph as og
 from omnigraph.store.objects import open_objects
 from omnigraph.store.root import Root
+from omnigraph.types import AccessChoice
 
 SCHEMA = "node P { k: String @key  t: String @index }\nedge Knows: P -> P"
 FILL = """
@@ -19,7 +20,7 @@ FIND = 'query find() { match { $a: P  search($a.t, "weaving") } return { $a.k as
 
 
 @pytest.mark.parametrize("access", ["dense", "direct"])
-def test_change_branch_ask_search(root: Root, access: str) -> None:
+def test_change_branch_ask_search(root: Root, access: AccessChoice) -> None:
     options = dict(root.storage_options)
     with og.init(root.uri, SCHEMA, storage_options=options) as graph:
         graph.mutate(FILL)

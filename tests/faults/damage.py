@@ -22,6 +22,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.errors import GraphError
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Plan
+from omnigraph.types import AccessChoice
 
 __all__ = ["Outcome", "leave_intent", "make", "visit", "visit_as", "visit_in_child"]
 
@@ -179,7 +180,7 @@ def _history(graph: og.Graph, branch: str) -> int:
     return len(list(graph.commits.walk(branch)))
 
 
-def _ask(graph: og.Graph, name: str, branch: str, access: str) -> Any:
+def _ask(graph: og.Graph, name: str, branch: str, access: AccessChoice) -> Any:
     params = {"v": [0.0, 1.0, 2.0]} if name == "near" else {}
     return graph.query(_READS, params, name=name, branch=branch, access=access).to_pylist()
 

@@ -18,12 +18,13 @@ from omnigraph.testing.schemas import NUMBERS, SOCIAL, STRICT
 from omnigraph.testing.strategies_graph import graphs, sample_graph
 from omnigraph.testing.strategies_query import TypedQuery
 from omnigraph.testing.strategies_search import any_queries
+from omnigraph.types import AccessChoice
 from tests.modelled import expected, make, same, write
 from tests.property.query_programs import parse
 
 SCHEMAS = {"social": SOCIAL, "numbers": NUMBERS, "strict": STRICT}
 CATALOGS = {name: compile_schema(text) for name, text in SCHEMAS.items()}
-ACCESSES = ("dense", "direct", "auto")
+ACCESSES: tuple[AccessChoice, ...] = ("dense", "direct", "auto")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -21,6 +21,7 @@ from omnigraph.testing.schemas import SOCIAL, STRICT
 from omnigraph.testing.strategies_mutation import changes
 from omnigraph.testing.strategies_query import TypedQuery
 from omnigraph.testing.strategies_search import any_queries
+from omnigraph.types import AccessChoice
 from tests.modelled import NOW_MS, adopt, expected, make, read, same
 
 MAIN = "main"
@@ -132,7 +133,7 @@ class GraphMachine(RuleBasedStateMachine):
     # -- reading ---------------------------------------------------------------------------
 
     @rule(data=st.data(), access=st.sampled_from(["dense", "direct", "auto"]))
-    def ask(self, data: st.DataObject, access: str) -> None:
+    def ask(self, data: st.DataObject, access: AccessChoice) -> None:
         branch = self.pick(data)
         query = data.draw(any_queries(self.catalog))
         wanted = expected(query, self.catalog, self.models[branch])

@@ -11,7 +11,6 @@ from omnigraph.core.indices import ensure_indices
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.access import Access
 from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
 from omnigraph.exec.mutate.mutator import Request
@@ -37,6 +36,7 @@ from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import (
     MAIN,
+    AccessChoice,
     Actor,
     BranchName,
     CommitId,
@@ -116,7 +116,7 @@ class Graph(BulkCalls):
         name: str | None = None,
         branch: str = MAIN,
         at: str | None = None,
-        access: str = Access.AUTO,
+        access: AccessChoice = "auto",
         engine: EngineChoice = "auto",
         spark: object = None,
         timeout: float | None = None,
@@ -187,7 +187,7 @@ class Graph(BulkCalls):
         name: str | None = None,
         branch: str = MAIN,
         at: str | None = None,
-        access: str = Access.AUTO,
+        access: AccessChoice = "auto",
     ) -> Profile:
         """Run a query and tell what each operator did: rows, time, and the path taken.
 

@@ -19,7 +19,7 @@ from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
-from omnigraph.types import EngineChoice
+from omnigraph.types import AccessChoice, EngineChoice
 
 # The bounds of memory that a query has in this process, and not on Spark.
 _MEMORY: Final = frozenset({"query_bytes_max", "frame_rows_max"})
@@ -84,7 +84,7 @@ class Snapshot:
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
-        access: str = Access.AUTO,
+        access: AccessChoice = "auto",
         engine: EngineChoice = "auto",
         spark: object = None,
         timeout: float | None = None,
@@ -124,7 +124,7 @@ class Snapshot:
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
-        access: str = Access.AUTO,
+        access: AccessChoice = "auto",
     ) -> Profile:
         """Run a query and tell what each operator did: rows, time, and the path taken."""
         reading = self._language.reading(text, name)
@@ -134,18 +134,22 @@ class Snapshot:
         return profile
 
     def _automatically(
-        self, reading: CompiledQuery, params: Mapping[str, ConstValue], access: str, spark: object
+        self,
+        reading: CompiledQuery,
+        params: Mapping[str, ConstValue],
+        access: AccessChoice,
+        spark: object,
     ) -> Rows:
         """Run here, or on Spark if it cannot keep within the bound of memory here."""
         found: Rows | None = None
-        if access == Access.AUTO and self._is_large(reading):
+        if access == "auto" and self._is_large(reading):
             found = self._on_spark(reading, params, "auto", spark)
         if found is not None:
             return found
         try:
             return self._reader.run(reading.program, params, access, None)
         except LimitExceeded as error:
-            if access == Access.AUTO and error.details.get("limit") in _MEMORY:
+            if access == "auto" and error.details.get("limit") in _MEMORY:
                 found = self._on_spark(reading, params, "auto", spark)
             if found is None:
                 raise

@@ -9,6 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.literal import Literal, LiteralKind
+from omnigraph.types import AccessChoice
 from tests.behaviour import Make, ask, change, match
 
 HOSTILE = [
@@ -82,7 +83,9 @@ def test_every_text_is_stored_as_it_is(hostile: og.Graph) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
 @pytest.mark.parametrize("access", ["dense", "direct", "auto"])
-def test_a_text_finds_itself_and_nothing_else(hostile: og.Graph, text: str, access: str) -> None:
+def test_a_text_finds_itself_and_nothing_else(
+    hostile: og.Graph, text: str, access: AccessChoice
+) -> None:
     def found(pattern: str, returned: str = "$p.name") -> list[Any]:
         body = f"match {{ {pattern} }} return {{ {returned} }}"
         rows = hostile.query(
@@ -230,7 +233,7 @@ def test_large_values(own_people: og.Graph) -> None:
 def test_other_arguments(people: og.Graph) -> None:
     text = "query q() { match { $p: Person } return { $p.name } }"
     with pytest.raises(InvalidInput):
-        people.query(text, access="fast")
+        people.query(text, access="fast")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
         og.open(people.uri, mode="w")
     with pytest.raises(InvalidInput):

@@ -10,7 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.core import gates
 from omnigraph.errors import Cancelled, Code, Effect, GraphError, InvalidInput, LimitExceeded
-from omnigraph.types import LoadMode
+from omnigraph.types import AccessChoice, LoadMode
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  bio: String? }
@@ -87,7 +87,7 @@ def state(graph: og.Graph) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("access", ["dense", "direct"])
-def test_a_query_can_end_between_its_operators(graph: og.Graph, access: str) -> None:
+def test_a_query_can_end_between_its_operators(graph: og.Graph, access: AccessChoice) -> None:
     whole = graph.query(QUERY).to_pylist()
     found: list[object] = []
 

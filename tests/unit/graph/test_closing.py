@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.types import AccessChoice
 
 SCHEMA = "node Person { name: String @key  about: String? }\nnode File { k: String @key  c: Blob? }"
 ADD = 'query add() { insert Person { name: "Ada", about: "long" } }'
@@ -85,7 +86,7 @@ def test_what_needs_no_storage_goes_on(graph: og.Graph) -> None:
 
 
 @pytest.mark.parametrize("access", ["dense", "direct"])
-def test_a_snapshot_of_a_closed_graph_refuses(graph: og.Graph, access: str) -> None:
+def test_a_snapshot_of_a_closed_graph_refuses(graph: og.Graph, access: AccessChoice) -> None:
     now = graph.snapshot()
     now.query(ALL, access=access)
     graph.close()

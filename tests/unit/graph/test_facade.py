@@ -153,7 +153,7 @@ def test_explain_and_profile_tell_the_path(graph: og.Graph) -> None:
     assert graph.profile(ALL).path == "dense"
     assert graph.explain(ADD).startswith("mutation add(")
     with pytest.raises(og.errors.InvalidInput, match="known: auto, dense, direct"):
-        graph.query(ALL, access="magic")
+        graph.query(ALL, access="magic")  # type: ignore[arg-type]
 
 
 def test_indices_are_built_once_and_change_no_answer(graph: og.Graph) -> None:

@@ -9,6 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import LimitExceeded
 from omnigraph.exec import large_text
+from omnigraph.types import AccessChoice
 
 SCHEMA = """
 node Doc { slug: String @key  kind: I32  body: String?  tags: [String]? }
@@ -78,7 +79,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[og.Graph]:
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("most", [30, 400])
 def test_answers_are_the_same_with_wide_offsets(
-    kept: og.Graph, name: str, access: str, most: int, monkeypatch: pytest.MonkeyPatch
+    kept: og.Graph, name: str, access: AccessChoice, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = kept.query(QUERIES[name])
     table, rows = expected.to_arrow(), expected.to_pylist()
