@@ -113,28 +113,27 @@ class BulkCalls:
 
         known = BranchName(branch)
         parent = None if create_from is None else BranchName(create_from)
-        who = self._actor if actor is None else Actor(actor)
-        key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
-        chosen: LoadMode = one_of(LoadMode, mode, "mode")
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             base = self._repo.base_of(known, create_from=parent)
             request = LoadRequest(
                 catalog=self._language(base).catalog,
-                mode=chosen,
+                mode=one_of(LoadMode, mode, "mode"),
                 branch=known,
                 create_from=parent,
                 replace=bool(replace),
                 cascade=bool(cascade),
-                actor=who,
-                idempotency_key=key,
+                actor=self._actor if actor is None else Actor(actor),
+                idempotency_key=None
+                if idempotency_key is None
+                else IdempotencyKey(idempotency_key),
                 message=None if message is None else CommitMessage(message),
                 violations_max=whole_number(violations_max, "violations_max", 1),
                 violations_file=None if violations_file is None else os.fspath(violations_file),
             )
-            options = self._reached_by(storage_options)
+            reached = self._reached_by(storage_options)
             return Bulk.of(self._parts).load(
-                source, request, execution, base, format=format, storage_options=options
+                source, request, execution, base, format=format, storage_options=reached
             )
 
     def export(  # noqa: PLR0913
