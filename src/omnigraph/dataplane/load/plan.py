@@ -47,12 +47,21 @@ class Workplace:
         """Elsewhere, translate what storage says; at home somebody knows better how to."""
         return nullcontext() if self.is_home else storage_errors()
 
+    def require_seen(self) -> None:
+        """Refuse to work elsewhere on a graph that is not there.
+
+        Raises:
+            InvalidInput: With the code `path_not_shared`.
+        """
+        if not self.is_home:
+            require_seen(self.root)
+
     @property
     def tables(self) -> Tables:
         """The tables of the graph."""
         if self._tables is not None:
             return self._tables
-        require_seen(self.root)
+        self.require_seen()
         options = tuple(sorted(self.root.storage_options.items()))
         return _opened(self.root.uri, options, self.durable)
 

@@ -52,6 +52,7 @@ class ReadTask:
 def read_pack(task: ReadTask) -> ReadReceipt:
     """Read splits. A task of a load: it may run more than once, and only its receipt counts."""
     pack, plan = task.pack, task.plan
+    plan.workplace.require_seen()
     out, stats = collector(plan, pack.number), DecodeStats()
     pieces: list[Piece] = []
     with plan.workplace.errors():

@@ -91,10 +91,10 @@ def unshared(error: GraphError) -> GraphError:
     is_missing = error.details.get("kind") == "not_found" or error.code is Code.FILE_NOT_FOUND
     if not is_missing or not isinstance(place, str):
         return error
-    path = place.removeprefix("file://")
-    if not Path(path).is_absolute() or not Path(path).exists():
-        return error
-    return not_shared(path)
+    path = Path(place.removeprefix("file://"))
+    # The paths of tables are relative to their graph; those of files are as the user gave them.
+    is_file = error.code is Code.FILE_NOT_FOUND or path.is_absolute()
+    return not_shared(str(path)) if is_file and path.exists() else error
 
 
 def start_error(error: BaseException, master: str, log: Path | None) -> GraphError:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.dataplane.spark.failures import first_telling_line, job_error, start_error
+from omnigraph.dataplane.spark.failures import first_telling_line, job_error, start_error, unshared
 from omnigraph.dataplane.spark.kernel import Failure, TaskFailed
-from omnigraph.errors import Code, Internal, InvalidInput, LimitExceeded, Unavailable
+from omnigraph.errors import Code, Internal, InvalidInput, LimitExceeded, NotFound, Unavailable
 from omnigraph.store.failures import FailureKind, StorageFailure
 
 LOG = Path("/home/x/spark-1.log")
@@ -60,6 +60,10 @@ def test_a_failure_of_a_task_is_what_it_was() -> None:
     bug = job_error(TaskFailed(Failure("KeyError", "'x' (a.py:3)")), LOG)
     assert isinstance(bug, Internal)
     assert "a task failed on Spark: KeyError: 'x' (a.py:3)" in str(bug)
+    here = StorageFailure(FailureKind.NOT_FOUND, "object.open", __file__, "no such file")
+    found = job_error(TaskFailed(Failure("StorageFailure", "x", storage=here)), LOG)
+    assert found.code is Code.PATH_NOT_SHARED
+    assert unshared(NotFound(Code.FILE_NOT_FOUND, "x", path="/no/such")).code == "file_not_found"
     lack = job_error(TaskFailed(Failure("MemoryError", "x")), LOG)
     assert isinstance(lack, LimitExceeded)
     assert lack.code is Code.OUT_OF_MEMORY
