@@ -104,8 +104,7 @@ class BulkCalls:
             ConstraintViolated: The data breaks rules; it lists them with their files and lines.
             Conflict: Somebody else changed what an overwrite replaces. Run it again.
             Forbidden: The graph is open for reading only.
-            LimitExceeded: Its time is up.
-            Cancelled: It was cancelled.
+            LimitExceeded, Cancelled: Its time is up; it was cancelled.
         """
         # Bulk work brings readers of many formats along, for which nobody else should wait.
         from omnigraph.dataplane.load.request import LoadRequest  # noqa: PLC0415
@@ -131,9 +130,13 @@ class BulkCalls:
                 violations_max=whole_number(violations_max, "violations_max", 1),
                 violations_file=None if violations_file is None else os.fspath(violations_file),
             )
-            reached = self._reached_by(storage_options)
             return Bulk.of(self._parts).load(
-                source, request, execution, base, format=format, storage_options=reached
+                source,
+                request,
+                execution,
+                base,
+                format=format,
+                storage_options=self._reached_by(storage_options),
             )
 
     def export(  # noqa: PLR0913
