@@ -16,7 +16,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec import tuning
 from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.direct.budget import LookupBounds, TooWide
+from omnigraph.exec.direct.lookup import LookupBounds, TooWide
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.plan import Program

@@ -1,19 +1,45 @@
-"""Columns as one contiguous array, and picking values out of them."""
+"""Whole columns as one contiguous array: reading them, and picking values out of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.texts import text_buffers
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.exec.large_text import joined
+from omnigraph.exec.memory import QUERY_BYTES_MAX, too_large
 from omnigraph.exec.view import Counts, Handles, Mask
+from omnigraph.runtime.cancellation import checked
+from omnigraph.store.table import Table
+
+# A batch of long texts must not outgrow the 32-bit offsets in which it is read.
+_BATCH_BYTES: Final = 64 << 20
+
+
+def read_columns(
+    table: Table, columns: Sequence[str], *, row_id: bool = False, bytes_max: int = QUERY_BYTES_MAX
+) -> pa.Table:
+    """All rows of a table in storage order: these columns, and the identity of each row.
+
+    Raises:
+        LimitExceeded: They have more than `bytes_max` bytes.
+    """
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    with storage_errors():
+        stream = table.scan(columns, row_id=row_id, batch_bytes=_BATCH_BYTES)
+        for batch in checked(stream):
+            size += batch.nbytes
+            if size > bytes_max:
+                raise too_large(size, bytes_max, f"reading {', '.join(columns) or 'the rows'}")
+            batches.append(batch)
+    return pa.Table.from_batches(batches, stream.schema)
 
 
 def reordered(column: pa.ChunkedArray, order: Handles | Counts | None) -> pa.Array:
@@ -86,3 +112,17 @@ def _plain(column: pa.Array) -> Callable[[Sequence[int]], list[Any]]:
 
 def _any_cells(column: pa.Array, handles: Sequence[int]) -> list[Any]:
     return [None if at < 0 else column[at].as_py() for at in handles]
+
+
+def text_buffers(
+    texts: pa.Array,
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """The offsets and bytes of a text array. The offsets point into the bytes."""
+    wide = pa.types.is_large_string(texts.type)
+    _, places, content = texts.buffers()
+    if places is None or not len(texts):
+        return np.zeros(1, np.int64 if wide else np.int32), np.zeros(0, np.uint8)
+    offsets = np.frombuffer(places, np.int64 if wide else np.int32)
+    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    part = offsets[texts.offset : texts.offset + len(texts) + 1]
+    return part, data[: int(part[-1])]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.exec import tuning
-from omnigraph.exec.dense.texts import text_buffers
+from omnigraph.exec.dense.columns import text_buffers
 from omnigraph.exec.dense.version_delta import VersionDelta, derived_array
 from omnigraph.exec.view import MISSING, Handles
 

@@ -24,7 +24,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
 from omnigraph.exec import tuning
 from omnigraph.exec.dense.cache import Slot, StructureCache
-from omnigraph.exec.dense.columns import LoadedColumn, reordered
+from omnigraph.exec.dense.columns import LoadedColumn, read_columns, reordered
 from omnigraph.exec.dense.disk_cache import Arrays, DiskCache
 from omnigraph.exec.dense.edge_ids import (
     EdgeIds,
@@ -46,7 +46,6 @@ from omnigraph.exec.dense.entity_index import (
     storage_order,
 )
 from omnigraph.exec.dense.id_index import IdIndex
-from omnigraph.exec.dense.reading import read_columns
 from omnigraph.exec.dense.version_delta import VersionDelta, composed, derived_column, unchanged
 from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.view import Counts, Handles

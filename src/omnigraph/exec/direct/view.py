@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
-from omnigraph.exec.direct.budget import LookupBounds, LookupBudget
-from omnigraph.exec.direct.lookup import TableLookup
-from omnigraph.exec.direct.members import ID, SeenEntities
+from omnigraph.exec.direct.lookup import LookupBounds, LookupBudget, TableLookup
+from omnigraph.exec.direct.seen_entities import ID, SeenEntities
 from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import EntityRef

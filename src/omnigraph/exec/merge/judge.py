@@ -19,7 +19,7 @@ from omnigraph.core.layout import table_key
 from omnigraph.exec.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict, Resolve
 from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
-from omnigraph.exec.mutate.committed import PLACES, Committed
+from omnigraph.exec.mutate.committed import PLACES, CommittedRows
 from omnigraph.exec.mutate.judge import judge_degrees
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.rows import judge_rows
@@ -33,7 +33,7 @@ class TypeMerge:
 
     merge: TableMerge
     outcome: MergedTable
-    committed: Committed
+    committed: CommittedRows
 
     @property
     def dropped(self) -> pa.Array:

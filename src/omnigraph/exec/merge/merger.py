@@ -25,8 +25,8 @@ from omnigraph.exec.merge.conflicts import MergeConflict, Resolve, refused
 from omnigraph.exec.merge.criss_cross import agree
 from omnigraph.exec.merge.judge import TypeMerge, judge_merged, settle_orphans
 from omnigraph.exec.merge.table_merge import TableMerge, Versions
-from omnigraph.exec.mutate.committed import Committed, MutationLimits
-from omnigraph.exec.mutate.delta import Delta, stage
+from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
+from omnigraph.exec.mutate.delta import TypeDelta, stage
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import BranchName, CommitId
@@ -289,7 +289,7 @@ class Merger:
             outcome = outcomes[0]
             if len(bases) > 1:
                 outcome = agree(list(zip(merges, outcomes, strict=True)), resolve)
-            committed = Committed(self._repo, latest.ours, entity, self._limits)
+            committed = CommittedRows(self._repo, latest.ours, entity, self._limits)
             found[key] = TypeMerge(merges[0], outcome, committed)
         return found
 
@@ -322,7 +322,7 @@ class Merger:
         ours = plan.states.ours
         with self._repo.preparing(ours):
             deltas = [
-                Delta(
+                TypeDelta(
                     committed=item.committed,
                     images=plan.images[key],
                     removed=item.merge.removed(item.outcome),

@@ -45,7 +45,7 @@ class MutationLimits:
     bytes: int = 1 << 30  # the size of their new images
 
 
-class Committed:
+class CommittedRows:
     """The rows of one type as the base of a write has them. Nothing newer is ever read."""
 
     def __init__(

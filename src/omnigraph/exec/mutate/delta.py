@@ -12,15 +12,15 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import TableWrite
 from omnigraph.embed.missing import MissingVectors
-from omnigraph.exec.mutate.committed import PLACES, Committed
+from omnigraph.exec.mutate.committed import PLACES, CommittedRows
 from omnigraph.store.table import ROW_ID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class TypeDelta:
     """Rows of one type that are added, replaced or removed. No entity is in two of them."""
 
-    committed: Committed
+    committed: CommittedRows
     images: pa.Table | None = None  # new and replaced; those that are new have no place
     removed: pa.Table | None = None  # `id` and place
 
@@ -32,10 +32,10 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class MutationDelta:
     """A whole query: its deltas, the tables that it was judged against, and vectors it lacks."""
 
-    deltas: tuple[Delta, ...]
+    deltas: tuple[TypeDelta, ...]
     judged: frozenset[str]
     missing: tuple[MissingVectors, ...] = ()
 
@@ -44,7 +44,9 @@ class Outcome:
         return sum(d.count for d in self.deltas if d.committed.entity.kind == kind)
 
 
-def stage(repo: Repository, base: GraphVersion, deltas: Iterable[Delta]) -> tuple[TableWrite, ...]:
+def stage(
+    repo: Repository, base: GraphVersion, deltas: Iterable[TypeDelta]
+) -> tuple[TableWrite, ...]:
     """Write the rows; nothing refers to them yet. A type that does not change is left alone."""
     writes: list[TableWrite] = []
     for delta in deltas:

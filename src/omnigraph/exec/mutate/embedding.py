@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.embed.missing import MissingVectors, vector_needed
 from omnigraph.embed.refused import moved, naming_entity, position_of
 from omnigraph.errors import InvalidInput
-from omnigraph.exec.mutate.given import Stored
+from omnigraph.exec.mutate.values import Stored
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.ops import EmbedSpec
 
@@ -38,7 +38,7 @@ class EmbedderSource(Protocol):
         ...
 
 
-class Embeddings:
+class QueryEmbeddings:
     """The embeddings of one query. A text is sent once, however often the query starts over."""
 
     def __init__(self, source: EmbedderSource) -> None:
@@ -71,7 +71,7 @@ class Embeddings:
 class VectorsOfType:
     """The vectors that a query leaves in the entities of one type."""
 
-    def __init__(self, entity: EntityType, embeddings: Embeddings) -> None:
+    def __init__(self, entity: EntityType, embeddings: QueryEmbeddings) -> None:
         """Begin with none."""
         self._entity = entity
         self._embeddings = embeddings

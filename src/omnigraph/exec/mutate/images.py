@@ -1,8 +1,8 @@
-"""Images of entities: rows of which each entity has one, the last that was given.
+"""The images of entities that a query makes: one row per entity, the last that was given.
 
 Most queries make all of them at once, and then they are one table. A query of many statements, each
 about a few entities that it names, must not copy the table for each of them. It adds rows at the
-end, and an index by name tells which rows count, until somebody wants to see the whole.
+end, and an index by id tells which rows count, until the whole table is asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SLICES: Final = 256
 _Name: TypeAlias = "str | int"
 
 
-class Images:
+class ImageTable:
     """The images of one type."""
 
     __slots__ = ("_at", "_held", "_parts", "_wanted")

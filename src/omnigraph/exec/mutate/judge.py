@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.mutate.committed import PLACES, Committed
+from omnigraph.exec.mutate.committed import PLACES, CommittedRows
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.rules.cardinality import count_edges, judge_cardinality
@@ -22,19 +22,19 @@ Ends = Mapping[EntityRef, tuple[EntityRef, EntityRef]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Images:
+class TypeImages:
     """The new images of one type, and how they came about."""
 
-    committed: Committed
+    committed: CommittedRows
     rows: pa.Table
     inserted: frozenset[str]  # ids
     assigned: frozenset[str]  # columns that updates set
 
 
 def judge_images(
-    images: Mapping[EntityRef, Images],
+    images: Mapping[EntityRef, TypeImages],
     ends: Ends,
-    committed: Callable[[EntityRef], Committed],
+    committed: Callable[[EntityRef], CommittedRows],
     out: Violations,
 ) -> frozenset[str]:
     """Judge everything; return the keys of the tables that must not change meanwhile."""
@@ -57,7 +57,7 @@ def judge_images(
 
 def judge_degrees(
     edge: EdgeType,
-    committed: Committed,
+    committed: CommittedRows,
     sources: pa.Array,
     out: Violations,
     *,
@@ -73,14 +73,16 @@ def judge_degrees(
     judge_cardinality(edge, sources, count_edges(sources, batches), out)
 
 
-def _judge_new_degrees(edge: EdgeType, item: Images, sources: pa.Array, out: Violations) -> None:
+def _judge_new_degrees(
+    edge: EdgeType, item: TypeImages, sources: pa.Array, out: Violations
+) -> None:
     rows = item.rows
     judge_degrees(
         edge, item.committed, sources, out, without=rows.column("id"), added=rows.column("src")
     )
 
 
-def _judge_uniques(item: Images, out: Violations) -> None:
+def _judge_uniques(item: TypeImages, out: Violations) -> None:
     entity = item.committed.entity
     for columns in uniques(entity):
         if not item.inserted and item.assigned.isdisjoint(columns):
@@ -91,7 +93,7 @@ def _judge_uniques(item: Images, out: Violations) -> None:
             judge_unique(entity, columns, item.rows, out, committed=found)
 
 
-def _inserted(item: Images) -> pa.Table:
+def _inserted(item: TypeImages) -> pa.Table:
     """The edges that an insert made; an update does not move ends."""
     rows = item.rows.select(["id", "src", "dst"])
     if len(item.inserted) == rows.num_rows:
@@ -103,8 +105,8 @@ def _inserted(item: Images) -> pa.Table:
 def _nodes(
     edges: Mapping[EntityRef, pa.Table],
     ends: Ends,
-    images: Mapping[EntityRef, Images],
-    committed: Callable[[EntityRef], Committed],
+    images: Mapping[EntityRef, TypeImages],
+    committed: Callable[[EntityRef], CommittedRows],
 ) -> dict[EntityRef, pa.Array]:
     """Of the nodes that edges name, those that exist: made by the query, or committed."""
     named: dict[EntityRef, list[pa.ChunkedArray]] = {}

@@ -23,11 +23,11 @@ from omnigraph.errors import (
     JsonValue,
 )
 from omnigraph.exec.evaluate import EvalContext
-from omnigraph.exec.mutate.build import Build
-from omnigraph.exec.mutate.committed import Committed, MutationLimits
-from omnigraph.exec.mutate.delta import Outcome, stage
-from omnigraph.exec.mutate.embedding import EmbedderSource, Embeddings
-from omnigraph.exec.mutate.teardown import Teardown, columns_read
+from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
+from omnigraph.exec.mutate.delete import Deletes, columns_read
+from omnigraph.exec.mutate.delta import MutationDelta, stage
+from omnigraph.exec.mutate.embedding import EmbedderSource, QueryEmbeddings
+from omnigraph.exec.mutate.upsert import Upserts
 from omnigraph.exec.prefilter import fixed_ids
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
@@ -125,7 +125,7 @@ class Mutator:
         policy = self._repo.retry
         if retries is not None or request.if_commit is not None:
             policy = replace(policy, retries=0 if request.if_commit is not None else retries or 0)
-        embeddings = Embeddings(self._embedder)
+        embeddings = QueryEmbeddings(self._embedder)
         # Nobody waits for a model that somebody else has asked; the vectors are kept for later.
         asks = request.embeds and embeddings.has_provider
         root, branch = self._repo.root.uri, base.branch
@@ -148,11 +148,11 @@ class Mutator:
 
     def run(self, request: Request, base: GraphVersion) -> Mutation:
         """Run a query on a given base, once."""
-        return self._run(request, base, Embeddings(self._embedder))
+        return self._run(request, base, QueryEmbeddings(self._embedder))
 
     # -- one attempt -------------------------------------------------------------------------------
 
-    def _run(self, request: Request, base: GraphVersion, embeddings: Embeddings) -> Mutation:
+    def _run(self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings) -> Mutation:
         # Said before anything is read, and also when nothing would match.
         self._repo.require_writable()
         done = self._replayed(request, base)
@@ -195,32 +195,34 @@ class Mutator:
             missing=outcome.missing,
         )
 
-    def _outcome(self, request: Request, base: GraphVersion, embeddings: Embeddings) -> Outcome:
+    def _outcome(
+        self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings
+    ) -> MutationDelta:
         """Carry out the statements in memory and judge what comes out."""
         context = EvalContext(request.params, self._repo.clock.now_us() // 1_000)
-        known: dict[str, Committed] = {}
+        known: dict[str, CommittedRows] = {}
 
-        def committed(ref: EntityRef) -> Committed:
+        def committed(ref: EntityRef) -> CommittedRows:
             key = ref.table_key
             if key not in known:
                 entity = _entity(request.catalog, ref)
-                known[key] = Committed(self._repo, base, entity, self._limits)
+                known[key] = CommittedRows(self._repo, base, entity, self._limits)
             return known[key]
 
         _announce(request, committed, context)
         out = Violations()
-        build = Build(committed, embeddings, self._repo.ids)
-        teardown = Teardown(request.catalog, committed)
-        deletes = False
+        upserts = Upserts(committed, embeddings, self._repo.ids)
+        deletes = Deletes(request.catalog, committed)
+        is_delete = False
         for op in request.plan.ops:
             cancellation.check()
             if isinstance(op, DeleteOp):
-                deletes = True
-                teardown.delete(op, context)
+                is_delete = True
+                deletes.delete(op, context)
             else:
-                build.apply(op, context)
+                upserts.apply(op, context)
         # A query does one or the other; the compiler sees to it.
-        outcome = teardown.finish(out) if deletes else build.finish(out)
+        outcome = deletes.finish(out) if is_delete else upserts.finish(out)
         out.raise_if_any()
         return outcome
 
@@ -255,7 +257,7 @@ def _recorded(commit: Commit, request: Request) -> Mutation:
 
 
 def _announce(
-    request: Request, committed: Callable[[EntityRef], Committed], context: EvalContext
+    request: Request, committed: Callable[[EntityRef], CommittedRows], context: EvalContext
 ) -> None:
     """Tell which entities the statements name, so that those of a type are read together."""
     for op in request.plan.ops:

@@ -1,7 +1,8 @@
-"""Numbers that stand for values: equal where values are equal, or ordered as they are ordered."""
+"""Numbers that stand for values, equal or ordered as the values are, and sorting rows by them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.exec import tuning
 from omnigraph.exec.large_text import is_long
 from omnigraph.exec.read.coded import coded
 from omnigraph.exec.read.columns import ConstantColumn, EntityColumn, ResultColumn, StoredColumn
+from omnigraph.exec.read.frame import Index
 from omnigraph.exec.view import Counts
 
 SortKeys: TypeAlias = list[npt.NDArray[Any]]
@@ -157,3 +160,35 @@ def _ordinals(array: pa.Array) -> Counts:
     ranks[-1] = -1
     found: Counts = ranks[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return found
+
+
+# Gives the sort keys of all rows, or of the rows at some places.
+KeySource: TypeAlias = Callable[["Index | None"], SortKeys]
+
+
+def ordered(sources: Sequence[KeySource], rows: int, most: int | None) -> Index:
+    """The places of the first `most` rows (or of all) in the order of the keys."""
+    if most is not None and most <= 0:
+        return np.empty(0, np.int64)
+    if most is None or rows < tuning.active.partial_sort_rows_min or most * 4 > rows:
+        return _sorted(sources, None, rows)
+    for source in sources:
+        for key in source(None):
+            limit = np.partition(key, most - 1)[most - 1]
+            within = np.flatnonzero(key <= limit)
+            if len(within) < rows:
+                # Only what is still in the race is compared by the other keys.
+                return _sorted(sources, within, len(within))[:most]
+            if key.min() != limit:
+                return _sorted(sources, None, rows)
+            # All rows are equal so far: the next key may tell them apart.
+    return _sorted(sources, None, rows)
+
+
+def _sorted(sources: Sequence[KeySource], places: Index | None, rows: int) -> Index:
+    keys = [key for source in sources for key in source(places)]
+    if not keys:
+        return np.arange(rows) if places is None else places
+    # The last key of a lexical sort decides first.
+    found = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    return found if places is None else places[found]

@@ -15,8 +15,15 @@ from omnigraph.exec.read.columns import (
     StoredColumn,
 )
 from omnigraph.exec.read.frame import Frame, Index
-from omnigraph.exec.read.keys import SortKeys, backwards, column_codes, column_order, grouped
-from omnigraph.exec.read.order import KeySource, ordered
+from omnigraph.exec.read.keys import (
+    KeySource,
+    SortKeys,
+    backwards,
+    column_codes,
+    column_order,
+    grouped,
+    ordered,
+)
 from omnigraph.exec.read.ranking import Rankings, best_rows, smaller_is_better
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.read.run import Run

@@ -10,7 +10,7 @@ import pytest
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.direct.budget import LookupBounds, TooWide
+from omnigraph.exec.direct.lookup import LookupBounds, TooWide
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search.engine import Search

@@ -161,7 +161,7 @@ def test_statements_about_long_lists(lab: Lab, count: int) -> None:
 @tuned(indexed_images_max=100)
 def test_what_was_replaced_is_let_go() -> None:
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
-    kept = images.Images(schema)
+    kept = images.ImageTable(schema)
     kept.assign(pa.table([["a", "b"], [0, 0]], schema=schema))
     for number in range(1_000):
         assert kept.index()

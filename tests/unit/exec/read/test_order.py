@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.exec.read.frame import Index
-from omnigraph.exec.read.keys import SortKeys, backwards, order_keys
-from omnigraph.exec.read.order import KeySource, ordered
+from omnigraph.exec.read.keys import KeySource, SortKeys, backwards, order_keys, ordered
 from omnigraph.exec.tuning import tuned
 
 few = st.integers(0, 2)

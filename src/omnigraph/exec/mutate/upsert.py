@@ -1,36 +1,42 @@
-"""The new images of one type: what a query will have made of each entity that it touched.
+"""Inserts and updates of one query: the new images of the entities that it touches.
 
 Statements read what the earlier ones left: committed rows, with the images of this query in the
-place of the entities that it has touched already. Of each entity only the last image counts.
+place of the entities that it has touched already. Of each entity only the last image counts, and
+all of them are judged together at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.embed.missing import summed
 from omnigraph.exec.evaluate import EvalContext, holds
-from omnigraph.exec.mutate.committed import PLACES, Committed
-from omnigraph.exec.mutate.embedding import Embeddings, Pair, VectorsOfType
-from omnigraph.exec.mutate.given import Stored, given
-from omnigraph.exec.mutate.images import Images
+from omnigraph.exec.mutate.committed import PLACES, CommittedRows
+from omnigraph.exec.mutate.delta import MutationDelta, TypeDelta
+from omnigraph.exec.mutate.embedding import Pair, QueryEmbeddings, VectorsOfType
+from omnigraph.exec.mutate.images import ImageTable
+from omnigraph.exec.mutate.judge import TypeImages, judge_images
+from omnigraph.exec.mutate.values import Stored, given
 from omnigraph.exec.prefilter import fixed_ids
+from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.ir.ops import EmbedSpec, InsertOp, UpdateOp
 from omnigraph.rules.identity import entity_id
+from omnigraph.rules.violation import Violations
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.table import ROW_ID
 
 _Values: TypeAlias = Sequence[tuple[str, Stored]]
 
 
-class Draft:
-    """Images of the entities of one type. Without a place, an image is of a new entity."""
+class TypeUpserts:
+    """The inserts and updates of one type. An image without a place is of a new entity."""
 
-    def __init__(self, committed: Committed, embeddings: Embeddings, ids: Ids) -> None:
+    def __init__(self, committed: CommittedRows, embeddings: QueryEmbeddings, ids: Ids) -> None:
         """Begin with no images."""
         self.committed = committed
         self.entity = committed.entity
@@ -38,7 +44,7 @@ class Draft:
         self.assigned: set[str] = set()  # columns that an update has set
         self.vectors = VectorsOfType(committed.entity, embeddings)
         self._ids = ids
-        self._images = Images(committed.schema)
+        self._images = ImageTable(committed.schema)
         self._rows: dict[str, dict[str, Stored]] = {}  # inserts since the last look at images
         self._embeds: dict[EmbedSpec, list[dict[str, Stored]]] = {}
 
@@ -198,3 +204,52 @@ class Draft:
 def _truth(op: UpdateOp, rows: pa.Table, context: EvalContext) -> pa.Array:
     truth = holds(op.where, lambda _, name: rows.column(name), rows.num_rows, context)
     return truth.fill_null(False)
+
+
+class Upserts:
+    """The inserts and updates of one query."""
+
+    def __init__(
+        self, committed: Callable[[EntityRef], CommittedRows], embeddings: QueryEmbeddings, ids: Ids
+    ) -> None:
+        """Build on these committed rows."""
+        self._committed = committed
+        self._embeddings = embeddings
+        self._ids = ids
+        self._drafts: dict[EntityRef, TypeUpserts] = {}
+        self._ends: dict[EntityRef, tuple[EntityRef, EntityRef]] = {}
+
+    def apply(self, op: InsertOp | UpdateOp, context: EvalContext) -> None:
+        """Carry out one statement, on top of the earlier ones."""
+        draft = self._drafts.get(op.entity)
+        if draft is None:
+            draft = TypeUpserts(self._committed(op.entity), self._embeddings, self._ids)
+            self._drafts[op.entity] = draft
+        if isinstance(op, UpdateOp):
+            draft.update(op, context)
+            return
+        draft.insert(op, context)
+        if op.ends is not None:
+            self._ends[op.entity] = op.ends
+
+    def finish(self, out: Violations) -> MutationDelta:
+        """Judge the last images."""
+        images = {
+            ref: TypeImages(
+                committed=draft.committed,
+                rows=draft.finish(),
+                inserted=frozenset(draft.inserted),
+                assigned=frozenset(draft.assigned),
+            )
+            for ref, draft in self._drafts.items()
+        }
+        judged = judge_images(images, self._ends, self._committed, out)
+        deltas = tuple(
+            TypeDelta(committed=item.committed, images=item.rows) for item in images.values()
+        )
+        missing = summed(
+            item
+            for ref, draft in self._drafts.items()
+            for item in draft.vectors.missing(ref.table_key, images[ref].rows)
+        )
+        return MutationDelta(deltas=deltas, judged=judged, missing=missing)

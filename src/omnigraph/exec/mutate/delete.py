@@ -1,4 +1,4 @@
-"""Deleting: which entities go, the edges that hang on them, and what that leaves behind."""
+"""Deletes of one query: the entities, their edges, and the rules about what is left."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from omnigraph.core.layout import table_key
 from omnigraph.exec.evaluate import EvalContext
-from omnigraph.exec.mutate.committed import Committed, without_repeats
-from omnigraph.exec.mutate.delta import Delta, Outcome
+from omnigraph.exec.mutate.committed import CommittedRows, without_repeats
+from omnigraph.exec.mutate.delta import MutationDelta, TypeDelta
 from omnigraph.exec.mutate.judge import judge_degrees
 from omnigraph.lang.catalog.model import Catalog, EdgeType
 from omnigraph.lang.ir.expr import EntityRef
@@ -18,10 +18,10 @@ from omnigraph.lang.ir.ops import Cascade, DeleteOp
 from omnigraph.rules.violation import Violations
 
 
-class Teardown:
+class Deletes:
     """The deletes of one query. A statement that finds what an earlier one found counts it once."""
 
-    def __init__(self, catalog: Catalog, committed: Callable[[EntityRef], Committed]) -> None:
+    def __init__(self, catalog: Catalog, committed: Callable[[EntityRef], CommittedRows]) -> None:
         """Delete from these committed rows."""
         self._catalog = catalog
         self._committed = committed
@@ -49,7 +49,7 @@ class Teardown:
             edges = self._committed(cascade.edge).having(wanted, _columns(cascade.edge))
             self._found.setdefault(cascade.edge, []).append(edges)
 
-    def finish(self, out: Violations) -> Outcome:
+    def finish(self, out: Violations) -> MutationDelta:
         """Judge what is left over."""
         self._cascade()
         removed = {ref: without_repeats(parts) for ref, parts in self._found.items()}
@@ -57,9 +57,9 @@ class Teardown:
             if ref.kind == "edge" and rows.num_rows:
                 self._judge(self._catalog.edge_by_name[ref.name], ref, removed, out)
         deltas = tuple(
-            Delta(committed=self._committed(ref), removed=rows) for ref, rows in removed.items()
+            TypeDelta(committed=self._committed(ref), removed=rows) for ref, rows in removed.items()
         )
-        return Outcome(deltas=deltas, judged=frozenset(self._judged))
+        return MutationDelta(deltas=deltas, judged=frozenset(self._judged))
 
     def _judge(
         self,
