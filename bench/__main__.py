@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import commit, compile, growth, kernels, outgrown, report, wide
+from bench import commit, compile, growth, kernels, outgrown, report, views, wide
 from bench.algorithms import group as algorithms
 from bench.load import group as load
 from bench.load.parts import PARTS
@@ -21,6 +21,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "commit": lambda _: _measured("commit", commit.cases),
     "growth": lambda chosen: growth.run(chosen.scale),
     "wide": lambda _: _measured("wide", wide.cases),
+    "views": lambda _: _measured("views", views.cases),
     "kernels": lambda _: _measured("kernels", kernels.cases),
     "query": lambda chosen: query.run(_query_choice(chosen)),
     "outgrown": lambda chosen: outgrown.run(chosen.scale),

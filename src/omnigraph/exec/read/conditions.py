@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.exec import tuning
 from omnigraph.exec.evaluate import EvalContext, holds
-from omnigraph.exec.read.coded import coded
+from omnigraph.exec.read.dictionary import dictionary_column
 from omnigraph.exec.read.fold import Tail
 from omnigraph.exec.read.frame import Frame
 from omnigraph.exec.read.given import text_matches
@@ -79,7 +79,7 @@ class EntityCondition:
 
     def _by_value(self, predicate: Predicate, name: str | None, run: Run) -> Mask | None:
         """Judge every value of a column once, for a column of few values."""
-        known = None if name is None else coded(run.view, self.entity, name)
+        known = None if name is None else dictionary_column(run.view, self.entity, name)
         if known is None:
             return None
         domain = known.domain()

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from omnigraph.exec import tuning
 from omnigraph.exec.large_text import is_long
-from omnigraph.exec.read.coded import coded
 from omnigraph.exec.read.columns import ConstantColumn, EntityColumn, ResultColumn, StoredColumn
+from omnigraph.exec.read.dictionary import dictionary_column
 from omnigraph.exec.read.frame import Index
 from omnigraph.exec.view import Counts
 
@@ -33,7 +33,7 @@ def column_codes(column: ResultColumn) -> tuple[Counts, int]:
         case ConstantColumn(rows=rows):
             return np.zeros(rows, np.int64), 1
         case StoredColumn(view, entity, name, handles):
-            known = coded(view, entity, name)
+            known = dictionary_column(view, entity, name)
             if known is not None:
                 numbers = (
                     np.append(known.numbers, 0) if handles.min(initial=0) < 0 else known.numbers

@@ -1,4 +1,8 @@
-"""Text columns with few different values, as numbers: compared and grouped without the texts."""
+"""Dictionary-encoded text columns: compared and grouped by number, without the texts.
+
+Worth it for columns of few different values: grouping 100,000 rows by one of 200 texts takes about
+half the time (`python -m bench views`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ _KIND: Final = "codes"
 _SAMPLE: Final = 1024
 
 
-class Coded:
+class DictionaryColumn:
     """The number of each entity's value: 0 for none, else one more than its place in `values`."""
 
     __slots__ = ("numbers", "values")
@@ -35,20 +39,20 @@ class Coded:
         return pa.concat_arrays([pa.nulls(1, self.values.type), self.values])
 
 
-def coded(view: GraphView, entity: EntityRef, column: str) -> Coded | None:
+def dictionary_column(view: GraphView, entity: EntityRef, column: str) -> DictionaryColumn | None:
     """A column as numbers, if its view keeps such things and they are worth it."""
     keep: Any = getattr(view, "derived", None)
     if keep is None or column == "id" or view.size(entity) < tuning.active.dictionary_rows_min:
         return None
 
-    def build(_previous: object) -> Coded | bool:
-        return _encoded(view.take(entity, column, None)) or False
+    def build(_previous: object) -> DictionaryColumn | bool:
+        return _encode(view.take(entity, column, None)) or False
 
     found = keep(entity, column, _KIND, build, _nbytes, None)
-    return found if isinstance(found, Coded) else None
+    return found if isinstance(found, DictionaryColumn) else None
 
 
-def _encoded(texts: pa.Array) -> Coded | None:
+def _encode(texts: pa.Array) -> DictionaryColumn | None:
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return None
     some = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)))
@@ -60,8 +64,8 @@ def _encoded(texts: pa.Array) -> Coded | None:
     places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     numbers = (places + 1).astype(np.int32)
     numbers.flags.writeable = False
-    return Coded(numbers, encoded.dictionary)
+    return DictionaryColumn(numbers, encoded.dictionary)
 
 
-def _nbytes(found: Coded | bool) -> int:
-    return found.nbytes if isinstance(found, Coded) else 64
+def _nbytes(found: DictionaryColumn | bool) -> int:
+    return found.nbytes if isinstance(found, DictionaryColumn) else 64
