@@ -99,7 +99,7 @@ class EmbedConfig:
 
     @property
     def is_named(self) -> bool:
-        """Has somebody chosen a provider? A key alone, which other programs use, is no choice."""
+        """True if a provider is chosen. A key alone, which other programs use, is no choice."""
         return self.provider is not None or self.base_url is not None
 
     def over(self, environment: Mapping[str, str]) -> EmbedConfig:

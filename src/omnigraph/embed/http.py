@@ -198,12 +198,12 @@ class HttpEmbedder:
         return Unavailable(Code.UNAVAILABLE, text, model=self.model)
 
     def _without_key(self, text: str) -> str:
-        """A text of somebody else, which may repeat what it was sent."""
+        """A text from a server, without the key that it may repeat."""
         return text if self._api_key is None else text.replace(self._api_key, "***")
 
 
 def _address(base_url: str) -> str:
-    """The address of a server, checked; what is wrong is told without showing a password."""
+    """The address of a server, checked; the error does not show a password."""
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https"):
         message = f"the address of an embedding provider is http or https, not {parts.scheme!r}"

@@ -78,7 +78,7 @@ def normalized(vector: Vector) -> Vector:
 
 
 def no_provider(need: str) -> InvalidInput:
-    """The error of somebody who needs vectors where no provider is configured."""
+    """The error when vectors are needed and no provider is configured."""
     return InvalidInput(
         Code.SETTINGS_INVALID,
         f"no embedding provider is configured: {need}",

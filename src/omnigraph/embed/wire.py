@@ -11,7 +11,7 @@ _TASKS: Final = {Purpose.DOCUMENT: "RETRIEVAL_DOCUMENT", Purpose.QUERY: "RETRIEV
 
 
 class Strange(ValueError):
-    """An answer that does not say which vector belongs to which text."""
+    """Raised for an answer that does not say which vector belongs to which text."""
 
 
 class WireFormat(Protocol):

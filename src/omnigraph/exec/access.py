@@ -19,8 +19,8 @@ from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.direct.lookup import LookupBounds, TooWide
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.read.plan import Program
 from omnigraph.exec.read.profile import Profile
+from omnigraph.exec.read.program import Program
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.read.run import SearchBackend
 from omnigraph.exec.view import GraphView

@@ -9,7 +9,7 @@ from typing import Final
 
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.read.plan import Program, prepare
+from omnigraph.exec.read.program import Program, prepare
 from omnigraph.lang import QueryCompiler
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import Nearest, Rrf

@@ -1,4 +1,4 @@
-"""Canonical ids: what a key says an entity is called.
+"""Canonical ids of entities, made from their keys.
 
 The id of a keyed entity is text that depends on the stored values of its key alone. A key of one
 column gives the canonical text of its value; a key of several gives the JSON array of the

@@ -1,4 +1,4 @@
-"""From row numbers to violations: how a kernel tells what it found."""
+"""Reports of violations, from the row numbers that a kernel found."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def places(mask: pa.BooleanArray) -> Positions:
 
 
 def plain_values(values: pa.Array, kind: ValueType) -> list[JsonValue]:
-    """Stored scalars as JSON can say them: dates as texts, long texts cut."""
+    """Stored scalars as JSON values: dates as texts, long texts cut."""
     if kind.base is Base.DATE:
         values = values.cast(pa.int32())
     elif kind.base is Base.DATETIME:
@@ -111,7 +111,7 @@ def plain_values(values: pa.Array, kind: ValueType) -> list[JsonValue]:
 
 
 def plain_value(value: str | float | bool | None, kind: ValueType) -> JsonValue:
-    """One stored scalar as JSON can say it."""
+    """One stored scalar as a JSON value."""
     if isinstance(value, str):
         return value if len(value) <= _TEXT_MAX else value[:_TEXT_MAX] + "…"
     if isinstance(value, float):

@@ -232,7 +232,7 @@ def _candidates(
 
 
 def _first_holders(new: _Holders, old: _Holders) -> Positions:
-    """Per incoming row, who holds its values first, counted through the new and then the old.
+    """The first holder of the values of each incoming row, by number: new rows, then old.
 
     That is the committed entity with the least id, else the first of the incoming rows.
     """
@@ -262,7 +262,7 @@ def _codes(values: pa.Array) -> Positions:
 
 
 def _repeated(ids: pa.Array) -> Positions:
-    """The rows whose id an earlier row has; a missing id is nobody's."""
+    """The rows whose id an earlier row has; a missing id equals none."""
     present = places(ids.is_valid())
     codes = _codes(ids.take(pa.array(present)))
     firsts = np.unique(codes, return_index=True)[1]

@@ -59,12 +59,12 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The action is not performed and the caller is told so."""
+    """The action is not performed, and the caller gets an error that says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostReply:
-    """The action is performed and the caller hears of a failure."""
+    """The action is performed, and the caller gets an error."""
 
 
 Fault: TypeAlias = Crash | Refuse | LostReply

@@ -50,7 +50,7 @@ def decode(text: str) -> int:
 
 
 def is_ulid(text: str) -> bool:
-    """Tell whether the text is a ULID in canonical spelling."""
+    """True if the text is a ULID in canonical spelling."""
     return len(text) == _LENGTH and ULID.fullmatch(text) is not None
 
 

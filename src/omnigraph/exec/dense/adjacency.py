@@ -215,7 +215,7 @@ class Adjacency:
     # -- on disk -----------------------------------------------------------------------------------
 
     def load_saved(self) -> None:
-        """Map whatever is on disk, once."""
+        """Maps the structures that are on disk, once."""
         if self._loaded or self.edge.place("") is None:
             return
         self._loaded = True

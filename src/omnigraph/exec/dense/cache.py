@@ -38,7 +38,7 @@ class StructureCache:
         return Slot(self, build, size)
 
     def admit(self, slot: Slot[Any], nbytes: int) -> None:
-        """Count a structure that was made, and drop others if it is too much."""
+        """Counts a structure that was made, and drops others if it is too much."""
         with self._lock:
             self._bytes += nbytes - self._filled.get(slot, 0)
             self._filled[slot] = nbytes
@@ -51,13 +51,13 @@ class StructureCache:
                     self._remove(old)
 
     def drop(self, slot: Slot[Any]) -> None:
-        """Let a structure go now."""
+        """Drops a structure now."""
         with self._lock:
             if slot in self._filled:
                 self._remove(slot)
 
     def clear(self) -> None:
-        """Let all structures go."""
+        """Drops all structures."""
         with self._lock:
             for slot in list(self._filled):
                 self._remove(slot)
@@ -75,7 +75,7 @@ class Slot(Generic[T]):
     def __init__(
         self, cache: StructureCache, build: Callable[[], T], size: Callable[[T], int]
     ) -> None:
-        """Belong to a cache. `build` makes the structure, `size` tells its bytes."""
+        """Belongs to a cache. `build` makes the structure, `size` returns its bytes."""
         self._cache = cache
         self._build = build
         self._size = size
@@ -98,7 +98,7 @@ class Slot(Generic[T]):
         return self._value
 
     def put(self, value: T) -> None:
-        """Keep a structure that somebody made by the way."""
+        """Keeps a structure that was made elsewhere, unless there is one."""
         # Whoever is making it may be waiting for the caller: do not wait for them.
         if self._lock.acquire(blocking=False):
             try:
@@ -108,7 +108,7 @@ class Slot(Generic[T]):
                 self._lock.release()
 
     def supersedes(self, older: Slot[T]) -> None:
-        """Say that the structure here was derived from that of an older version.
+        """Notes that the structure here was derived from that of an older version.
 
         The one before that is let go, unless somebody has used it since.
         """
@@ -118,7 +118,7 @@ class Slot(Generic[T]):
             self._cache.drop(oldest)
 
     def empty(self) -> None:
-        """Forget the structure; for the cache, which counts."""
+        """Drops the structure; called by the cache, which keeps count."""
         self._value = None
 
     def _fill(self) -> T:

@@ -124,7 +124,7 @@ def from_degrees(degrees: Counts, targets: Handles, edges: Handles | None) -> Cs
 
 
 def frozen_rows(offsets: Counts, targets: Handles, degrees: Counts, edges: Handles | None) -> Csr:
-    """Rows that nobody can change by accident: they are shared."""
+    """Rows as read-only arrays, since they are shared."""
     for array in (offsets, targets, degrees, edges):
         if array is not None:
             array.flags.writeable = False

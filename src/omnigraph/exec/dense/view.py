@@ -57,7 +57,7 @@ class DenseView:
         return self.type_columns(entity).find(ids)
 
     def find_one(self, entity: EntityRef, wanted: str) -> int:
-        """The handle of one id, or -1: what `find` says, without an array."""
+        """The handle of one id, or -1, without making an array."""
         return self.type_columns(entity).find_one(wanted)
 
     def take(self, entity: EntityRef, column: str, handles: Handles | None) -> pa.Array:
@@ -92,7 +92,7 @@ class DenseView:
         size: Callable[[T], int],
         codec: Codec[T] | None = None,
     ) -> T:
-        """A structure that the caller makes from a column, kept for all who pin the same.
+        """Returns a structure made from a column, kept for all views that pin the same version.
 
         Args:
             entity: The type.

@@ -100,7 +100,7 @@ class ViewCache:
             self.disk_cache.flush()
 
     def close(self) -> None:
-        """Let go of memory, once what is to be saved is on disk. ViewCache in use stay readable."""
+        """Frees the memory, once everything to be saved is on disk. Views in use stay readable."""
         self.flush()
         with self._lock:
             self._last = None

@@ -17,7 +17,7 @@ Keys = Mapping[str, Sequence[str]]
 
 
 class TooWide(Exception):
-    """A query touches more than is worth looking up one by one; the dense view answers it.
+    """Raised when a query touches too much to look up; the dense view answers it.
 
     Never reaches a user: whoever asks a direct view catches it and starts over.
     """

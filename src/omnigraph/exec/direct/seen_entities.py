@@ -48,12 +48,12 @@ class _ColumnGroup:
 
 
 class SeenEntities:
-    """Entities of one type. `wanted` are the columns that the query is known to read."""
+    """The entities of one type seen so far; `wanted` are the columns that the query reads."""
 
     __slots__ = ("_cells", "_complete", "_lookups", "_place", "ids", "wanted")
 
     def __init__(self, lookups: TableLookup, wanted: Iterable[str]) -> None:
-        """Know nobody yet."""
+        """Starts without entities."""
         self._lookups = lookups
         self.wanted = tuple(name for name in dict.fromkeys(wanted) if name != ID)
         self.ids: list[str] = []
@@ -69,8 +69,8 @@ class SeenEntities:
         """The number of entities of the type, known or not."""
         return self._lookups.row_count
 
-    def name(self, ids: Iterable[str]) -> list[int]:
-        """Handles for ids of entities that exist."""
+    def assign(self, ids: Iterable[str]) -> list[int]:
+        """Returns the handles of entities that exist, new ones for those not seen yet."""
         place, known = self._place, self.ids
         found = []
         for each in ids:
@@ -82,27 +82,27 @@ class SeenEntities:
         return found
 
     def find(self, ids: Sequence[str]) -> Handles:
-        """The handle of each id, -1 where nobody has it."""
+        """The handle of each id, -1 where no entity has it."""
         place = self._place
         if not self._complete:
             unknown = [each for each in dict.fromkeys(ids) if each not in place]
             if unknown:
-                self.learn(self._lookups.rows((ID, *self.wanted), {ID: unknown}))
+                self.add(self._lookups.rows((ID, *self.wanted), {ID: unknown}))
         return np.array([place.get(each, MISSING) for each in ids], np.int32)
 
-    def learn(self, rows: pa.Table) -> None:
-        """Take in rows with the id and all wanted columns."""
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows with the id and all wanted columns."""
         cells = self._cells[ID]
-        handles = self.name(rows.column(ID).to_pylist())
+        handles = self.assign(rows.column(ID).to_pylist())
         fresh = [number for number, handle in enumerate(handles) if handle not in cells.place]
         if len(fresh) < len(handles):
             rows = rows.take(pa.array(fresh, pa.int64()))
         cells.add([handles[number] for number in fresh], rows)
 
     def take(self, column: str, handles: Handles | None) -> pa.Array:
-        """The values of a column, null for -1; of everybody for None."""
+        """The values of a column, null for -1; of all entities for None."""
         wanted = list(range(self.size)) if handles is None else handles.tolist()
-        self.meet(wanted)
+        self.ensure_known(wanted)
         if column == ID:
             names = [None if handle < 0 else self.ids[handle] for handle in wanted]
             return pa.array(names, pa.string())
@@ -112,16 +112,16 @@ class SeenEntities:
         self._fetch(cells, wanted)
         return cells.take(column, wanted)
 
-    def meet(self, handles: Sequence[int]) -> None:
-        """Make sure that these handles mean somebody; strangers are met all at once."""
+    def ensure_known(self, handles: Sequence[int]) -> None:
+        """Makes sure that these handles are assigned; if not, all entities are read at once."""
         if not self._complete and handles and max(handles) >= len(self.ids):
-            self.learn(self._lookups.everything((ID, *self.wanted)))
+            self.add(self._lookups.everything((ID, *self.wanted)))
             self._complete = True
 
     def rank(self, handles: Handles) -> Counts:
         """Numbers that sort as the ids do; -1 stays -1."""
         wanted = handles.tolist()
-        self.meet(wanted)
+        self.ensure_known(wanted)
         order = sorted({handle for handle in wanted if handle >= 0}, key=self.ids.__getitem__)
         ranks = {handle: rank for rank, handle in enumerate(order)}
         return np.array([ranks.get(handle, MISSING) for handle in wanted], np.int64)

@@ -102,7 +102,7 @@ class DirectView:
             rows = self._table(edge.table_key).rows((near, far), {near: list(reached)})
             for each, other in _pairs(rows, near, far):
                 reached[each].add(other)
-        named = {each: target.name(sorted(found)) for each, found in reached.items()}
+        named = {each: target.assign(sorted(found)) for each, found in reached.items()}
         return _slices([named[each] for each in wanted])
 
     def edges(self, edge: EntityRef, towards: Towards, sources: Handles) -> NeighbourSlices:
@@ -115,13 +115,13 @@ class DirectView:
         for near, far in _WAYS[towards]:
             columns = (ID, *known.wanted)
             rows = self._table(edge.table_key).rows(columns, {near: list(reached)})
-            known.learn(rows)
+            known.add(rows)
             names = rows.column(ID).to_pylist()
             for name, (each, other) in zip(names, _pairs(rows, near, far), strict=True):
                 reached[each].add((other, name))
         found = {each: sorted(pairs) for each, pairs in reached.items()}
-        targets = {each: target.name(o for o, _ in pairs) for each, pairs in found.items()}
-        links = {each: known.name(e for _, e in pairs) for each, pairs in found.items()}
+        targets = {each: target.assign(o for o, _ in pairs) for each, pairs in found.items()}
+        links = {each: known.assign(e for _, e in pairs) for each, pairs in found.items()}
         nodes = _slices([targets[each] for each in wanted])
         edges = _slices([links[each] for each in wanted]).targets
         return NeighbourSlices(nodes.counts, nodes.targets, edges)
@@ -173,7 +173,7 @@ class DirectView:
 def _ids_of(members: SeenEntities, handles: Handles) -> list[str]:
     """The ids of entities."""
     wanted = handles.tolist()
-    members.meet(wanted)
+    members.ensure_known(wanted)
     return [members.ids[handle] for handle in wanted]
 
 

@@ -72,7 +72,7 @@ class VectorsOfType:
     """The vectors that a query leaves in the entities of one type."""
 
     def __init__(self, entity: EntityType, embeddings: QueryEmbeddings) -> None:
-        """Begin with none."""
+        """Starts empty."""
         self._entity = entity
         self._embeddings = embeddings
         self._empty: dict[EmbedSpec, set[str]] = {}  # ids of entities that were left without

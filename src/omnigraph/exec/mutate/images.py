@@ -28,7 +28,7 @@ class ImageTable:
     __slots__ = ("_at", "_held", "_parts", "_wanted")
 
     def __init__(self, schema: pa.Schema) -> None:
-        """Begin with none."""
+        """Starts empty."""
         self._parts = [schema.empty_table()]
         # Where the image of an entity is: its part and row. None while there is only one part.
         self._at: dict[_Name, tuple[int, int]] | None = None
@@ -52,7 +52,7 @@ class ImageTable:
         self._held = rows.num_rows
 
     def index(self) -> bool:
-        """Make it cheap to find and to replace a few; False while that is not worth it."""
+        """Indexes the rows by id, so that finding a few is cheap; False while it costs too much."""
         if self._at is not None:
             return True
         self._wanted += 1

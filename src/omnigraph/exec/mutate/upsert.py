@@ -37,7 +37,7 @@ class TypeUpserts:
     """The inserts and updates of one type. An image without a place is of a new entity."""
 
     def __init__(self, committed: CommittedRows, embeddings: QueryEmbeddings, ids: Ids) -> None:
-        """Begin with no images."""
+        """Starts without images."""
         self.committed = committed
         self.entity = committed.entity
         self.inserted: set[str] = set()  # ids that an insert gave, new or not
@@ -51,7 +51,7 @@ class TypeUpserts:
     # -- statements --------------------------------------------------------------------------------
 
     def insert(self, op: InsertOp, context: EvalContext) -> None:
-        """Give an entity an image, whatever it was before."""
+        """Gives an entity an image, whether it exists or not."""
         row: dict[str, Stored] = {item.column.name: given(item, context) for item in op.values}
         name = self._ids.new()
         if not op.key:

@@ -1,4 +1,4 @@
-"""From the operators of a plan to steps: what each keeps, and the cheapest way to run it.
+"""Builds the steps of a program from the operators of a plan: the cheapest that give the result.
 
 A variable is kept as long as a later operator or the result reads it. Where the result only needs
 to know how many rows there are, or that there are some, rows that agree in what is kept become

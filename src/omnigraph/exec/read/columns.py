@@ -1,4 +1,4 @@
-"""Result columns that are not read before somebody asks for their values."""
+"""Columns of a result, which are read when their values are first asked for."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from omnigraph.exec import tuning
 from omnigraph.exec.evaluate import EvalContext, holds
+from omnigraph.exec.read.bounded import text_matches
 from omnigraph.exec.read.dictionary import dictionary_column
 from omnigraph.exec.read.fold import Tail
 from omnigraph.exec.read.frame import Frame
-from omnigraph.exec.read.given import text_matches
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Handles, Mask
 from omnigraph.lang.ir.expr import (

@@ -40,7 +40,7 @@ class DictionaryColumn:
 
 
 def dictionary_column(view: GraphView, entity: EntityRef, column: str) -> DictionaryColumn | None:
-    """A column as numbers, if its view keeps such things and they are worth it."""
+    """A column encoded, if its view keeps derived structures and it has few different values."""
     keep: Any = getattr(view, "derived", None)
     if keep is None or column == "id" or view.size(entity) < tuning.active.dictionary_rows_min:
         return None

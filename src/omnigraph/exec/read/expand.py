@@ -186,7 +186,7 @@ class ReachStep(Along):
 
 
 class DegreeStep(Along):
-    """A hop to nodes that nobody asks about: only how many there are matters."""
+    """A hop to nodes that are not read: only their number counts."""
 
     __slots__ = ()
 
@@ -204,7 +204,7 @@ class DegreeStep(Along):
 
 
 class ArriveStep:
-    """A hop from all nodes of a type that nobody asks about: its targets, as often as reached."""
+    """A hop from all nodes of a type that are not read: its targets, as often as reached."""
 
     __slots__ = ("condition", "label", "op", "tail")
 

@@ -1,4 +1,4 @@
-"""Dropping variables that nobody reads any more, and the rows that this makes equal."""
+"""Drops variables that are not read any more, and folds the rows that become equal."""
 
 from __future__ import annotations
 

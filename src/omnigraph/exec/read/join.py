@@ -17,7 +17,7 @@ from omnigraph.runtime import cancellation
 
 
 class ReadStep(Protocol):
-    """An operator: a frame in, a frame out."""
+    """A step of a program: a frame in, a frame out."""
 
     label: str
 

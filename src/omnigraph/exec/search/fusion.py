@@ -111,7 +111,7 @@ def ranks_of(keys: Scores, ties: npt.NDArray[Any]) -> Ranks:
 
 
 def fuse(k: int, *rankings: tuple[Mask, Ranks]) -> Scores:
-    """Fused scores; each ranking says who has a value, and the ranks of these."""
+    """Fused scores, from the handles and the ranks of each ranking."""
     scores = np.zeros(len(rankings[0][0]), np.float64)
     for valid, ranks in rankings:
         scores[valid] += 1.0 / (k + ranks)

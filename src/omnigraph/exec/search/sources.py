@@ -64,7 +64,7 @@ class Sources:
     """Finds or builds what a search needs. Thread-safe."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
+        """Starts empty."""
         self._lock = threading.Lock()
         self._made: weakref.WeakKeyDictionary[Any, dict[tuple[EntityRef, str], Any]] = (
             weakref.WeakKeyDictionary()

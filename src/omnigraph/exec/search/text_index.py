@@ -1,4 +1,4 @@
-"""The text of one property of a whole type, indexed: who contains what, and how relevant.
+"""A text index of one property of a whole type: matches and their relevance.
 
 The index consists of segments that never change. A newer state of the type keeps them: it only
 says which handle each of their texts has now, and adds a small segment with what is new. Every
@@ -62,7 +62,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relevance:
-    """A score for every entity, 0 where no term occurs; and who has more, in no order."""
+    """A score for every entity, 0 where no term occurs, and the entities above 0 in no order."""
 
     scores: Scores
     holders: Handles

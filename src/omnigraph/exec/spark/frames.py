@@ -14,8 +14,8 @@ from omnigraph.dataplane.spark.dense import NUMBER, DenseFrames
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.prefilter import among, fixed_ids, prefilter
+from omnigraph.exec.read.bounded import text_matches
 from omnigraph.exec.read.conditions import props_in
-from omnigraph.exec.read.given import text_matches
 from omnigraph.exec.spark.judging import KeepEntities
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import And, EntityRef, Predicate

@@ -13,6 +13,7 @@ from omnigraph.core.arrow_types import arrow_type
 from omnigraph.dataplane.spark.dense import NUMBER, SOURCE, TARGET
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, Internal
+from omnigraph.exec.read.bounded import text_matches
 from omnigraph.exec.read.build import (
     ArriveOp,
     CommonOp,
@@ -24,7 +25,6 @@ from omnigraph.exec.read.build import (
 )
 from omnigraph.exec.read.conditions import props_in
 from omnigraph.exec.read.fold import Multiplicity
-from omnigraph.exec.read.given import text_matches
 from omnigraph.exec.spark.frames import COUNT, Bound, Frames, Perform
 from omnigraph.exec.spark.judging import KeepRows
 from omnigraph.lang.ir.expr import EntityRef, Predicate

@@ -19,9 +19,9 @@ from omnigraph.dataplane.spark.session import Held, acquire
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import GraphError
 from omnigraph.exec.evaluate import EvalContext
-from omnigraph.exec.read.given import bounded, predicates, text_matches
+from omnigraph.exec.read.bounded import bounded, predicates, text_matches
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.read.plan import mode_of, read_at_the_end
+from omnigraph.exec.read.program import mode_of, read_at_the_end
 from omnigraph.exec.search.engine import Search, query_words
 from omnigraph.exec.spark.frames import Frames
 from omnigraph.exec.spark.pipeline import Pipeline

@@ -76,7 +76,7 @@ def digest(catalog: Catalog) -> str:
 
 
 def shape_digest(catalog: Catalog) -> str:
-    """SHA-256 of what the schema says, whatever its entries are identified by."""
+    """SHA-256 of the content of a schema, without the ids of its entries."""
     return _sha256(_catalog(catalog, identity=False))
 
 

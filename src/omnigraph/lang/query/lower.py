@@ -239,7 +239,7 @@ class _Run:
             self._queue_touching(key)
 
     def _own_filters(self, key: str) -> tuple[ir.Predicate, ...]:
-        """Take the conditions that speak of one variable alone."""
+        """Takes the conditions about one variable alone."""
         return tuple(self.block.filters[index] for index in self.own.pop(key, ()))
 
     def _flush(self) -> None:

@@ -326,7 +326,7 @@ def _embeds(
 
 
 def _names_ends(item: ast.Statement) -> bool:
-    """Does a statement speak of the ends that only an edge has?"""
+    """True if a statement names the endpoints that only an edge has."""
     if isinstance(item, ast.Insert):
         return any(part.property.text in _ENDS for part in item.assignments)
     return _condition_names_ends(item.where)

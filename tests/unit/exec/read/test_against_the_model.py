@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInput
-from omnigraph.exec.read.plan import prepare
+from omnigraph.exec.read.program import prepare
 from omnigraph.exec.search.engine import Search
 from omnigraph.exec.tuning import tuned
 from omnigraph.lang import compile_queries, compile_schema

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import InvalidInput, LimitExceeded
-from omnigraph.exec.read import ahead
+from omnigraph.exec.read import shortcuts
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.read.plan import Program, prepare
 from omnigraph.exec.read.profile import Profile
+from omnigraph.exec.read.program import Program, prepare
 from omnigraph.exec.search.engine import Search
 from omnigraph.exec.tuning import tuned
 from omnigraph.lang import compile_queries, compile_schema
@@ -178,7 +178,7 @@ def test_rows_come_sorted_where_they_are_made_sorted() -> None:
 def test_a_limit_follows_only_what_it_needs() -> None:
     body = "match { $a: Person $a knows $b } return { $a.name, $b.name as b } limit $n"
     made = program(body, "$n: I64")
-    assert isinstance(made.shortcut, ahead.FirstIds)
+    assert isinstance(made.shortcut, shortcuts.FirstIds)
     assert check(made, {"n": 1}).sources < len(GRAPH.tables["node:Person"])
     check(made, {"n": 0})
     check(made, {"n": 5})
@@ -192,7 +192,7 @@ def test_the_best_are_followed_first() -> None:
         " order { nearest($d.embedding, [1.0, 0.5, 0.25]) } limit $n"
     )
     made = program(body, "$n: I64")
-    assert isinstance(made.shortcut, ahead.BestFirst)
+    assert isinstance(made.shortcut, shortcuts.BestFirst)
     assert check(made, {"n": 1}).sources < len(GRAPH.tables["node:Doc"])
     check(made, {"n": 4})
     check(made, {"n": 1000})
@@ -206,7 +206,7 @@ def test_a_fusion_ranks_all_matches_and_follows_the_best() -> None:
         f" {ranking} as score }} order {{ {ranking} }} limit $n"
     )
     made = program(body, "$n: I64, $no: String")
-    assert isinstance(made.shortcut, ahead.FusedFirst)
+    assert isinstance(made.shortcut, shortcuts.FusedFirst)
     for count in (1, 2, 4, 1000):
         check(made, {"n": count, "no": "Ada"})
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.exec.read.plan import prepare
+from omnigraph.exec.read.program import prepare
 from omnigraph.exec.read.rows import Rows
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.ir.ops import ReadPlan

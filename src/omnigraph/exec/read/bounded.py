@@ -1,4 +1,4 @@
-"""Given numbers that must be within bounds, whatever the graph holds."""
+"""Checks of given numbers that must be within bounds, before the query runs."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""Reading plans made ready to run."""
+"""Programs: reading plans made ready to run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omnigraph.exec.read.ahead import Shortcut, shortcut
+from omnigraph.exec.read.bounded import bounded, predicates, text_matches
 from omnigraph.exec.read.build import Builder
 from omnigraph.exec.read.fold import Multiplicity
 from omnigraph.exec.read.frame import START
-from omnigraph.exec.read.given import bounded, predicates, text_matches
 from omnigraph.exec.read.join import ReadStep, run_steps
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.profile import Profile
@@ -16,6 +15,7 @@ from omnigraph.exec.read.results import ResultBuilder, always_there
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.read.run import Run, SearchBackend
 from omnigraph.exec.read.scan import ScanStep
+from omnigraph.exec.read.shortcuts import Shortcut, shortcut
 from omnigraph.exec.view import GraphView
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import (

@@ -1,4 +1,4 @@
-"""Ways to a few results that do not follow the whole pattern.
+"""Shortcuts to a few results that do not follow the whole pattern.
 
 All of them start from a part of what the first scan finds, and know when that was not enough.
 """
