@@ -7,11 +7,11 @@ import pytest
 
 from omnigraph.errors import Code, Internal
 from omnigraph.runtime import telemetry
-from omnigraph.runtime.telemetry import Span
+from omnigraph.runtime.telemetry import TraceSpan
 
 
 def test_a_listener_hears_what_ended_and_how() -> None:
-    heard: list[Span] = []
+    heard: list[TraceSpan] = []
     with telemetry.listening(heard.append), telemetry.operation("op-1"):
         with telemetry.span("outer", table="node:Person"), telemetry.span("inner"):
             pass

@@ -26,7 +26,7 @@ class Bail(Exception):
     """The current item cannot be parsed; its diagnostic is already recorded."""
 
 
-class Cursor:
+class TokenCursor:
     """A position in the tokens of one source, and the diagnostics found so far."""
 
     __slots__ = ("code", "comments", "depth", "found", "kinds", "pos", "source", "starts", "texts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from omnigraph.lang.cursor import Cursor
+from omnigraph.lang.cursor import TokenCursor
 from omnigraph.lang.source import NOWHERE, Span
 from omnigraph.lang.tokens import FLOAT, IDENT, INT, STRING, quote
 from omnigraph.lang.values import format_date, format_datetime, parse_date, parse_datetime
@@ -45,7 +45,7 @@ _WORDS: dict[str, tuple[LiteralKind, bool | None]] = {
 }
 
 
-def at_literal(cursor: Cursor) -> bool:
+def at_literal(cursor: TokenCursor) -> bool:
     """Can a literal start at the current token?"""
     kind = cursor.peek()
     if kind == IDENT:
@@ -54,7 +54,7 @@ def at_literal(cursor: Cursor) -> bool:
     return kind in (STRING, INT, FLOAT, "-", "[")
 
 
-def parse_literal(cursor: Cursor) -> Literal:
+def parse_literal(cursor: TokenCursor) -> Literal:
     """Parse one literal, or bail."""
     start = cursor.start()
     kind = cursor.peek()
@@ -76,7 +76,7 @@ def parse_literal(cursor: Cursor) -> Literal:
     cursor.fail_expected("a literal")
 
 
-def _parse_list(cursor: Cursor) -> Literal:
+def _parse_list(cursor: TokenCursor) -> Literal:
     start = cursor.start()
     items: list[Literal] = []
     with cursor.nested():
@@ -89,7 +89,7 @@ def _parse_list(cursor: Cursor) -> Literal:
     return Literal(LiteralKind.LIST, None, tuple(items), cursor.since(start))
 
 
-def _parse_temporal(cursor: Cursor, word: str) -> Literal:
+def _parse_temporal(cursor: TokenCursor, word: str) -> Literal:
     start = cursor.start()
     cursor.take()
     cursor.expect("(", "`(`")

@@ -19,7 +19,7 @@ from omnigraph.runtime.clock import SystemClock
 
 __all__ = [
     "Counters",
-    "Span",
+    "TraceSpan",
     "carried",
     "count",
     "counting",
@@ -37,7 +37,7 @@ _clock: Final = SystemClock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class TraceSpan:
     """A finished step. ``failure`` is the error's code, or its type when it has no code."""
 
     name: str
@@ -47,7 +47,7 @@ class Span:
     failure: str | None
 
 
-Listener: TypeAlias = Callable[[Span], None]
+Listener: TypeAlias = Callable[[TraceSpan], None]
 
 
 class Counters:
@@ -134,7 +134,7 @@ def span(name: str, /, **fields: JsonValue) -> Iterator[None]:
         failure = error.code.value if isinstance(error, GraphError) else type(error).__name__
         raise
     finally:
-        done = Span(
+        done = TraceSpan(
             name=name,
             fields=fields,
             op_id=_op_id.get(),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.lang.cursor import Cursor
+from omnigraph.lang.cursor import TokenCursor
 from omnigraph.lang.literal import Literal, format_literal, parse_literal
 from omnigraph.lang.source import Diagnostics, Source
 from omnigraph.lang.values import (
@@ -103,7 +103,7 @@ def test_literals_are_written_as_they_are_read(literal: Literal) -> None:
     text = format_literal(literal)
     source = Source("f", text)
     found = Diagnostics(source)
-    cursor = Cursor(source, found, "Q000")
+    cursor = TokenCursor(source, found, "Q000")
     assert parse_literal(cursor) == literal
     assert cursor.peek() == "eof"
     assert found.errors == 0

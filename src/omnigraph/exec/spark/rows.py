@@ -19,7 +19,7 @@ from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.rows import Rows
 from omnigraph.exec.view import GraphView
 from omnigraph.lang.ir.expr import Entity
-from omnigraph.lang.ir.ops import Output, ReadPlan
+from omnigraph.lang.ir.ops import OutputColumn, ReadPlan
 from omnigraph.lang.values import ValueType
 
 
@@ -90,7 +90,7 @@ class SparkRows(Rows):
         return self._table
 
 
-def _column(item: Output, array: pa.ChunkedArray) -> ResultColumn:
+def _column(item: OutputColumn, array: pa.ChunkedArray) -> ResultColumn:
     """A column as it came back, in the types that the graph gives it."""
     if not isinstance(item.expr, Entity):
         return ComputedColumn(_cast(array, item.type), item.type)

@@ -117,7 +117,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputColumn:
     """A result column."""
 
     name: str
@@ -158,7 +158,7 @@ class ReadPlan:
     params: tuple[ParamSpec, ...]
     pipeline: tuple[Op, ...]
     needs: tuple[Need, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     grouped: bool  # some output is an aggregate; the others are the group keys
     distinct: bool
     ranking: Ranking | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from omnigraph.lang.cursor import Cursor
+from omnigraph.lang.cursor import TokenCursor
 from omnigraph.lang.literal import at_literal, parse_literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.source import did_you_mean
@@ -25,7 +25,7 @@ class ConditionParser:
 
     __slots__ = ("at",)
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: TokenCursor) -> None:
         """Parse from this cursor."""
         self.at = cursor
 

@@ -57,7 +57,7 @@ def field(name: str, kind: ValueType) -> Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class QueryOperation:
     """A plan seen from outside."""
 
     params: tuple[Field, ...]
@@ -75,10 +75,10 @@ class Operation:
         }
 
 
-def describe(plan: Plan) -> Operation:
+def describe(plan: Plan) -> QueryOperation:
     """Returns what a plan takes, gives, reads and writes."""
     params = tuple(field(item.name, item.type) for item in plan.params)
     if isinstance(plan, ReadPlan):
         result = tuple(field(item.name, item.type) for item in plan.outputs)
-        return Operation(params, result, plan.reads, ())
-    return Operation(params, (), plan.reads, plan.writes)
+        return QueryOperation(params, result, plan.reads, ())
+    return QueryOperation(params, (), plan.reads, plan.writes)

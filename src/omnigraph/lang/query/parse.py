@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TypeVar
 
-from omnigraph.lang.cursor import Bail, Cursor
+from omnigraph.lang.cursor import Bail, TokenCursor
 from omnigraph.lang.literal import Literal, LiteralKind, at_literal, parse_literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.conditions import CLAUSE_OPERATORS, ConditionParser
@@ -25,7 +25,7 @@ _READ_PARTS = ("match", "return", "order", "limit", "offset")
 
 def parse_queries(source: Source, found: Diagnostics) -> ast.QueryFile:
     """Parse a whole file; what could not be parsed is missing from the tree and reported."""
-    return _QueryParser(Cursor(source, found, SYNTAX)).file()
+    return _QueryParser(TokenCursor(source, found, SYNTAX)).file()
 
 
 class _QueryParser:
@@ -33,7 +33,7 @@ class _QueryParser:
 
     __slots__ = ("at", "conditions", "params", "scars")
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: TokenCursor) -> None:
         self.at = cursor
         self.params: frozenset[str] = frozenset()
         self.conditions = ConditionParser(cursor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.lang.ir import expr as ir
-from omnigraph.lang.ir.ops import Output, SortKey
+from omnigraph.lang.ir.ops import OutputColumn, SortKey
 from omnigraph.lang.literal import Literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.codes import QueryCode
@@ -20,10 +20,10 @@ _BOUND = ValueType(Base.I64)
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class CheckedResults:
     """The checked tail of a reading query."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     grouped: bool
     ranking: ir.Ranking | None
     order: tuple[SortKey, ...]
@@ -47,7 +47,7 @@ class ResultClauses:
         self.exprs = exprs
         self.lost: set[str] = set()  # columns that were rejected
 
-    def check(self) -> Results:
+    def check(self) -> CheckedResults:
         """Check all clauses; what is wrong is reported and left out."""
         outputs, spans = self._outputs()
         grouped = any(isinstance(item.expr, ir.Aggregate) for item in outputs)
@@ -62,12 +62,12 @@ class ResultClauses:
         ties = None
         if grouped or self.body.distinct:
             ties = _ties(outputs, ranking, order)
-        return Results(outputs, grouped, ranking, order, ties, limit, offset)
+        return CheckedResults(outputs, grouped, ranking, order, ties, limit, offset)
 
     # -- return ----------------------------------------------------------------------------
 
-    def _outputs(self) -> tuple[tuple[Output, ...], list[Span]]:
-        outputs: list[Output] = []
+    def _outputs(self) -> tuple[tuple[OutputColumn, ...], list[Span]]:
+        outputs: list[OutputColumn] = []
         spans: list[Span] = []
         taken: set[str] = set()
         for item in self.body.returns:
@@ -82,11 +82,11 @@ class ResultClauses:
                 self.context.error(QueryCode.DUPLICATE_COLUMN, message, item.span, hint)
                 continue
             taken.add(name)
-            outputs.append(Output(name, value))
+            outputs.append(OutputColumn(name, value))
             spans.append(item.span)
         return tuple(outputs), spans
 
-    def _check_groups(self, outputs: tuple[Output, ...], spans: list[Span]) -> None:
+    def _check_groups(self, outputs: tuple[OutputColumn, ...], spans: list[Span]) -> None:
         for item, span in zip(outputs, spans, strict=True):
             if isinstance(item.expr, ir.Aggregate | ir.Entity):
                 continue
@@ -95,14 +95,14 @@ class ResultClauses:
             message = "beside an aggregate, only properties and variables can be returned"
             self.context.error(QueryCode.GROUPING, message, span)
 
-    def _check_distinct(self, outputs: tuple[Output, ...], spans: list[Span]) -> None:
+    def _check_distinct(self, outputs: tuple[OutputColumn, ...], spans: list[Span]) -> None:
         for item, span in zip(outputs, spans, strict=True):
             if item.type.base is Base.VECTOR:
                 message = "vectors cannot be compared, so they cannot be distinct"
                 self.context.error(QueryCode.DISTINCT_ORDER, message, span)
 
     def _check_rrf(
-        self, outputs: tuple[Output, ...], spans: list[Span], ranking: ir.Ranking | None
+        self, outputs: tuple[OutputColumn, ...], spans: list[Span], ranking: ir.Ranking | None
     ) -> None:
         """The score of a fusion exists only for the fusion that orders the rows."""
         for item, span in zip(outputs, spans, strict=True):
@@ -113,7 +113,7 @@ class ResultClauses:
     # -- order -----------------------------------------------------------------------------
 
     def _order(
-        self, outputs: tuple[Output, ...], *, grouped: bool
+        self, outputs: tuple[OutputColumn, ...], *, grouped: bool
     ) -> tuple[ir.Ranking | None, tuple[SortKey, ...]]:
         ranking: ir.Ranking | None = None
         keys: list[SortKey] = []
@@ -141,7 +141,7 @@ class ResultClauses:
     def _order_expr(
         self,
         item: ast.Operand,
-        outputs: tuple[Output, ...],
+        outputs: tuple[OutputColumn, ...],
         by_name: dict[str, int],
         by_expr: dict[ir.Expr, int],
     ) -> tuple[int | None, ir.Expr] | None:
@@ -256,7 +256,7 @@ class ResultClauses:
 
 
 def _ties(
-    outputs: tuple[Output, ...], ranking: ir.Ranking | None, order: tuple[SortKey, ...]
+    outputs: tuple[OutputColumn, ...], ranking: ir.Ranking | None, order: tuple[SortKey, ...]
 ) -> tuple[int, ...]:
     """The columns that no order key fixes already."""
     fixed = {key.column for key in order}

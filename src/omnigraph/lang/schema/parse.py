@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NoReturn, cast
 
-from omnigraph.lang.cursor import Bail, Cursor
+from omnigraph.lang.cursor import Bail, TokenCursor
 from omnigraph.lang.schema.ast import (
     Card,
     CheckConstraint,
@@ -42,7 +42,7 @@ _KEYWORDS = frozenset({"interface", "node", "edge", "enum"})
 
 def parse_schema(source: Source, found: Diagnostics) -> SchemaFile:
     """Parse a source; syntax errors go to `found`, the tree holds everything else."""
-    cursor = Cursor(source, found, SYNTAX)
+    cursor = TokenCursor(source, found, SYNTAX)
     declarations: list[Declaration] = []
     while cursor.peek() != EOF:
         before = cursor.pos
@@ -56,7 +56,7 @@ def parse_schema(source: Source, found: Diagnostics) -> SchemaFile:
 # -- declarations ----------------------------------------------------------------------------------
 
 
-def _declaration(cursor: Cursor) -> Declaration:
+def _declaration(cursor: TokenCursor) -> Declaration:
     word = cursor.word() if cursor.peek() == IDENT else ""
     if word == "node":
         return _node(cursor)
@@ -72,7 +72,7 @@ def _declaration(cursor: Cursor) -> Declaration:
     cursor.fail_expected("`node`, `edge`, `interface` or `enum`", hint)
 
 
-def _node(cursor: Cursor) -> NodeDecl:
+def _node(cursor: TokenCursor) -> NodeDecl:
     start = cursor.start()
     cursor.take()
     name = _type_name(cursor, "the name of the node type")
@@ -93,7 +93,7 @@ def _node(cursor: Cursor) -> NodeDecl:
     return NodeDecl(name, annotations, implements, members, head, cursor.since(start))
 
 
-def _edge(cursor: Cursor) -> EdgeDecl:
+def _edge(cursor: TokenCursor) -> EdgeDecl:
     start = cursor.start()
     cursor.take()
     name = _type_name(cursor, "the name of the edge type")
@@ -118,7 +118,7 @@ def _edge(cursor: Cursor) -> EdgeDecl:
     return EdgeDecl(name, source, target, card, annotations, members, head, cursor.since(start))
 
 
-def _interface(cursor: Cursor) -> InterfaceDecl:
+def _interface(cursor: TokenCursor) -> InterfaceDecl:
     start = cursor.start()
     cursor.take()
     name = _type_name(cursor, "the name of the interface")
@@ -137,7 +137,7 @@ def _interface(cursor: Cursor) -> InterfaceDecl:
     return InterfaceDecl(name, tuple(properties), head, cursor.since(start))
 
 
-def _enum(cursor: Cursor) -> EnumDecl:
+def _enum(cursor: TokenCursor) -> EnumDecl:
     start = cursor.start()
     cursor.take()
     name = _type_name(cursor, "the name of the enum")
@@ -149,7 +149,7 @@ def _enum(cursor: Cursor) -> EnumDecl:
     return EnumDecl(name, values, head, cursor.since(start))
 
 
-def _type_name(cursor: Cursor, what: str) -> Name:
+def _type_name(cursor: TokenCursor, what: str) -> Name:
     span = cursor.here()
     hint = None
     if cursor.peek() == IDENT:
@@ -158,7 +158,7 @@ def _type_name(cursor: Cursor, what: str) -> Name:
     return Name(cursor.expect(TYPE, what, hint), span)
 
 
-def _card(cursor: Cursor) -> Card | None:
+def _card(cursor: TokenCursor) -> Card | None:
     if cursor.peek() != "@" or not cursor.at_word("card", 1):
         return None
     start = cursor.start()
@@ -176,7 +176,7 @@ def _card(cursor: Cursor) -> Card | None:
 # -- members ---------------------------------------------------------------------------------------
 
 
-def _body(cursor: Cursor, owner: str) -> tuple[Member, ...]:
+def _body(cursor: TokenCursor, owner: str) -> tuple[Member, ...]:
     """The members up to the closing brace; the opening one is taken already."""
     kinds = cursor.kinds
     members: list[Member] = []
@@ -201,7 +201,7 @@ def _body(cursor: Cursor, owner: str) -> tuple[Member, ...]:
     return tuple(members)
 
 
-def _property(cursor: Cursor) -> PropertyDecl:
+def _property(cursor: TokenCursor) -> PropertyDecl:
     kinds, start = cursor.kinds, cursor.start()
     name = Name(cursor.word(), cursor.here())
     if kinds[cursor.pos] != IDENT or kinds[cursor.pos + 1] != ":":
@@ -213,7 +213,7 @@ def _property(cursor: Cursor) -> PropertyDecl:
     return PropertyDecl(name, of_type, nullable, annotations, cursor.since(start))
 
 
-def _fail_property(cursor: Cursor) -> NoReturn:
+def _fail_property(cursor: TokenCursor) -> NoReturn:
     """Say what is missing at the start of a property."""
     word = cursor.word()
     if cursor.accept(IDENT):
@@ -225,7 +225,7 @@ def _fail_property(cursor: Cursor) -> NoReturn:
     cursor.fail_expected("a property, a constraint or `}`", hint)
 
 
-def _constraint(cursor: Cursor) -> Constraint:
+def _constraint(cursor: TokenCursor) -> Constraint:
     start = cursor.start()
     if not at_constraint(cursor):
         _fail_constraint(cursor)
@@ -252,7 +252,7 @@ def _constraint(cursor: Cursor) -> Constraint:
     return ColumnConstraint(cast(ColumnRule, rule), tuple(columns), cursor.since(start))
 
 
-def _fail_constraint(cursor: Cursor) -> NoReturn:
+def _fail_constraint(cursor: TokenCursor) -> NoReturn:
     """Say why the `@` at the start of a member starts no constraint."""
     word = cursor.word(1)
     if cursor.peek(1) != IDENT:
@@ -264,7 +264,7 @@ def _fail_constraint(cursor: Cursor) -> NoReturn:
     cursor.fail(f"`@{word}` is not a constraint", hint=hint)
 
 
-def _column(cursor: Cursor, form: str) -> Name:
+def _column(cursor: TokenCursor, form: str) -> Name:
     span = cursor.here()
     return Name(cursor.expect(IDENT, "the name of a property", f"write {form}"), span)
 
@@ -272,7 +272,7 @@ def _column(cursor: Cursor, form: str) -> Name:
 _NUMBERS = frozenset({INT, FLOAT, "-"})
 
 
-def _bounds(cursor: Cursor) -> tuple[int | float | None, int | float | None]:
+def _bounds(cursor: TokenCursor) -> tuple[int | float | None, int | float | None]:
     span = cursor.here()
     low = cursor.number(signed=True) if cursor.peek() in _NUMBERS else None
     cursor.expect("..", "bounds like `0..150`, `0..` or `..150`")
@@ -285,26 +285,26 @@ def _bounds(cursor: Cursor) -> tuple[int | float | None, int | float | None]:
 # -- carrying on after a mistake -------------------------------------------------------------------
 
 
-def _at_declaration(cursor: Cursor) -> bool:
+def _at_declaration(cursor: TokenCursor) -> bool:
     """Does a declaration start here? No member looks like a keyword and a type name."""
     return cursor.peek() == IDENT and cursor.word() in _KEYWORDS and cursor.peek(1) == TYPE
 
 
-def _at_member(cursor: Cursor) -> bool:
+def _at_member(cursor: TokenCursor) -> bool:
     kind = cursor.peek()
     if kind == IDENT:
         return cursor.peek(1) == ":"
     return kind == "@" and at_constraint(cursor)
 
 
-def _skip_declaration(cursor: Cursor, before: int) -> None:
+def _skip_declaration(cursor: TokenCursor, before: int) -> None:
     if cursor.pos == before:
         cursor.take()
     while cursor.peek() != EOF and not _at_declaration(cursor):
         cursor.take()
 
 
-def _skip_member(cursor: Cursor, before: int) -> None:
+def _skip_member(cursor: TokenCursor, before: int) -> None:
     if cursor.pos == before:
         cursor.take()
     depth = 0

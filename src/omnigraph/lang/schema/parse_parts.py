@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal as OneOf
 
 from omnigraph.lang.catalog.rules import ENUM_VALUE
-from omnigraph.lang.cursor import Cursor
+from omnigraph.lang.cursor import TokenCursor
 from omnigraph.lang.literal import Literal, at_literal, parse_literal
 from omnigraph.lang.schema.ast import (
     Annotation,
@@ -23,7 +23,7 @@ from omnigraph.lang.values import SCALARS
 CONSTRAINTS = frozenset({"key", "unique", "index", "range", "check"})
 
 
-def at_constraint(cursor: Cursor) -> bool:
+def at_constraint(cursor: TokenCursor) -> bool:
     """Does a body constraint start at this `@`? With parentheses the known five always do."""
     return cursor.word(1) in CONSTRAINTS and cursor.peek(2) == "("
 
@@ -31,7 +31,7 @@ def at_constraint(cursor: Cursor) -> bool:
 # -- types -----------------------------------------------------------------------------------------
 
 
-def parse_type(cursor: Cursor) -> TypeExpr:
+def parse_type(cursor: TokenCursor) -> TypeExpr:
     """A type without its `?`."""
     start = cursor.start()
     kind = cursor.peek()
@@ -54,7 +54,7 @@ def parse_type(cursor: Cursor) -> TypeExpr:
     cursor.fail_expected("a type", hint)
 
 
-def _list_type(cursor: Cursor) -> ListType:
+def _list_type(cursor: TokenCursor) -> ListType:
     start = cursor.start()
     with cursor.nested():
         cursor.take()
@@ -68,7 +68,7 @@ def _list_type(cursor: Cursor) -> ListType:
     return ListType(element, cursor.since(start))
 
 
-def parse_enum_values(cursor: Cursor, closer: str) -> tuple[Name, ...]:
+def parse_enum_values(cursor: TokenCursor, closer: str) -> tuple[Name, ...]:
     """Values with commas between them, up to and with the closing bracket."""
     values: list[Name] = []
     while not cursor.accept(closer):
@@ -79,7 +79,7 @@ def parse_enum_values(cursor: Cursor, closer: str) -> tuple[Name, ...]:
     return tuple(values)
 
 
-def _enum_value(cursor: Cursor) -> Name:
+def _enum_value(cursor: TokenCursor) -> Name:
     """One value. The lexer cuts `in-progress` and `2fa` into pieces, so look at the text."""
     start = cursor.start()
     match = ENUM_VALUE.match(cursor.source.text, start)
@@ -100,7 +100,7 @@ def _enum_value(cursor: Cursor) -> Name:
 Owner = OneOf["node", "edge", "property"]
 
 
-def parse_annotations(cursor: Cursor, *, owner: Owner) -> tuple[Annotation, ...]:
+def parse_annotations(cursor: TokenCursor, *, owner: Owner) -> tuple[Annotation, ...]:
     """All annotations from here on; a body constraint, or the `@card` of an edge, ends them."""
     if cursor.peek() != "@":
         return ()
@@ -121,7 +121,7 @@ def parse_annotations(cursor: Cursor, *, owner: Owner) -> tuple[Annotation, ...]
     return tuple(parsed)
 
 
-def _misplaced(cursor: Cursor, complaint: str, hint: str | None) -> None:
+def _misplaced(cursor: TokenCursor, complaint: str, hint: str | None) -> None:
     start = cursor.start()
     cursor.take()
     word = cursor.take()
@@ -130,7 +130,7 @@ def _misplaced(cursor: Cursor, complaint: str, hint: str | None) -> None:
     cursor.found.error(cursor.code, f"`@{word}` {complaint}", cursor.since(start), hint)
 
 
-def _annotation(cursor: Cursor) -> Annotation:
+def _annotation(cursor: TokenCursor) -> Annotation:
     start = cursor.start()
     cursor.take()
     name = cursor.expect(IDENT, "the name of an annotation after `@`")
@@ -151,7 +151,7 @@ def _annotation(cursor: Cursor) -> Annotation:
     return Annotation(name, tuple(args), tuple(kwargs.items()), cursor.since(start))
 
 
-def _argument(cursor: Cursor, annotation: str) -> Literal | Name:
+def _argument(cursor: TokenCursor, annotation: str) -> Literal | Name:
     if at_literal(cursor):
         return parse_literal(cursor)
     if cursor.peek() in (IDENT, TYPE):
@@ -163,7 +163,7 @@ def _argument(cursor: Cursor, annotation: str) -> Literal | Name:
     cursor.fail_expected("a literal or a name", hint)
 
 
-def _keyword_argument(cursor: Cursor, kwargs: dict[str, Literal]) -> None:
+def _keyword_argument(cursor: TokenCursor, kwargs: dict[str, Literal]) -> None:
     span = cursor.here()
     key = cursor.take()
     cursor.take()
