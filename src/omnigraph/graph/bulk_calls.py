@@ -130,13 +130,9 @@ class BulkCalls:
                 violations_max=whole_number(violations_max, "violations_max", 1),
                 violations_file=None if violations_file is None else os.fspath(violations_file),
             )
-            return Bulk.of(self._parts).load(
-                source,
-                request,
-                execution,
-                base,
-                format=format,
-                storage_options=self._reached_by(storage_options),
+            bulk, reached = Bulk.of(self._parts), self._reached_by(storage_options)
+            return bulk.load(
+                source, request, execution, base, format=format, storage_options=reached
             )
 
     def export(  # noqa: PLR0913
