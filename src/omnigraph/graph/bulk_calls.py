@@ -103,8 +103,7 @@ class BulkCalls:
             NotFound: A file or branch is missing.
             ConstraintViolated: The data breaks rules; it lists them with their files and lines.
             Conflict: Somebody else changed what an overwrite replaces. Run it again.
-            Forbidden: The graph is open for reading only.
-            LimitExceeded, Cancelled: Its time is up; it was cancelled.
+            Forbidden, LimitExceeded, Cancelled: It may only read; its time is up; it was cancelled.
         """
         # Bulk work brings readers of many formats along, for which nobody else should wait.
         from omnigraph.dataplane.load.request import LoadRequest  # noqa: PLC0415
