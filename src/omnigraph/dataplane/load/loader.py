@@ -116,7 +116,10 @@ class Loader:
                 with self._repo.preparing(base):
                     receipts = read_inputs(request, plan, runner, monitor, sizes)
                 request = self._named(request, receipts, base)
-                done = self.finish(request, plan, receipts, runner, monitor, base)
+                # A batch of a stream is known only now that its rows were read.
+                done = None if request.batch is None else self._replayed(request, base)
+                if done is None:
+                    done = self.finish(request, plan, receipts, runner, monitor, base)
             except BaseException as error:
                 monitor.stop()
                 self.end(plan, error)
