@@ -164,7 +164,7 @@ def test_every_line_says_what_its_row_has(data: st.DataObject, name: str, rows_m
         start = data.draw(st.integers(0, len(rows)))
         # A slice shares the buffers of the whole, other rows included.
         batch = batch_of(entity, rows).slice(start)
-        with mock.patch.object(small, "_ROWS_MIN", rows_min):
+        with mock.patch.object(small, "_BATCH_ROWS_MIN", rows_min):
             lines = bytes(encoder.encode(batch)).split(b"\n")
         assert lines.pop() == b""
         found = [exact(json.loads(line, object_pairs_hook=list)) for line in lines]

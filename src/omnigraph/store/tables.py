@@ -6,8 +6,6 @@ explicit versions. Staging writes files that nothing refers to; only ``create``,
 on return.
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -48,6 +46,7 @@ from omnigraph.store.root import Root
 from omnigraph.store.stage import Stager
 from omnigraph.store.strict import ExactVersion, Placer, open_placer
 from omnigraph.store.table import Table
+from omnigraph.store.table_cache import TableCache
 from omnigraph.store.table_diff import TableDiff, diff_tables
 from omnigraph.store.torn_versions import TornVersions
 from omnigraph.store.upkeep import Upkeep
@@ -77,7 +76,6 @@ __all__ = [
 ]
 
 _PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
-_HANDLES_MAX: Final = 512
 
 
 def open_tables(
@@ -123,8 +121,7 @@ class Tables:
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.upkeep = Upkeep(gateway, files, backend)
         self.leftovers = Leftovers(backend, self.open)
-        self._lock = threading.Lock()
-        self._handles: OrderedDict[Pin, Table] = OrderedDict()
+        self._cache = TableCache()
 
     @property
     def is_durable(self) -> bool:
@@ -230,10 +227,8 @@ class Tables:
 
     def open(self, pin: Pin) -> Table:
         """Return the reader of a pinned version; the newest few hundred are kept."""
-        with self._lock:
-            if found := self._handles.get(pin):
-                self._handles.move_to_end(pin)
-                return found
+        if found := self._cache.get(pin):
+            return found
         checked_path(StorageCall.TABLE_OPEN.value, pin.path)
         dataset = storage_call(
             StorageCall.TABLE_OPEN,
@@ -241,7 +236,7 @@ class Tables:
             lambda: self._gateway.open(pin.path, pin.version, pin.branch),
         )
         table = Table(pin, dataset, self._files.seals)
-        self._keep(pin, table)
+        self._cache.keep(table)
         return table
 
     def head(self, path: str, branch: str | None = None, *, known: int | None = None) -> int:
@@ -264,7 +259,7 @@ class Tables:
         version = int(latest.version)
         pin = Pin(path, version, branch)
         # Replaces what was kept: a fork made anew under its old name has the same versions.
-        self._keep(pin, Table(pin, latest, self._files.seals))
+        self._cache.keep(Table(pin, latest, self._files.seals))
         return version
 
     def diff(self, older: Pin, newer: Pin) -> TableDiff:
@@ -305,8 +300,7 @@ class Tables:
 
     def forget_all(self) -> None:
         """Let go of every reader that is kept; those in use stay as they are."""
-        with self._lock:
-            self._handles.clear()
+        self._cache.clear()
         self._gateway.release()
 
     def forget_fork(self, path: str, branch: str) -> None:
@@ -558,13 +552,6 @@ class Tables:
 
         return storage_call(StorageCall.TABLE_HEAD, path, look)
 
-    def _keep(self, pin: Pin, table: Table) -> None:
-        with self._lock:
-            self._handles[pin] = table
-            self._handles.move_to_end(pin)
-            while len(self._handles) > _HANDLES_MAX:
-                self._handles.popitem(last=False)
-
     def _erase_object(self, path: str) -> None:
         storage_call(StorageCall.OBJECT_DELETE, path, lambda: self._backend.delete(path))
 
@@ -581,9 +568,7 @@ class Tables:
 
     def _forget(self, path: str, branch: str) -> None:
         """Drop the readers of a fork whose name is about to mean something else."""
-        with self._lock:
-            for pin in [p for p in self._handles if p.path == path and p.branch == branch]:
-                del self._handles[pin]
+        self._cache.forget(path, branch)
         self._files.forget(tree_path(path, branch))
 
     def _settle_create(self, failure: StorageFailure, place: str, uuid: str) -> None:
