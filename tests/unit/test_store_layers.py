@@ -109,7 +109,6 @@ def test_failures_pickle_and_know_their_effect(kind: FailureKind) -> None:
         (OSError("something else"), FailureKind.UNKNOWN),
         (ValueError("something else"), FailureKind.INVALID),
         (ValueError("External error: something else"), FailureKind.UNKNOWN),
-        (MemoryError(), FailureKind.UNKNOWN),
     ],
     ids=str,
 )
@@ -118,6 +117,11 @@ def test_lance_errors_are_judged_by_evidence(error: Exception, kind: FailureKind
         raise error
     assert caught.value.kind is kind
     assert caught.value.__cause__ is error
+
+
+def test_a_lack_of_memory_is_no_failure_of_storage() -> None:
+    with pytest.raises(MemoryError), lance_errors("table.scan", "t"):
+        raise MemoryError
 
 
 def test_an_interrupt_that_lance_met_is_an_interrupt() -> None:
