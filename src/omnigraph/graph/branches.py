@@ -97,7 +97,7 @@ class Branches:
 
         Entities are compared with the latest commit that both branches share. What one side
         changed is taken; what both sides changed to different values is a conflict. All rules of
-        the schema hold for the result. The cost follows what both sides changed.
+        the schema hold for the result. Only files that the branches do not share are looked at.
 
         Example:
             ```python

@@ -236,7 +236,7 @@ class Graph(BulkCalls):
     ) -> Diff:
         """Compare two states of the graph, entity by entity.
 
-        The cost follows what differs, not the size of the graph.
+        Only files that the two states do not share are looked at.
 
         Example:
             ```python
