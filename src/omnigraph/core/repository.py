@@ -228,15 +228,18 @@ class Repository:
 
     def commits(self, branch: BranchName = MAIN, *, actor: str | None = None) -> Iterator[Commit]:
         """The history of a branch, newest first; of one actor, if given."""
-        snapshot = self.snapshot(branch)
-        log = self.manifest.commits(branch)
+        history = self.history(self.snapshot(branch))
+        return (commit for commit in history if actor is None or commit.actor == actor)
+
+    def history(self, version: GraphVersion) -> Iterator[Commit]:
+        """The commits that led to a version, newest first, without what was merged."""
+        log = self.manifest.commits(version.branch)
 
         def find(commit: CommitId) -> Commit | None:
             self.require_open()
             return log.get(commit)
 
-        history = first_parents(find, snapshot.head)
-        return (commit for commit in history if actor is None or commit.actor == actor)
+        return first_parents(find, version.head)
 
     def commit_info(self, commit: CommitId, hint: BranchName = MAIN) -> Commit:
         """One commit, wherever it was made; `hint` is the branch where to look first."""

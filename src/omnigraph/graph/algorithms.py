@@ -20,6 +20,7 @@ from omnigraph.algorithms.model import (
 )
 from omnigraph.algorithms.pagerank import PageRankTerms
 from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.run.choose import shown
 from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
@@ -46,7 +47,7 @@ class RunOptions(TypedDict, total=False):
     """Options that every algorithm takes; see `Algorithms`."""
 
     branch: str
-    at: str | None
+    at: Revision | None
     write_to: str | None
     actor: str | None
     engine: EngineChoice
@@ -60,7 +61,7 @@ class _Terms:
     """On which state an algorithm runs, where, and what becomes of its result."""
 
     branch: str = MAIN
-    at: str | None = None
+    at: Revision | None = None
     write_to: str | None = None
     actor: str | None = None
     engine: EngineChoice = "auto"
@@ -105,7 +106,7 @@ class Algorithms:
     def __init__(
         self,
         parts: GraphParts,
-        pinned: Callable[[str, str | None], GraphVersion],
+        pinned: Callable[[str, Revision | None], GraphVersion],
         language: Callable[[GraphVersion], Language],
         actor: str | None,
     ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from omnigraph.core.repository import Repository
+from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
 from omnigraph.exec.merge.conflicts import MergeConflict, Side, resolver
 from omnigraph.exec.merge.merger import Merger, MergeRequest, RevertRequest
@@ -26,7 +27,7 @@ class Branches:
         self._actor = actor
         self._merger = Merger(repo)
 
-    def create(self, name: str, from_: str = "main", *, at: str | None = None) -> Branch:
+    def create(self, name: str, from_: str = "main", *, at: Revision | None = None) -> Branch:
         """Make a branch. It takes one small write, however large the graph is.
 
         Example:
@@ -38,17 +39,21 @@ class Branches:
         Args:
             name: Letters, digits, `.`, `-`, `_`, and slashes between segments.
             from_: The branch to start from.
-            at: A commit of that branch to start from, instead of its newest one.
+            at: An older state to start from: a commit of that branch, a tag, a time or
+                `main~3`; see `Graph.snapshot`.
         """
-        commit = None if at is None else CommitId(at)
         made, source = BranchName(name), BranchName(from_)
-        if commit is not None:
-            self._repo.snapshot(source)
-            if commit not in self._repo.manifest.commits(source):
-                text = f"branch '{source}' has no commit {commit}"
-                raise NotFound(Code.NOT_FOUND, text, branch=source, commit=commit)
+        commit = None if at is None else self._start(at, source)
         self._repo.create_branch(made, source=source, commit=commit)
         return self.show(made)
+
+    def _start(self, at: Revision, source: BranchName) -> CommitId:
+        """The commit that a branch starts from; one that is named by its id is of the source."""
+        commit = Revisions(self._repo).resolve(at, source).head
+        if commit == at and commit not in self._repo.manifest.commits(source):
+            text = f"branch '{source}' has no commit {commit}"
+            raise NotFound(Code.NOT_FOUND, text, branch=source, commit=commit)
+        return commit
 
     def list(self) -> list[str]:
         """The names of all branches, sorted.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
+from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.progress import Progress
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.parts import GraphParts
@@ -140,7 +141,7 @@ class BulkCalls:
         *,
         format: str | None = None,
         branch: str = MAIN,
-        at: str | None = None,
+        at: Revision | None = None,
         types: Sequence[str] | None = None,
         parts: bool = False,
         compression: str | None = None,
@@ -165,7 +166,7 @@ class BulkCalls:
                 small `_export.json`; `-` for standard output; or a binary file object.
             format: `ndjson`, `arrow` or `parquet`; by default what the suffix says, or NDJSON.
             branch: Its newest state.
-            at: The state that this commit made, instead.
+            at: An older state instead: a commit, a tag, a time or `main~3`; see `snapshot`.
             types: Only these types.
             parts: Take the target for a folder, whatever its name.
             compression: `none`, `gzip` or `zstd`; by default what the suffix says.
@@ -208,7 +209,7 @@ class BulkCalls:
         type_name: str,
         *,
         branch: str = MAIN,
-        at: str | None = None,
+        at: Revision | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         spark: object = None,
@@ -220,7 +221,7 @@ class BulkCalls:
         Args:
             type_name: The type, `Person`; `node:Person` where an edge type has the same name.
             branch: Its newest state.
-            at: The state that this commit made, instead.
+            at: An older state instead: a commit, a tag, a time or `main~3`; see `snapshot`.
             columns: Only these columns; Spark cannot leave columns out by itself.
             where: Only the rows for which this condition on the columns, in SQL, is true. The scan
                 applies it; what Spark filters later, it filters after reading.
@@ -237,7 +238,7 @@ class BulkCalls:
         type_name: str,
         *,
         branch: str = MAIN,
-        at: str | None = None,
+        at: Revision | None = None,
         columns: Sequence[str] | None = None,
         spark: object = None,
     ) -> Any:
@@ -249,7 +250,7 @@ class BulkCalls:
         Args:
             type_name: The node type.
             branch: Its newest state.
-            at: The state that this commit made, instead.
+            at: An older state instead: a commit, a tag, a time or `main~3`; see `snapshot`.
             columns: Only these columns; by default `id` and all properties but blobs.
             spark: A Spark master or session.
         """
@@ -260,7 +261,7 @@ class BulkCalls:
         type_name: str,
         *,
         branch: str = MAIN,
-        at: str | None = None,
+        at: Revision | None = None,
         columns: Sequence[str] | None = None,
         spark: object = None,
     ) -> Any:
@@ -272,7 +273,7 @@ class BulkCalls:
         Args:
             type_name: The edge type.
             branch: Its newest state.
-            at: The state that this commit made, instead.
+            at: An older state instead: a commit, a tag, a time or `main~3`; see `snapshot`.
             columns: Only these columns, `[]` for none; by default `id`, `src`, `dst` and all
                 properties but blobs.
             spark: A Spark master or session.
@@ -283,7 +284,7 @@ class BulkCalls:
         self,
         key: tuple[EntityKind, str],
         branch: str,
-        at: str | None,
+        at: Revision | None,
         columns: Sequence[str] | None,
         spark: object,
     ) -> Any:

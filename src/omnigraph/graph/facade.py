@@ -9,6 +9,7 @@ from typing import Self
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.layout import table_key
+from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.blobs import read_cell
@@ -115,7 +116,7 @@ class Graph(BulkCalls):
         *,
         name: str | None = None,
         branch: str = MAIN,
-        at: str | None = None,
+        at: Revision | None = None,
         access: AccessChoice = "auto",
         engine: EngineChoice = "auto",
         spark: object = None,
@@ -138,7 +139,7 @@ class Graph(BulkCalls):
             params: The values of the declared parameters.
             name: Which query to run, when the text has several.
             branch: Which branch to read.
-            at: The id of a commit to read instead.
+            at: A commit, a tag, a time or `main~3` to read instead; see `snapshot`.
             access: `auto`, `dense` or `direct`: how to reach the data in this process. The answer
                 is the same.
             engine: `inprocess`, `spark`, or `auto`, which takes Spark when the query cannot keep
@@ -168,7 +169,7 @@ class Graph(BulkCalls):
         )
 
     def explain(
-        self, text: str, *, name: str | None = None, branch: str = MAIN, at: str | None = None
+        self, text: str, *, name: str | None = None, branch: str = MAIN, at: Revision | None = None
     ) -> str:
         """The plan of a query and how it would reach the data, as text.
 
@@ -186,7 +187,7 @@ class Graph(BulkCalls):
         *,
         name: str | None = None,
         branch: str = MAIN,
-        at: str | None = None,
+        at: Revision | None = None,
         access: AccessChoice = "auto",
     ) -> Profile:
         """Run a query and tell what each operator did: rows, time, and the path taken.
@@ -201,7 +202,7 @@ class Graph(BulkCalls):
         return self.snapshot(branch, at=at).profile(text, params, name=name, access=access)
 
     def snapshot(
-        self, branch: str = MAIN, *, at: str | None = None, version: int | None = None
+        self, branch: str = MAIN, *, at: Revision | None = None, version: int | None = None
     ) -> Snapshot:
         """Pin one moment, to read several things of the same state.
 
@@ -215,7 +216,10 @@ class Graph(BulkCalls):
 
         Args:
             branch: The newest state of this branch.
-            at: The state that this commit made, instead.
+            at: An older state instead: a commit, a tag or a branch, each perhaps with `~n` for n
+                commits before it, or a time (a `datetime` with a time zone, or a text such as
+                `2024-05-01T12:00:00Z`; without a zone it is in UTC): the newest commit of the
+                branch at that time.
             version: The state of the branch at this version of its manifest, instead.
         """
         pinned = self._pinned(branch, at, version)
@@ -228,8 +232,8 @@ class Graph(BulkCalls):
 
     def diff(
         self,
-        older: str | Snapshot,
-        newer: str | Snapshot = MAIN,
+        older: Revision | Snapshot,
+        newer: Revision | Snapshot = MAIN,
         *,
         types: Sequence[str] | None = None,
         operations: Collection[OperationName] | None = None,
@@ -249,8 +253,8 @@ class Graph(BulkCalls):
             ```
 
         Args:
-            older: The state that the changes start from: a branch, a commit, either with `~n` for
-                n commits before it, or a snapshot.
+            older: The state that the changes start from: a snapshot, or a name as for
+                `snapshot(at=...)`: a branch, a commit, a tag, `main~3`, a time.
             newer: The state that they lead to.
             types: Only these types, by name or as `node:Person`.
             operations: Only `insert`, `update` or `delete`.
@@ -275,7 +279,7 @@ class Graph(BulkCalls):
         heads = [str(state.head) for state in states]
         return Diff(GraphDiff(self._repo, request), heads[0], heads[1], wanted)
 
-    def _revision(self, state: str | Snapshot) -> GraphVersion:
+    def _revision(self, state: Revision | Snapshot) -> GraphVersion:
         return state.pinned if isinstance(state, Snapshot) else self._pins.revision(state)
 
     def read_blob(
@@ -287,7 +291,7 @@ class Graph(BulkCalls):
         offset: int = 0,
         length: int | None = None,
         branch: str = MAIN,
-        at: str | None = None,
+        at: Revision | None = None,
     ) -> bytes | None:
         """Bytes of one blob; None when it is null. Reads no more than is asked for.
 
@@ -304,7 +308,7 @@ class Graph(BulkCalls):
             offset: The first byte.
             length: How many bytes; a range that reaches beyond the end is cut there.
             branch: Which branch to read.
-            at: The id of a commit to read instead.
+            at: A commit, a tag, a time or `main~3` to read instead; see `snapshot`.
 
         Raises:
             NotFound: There is no such entity.

@@ -37,7 +37,10 @@ def export(
     ] = None,
     branch: Branch = "main",
     at: Annotated[
-        str | None, typer.Option("--at", metavar="COMMIT", help="As of this commit.")
+        str | None,
+        typer.Option(
+            "--at", metavar="REVISION", help="As of this commit, tag or time, or as of main~3."
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what is there already.")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import OpenMode, Repository, components
+from omnigraph.core.revisions import Revisions, parse_time
 from omnigraph.dataplane.source.model import TypeRef
-from omnigraph.errors import Code, InvalidInput, NotFound
+from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.environment import storage_options
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
-from omnigraph.types import MAIN, BranchName, CommitId
+from omnigraph.types import MAIN, BranchName
 
 _STORAGE = "storage."
 _BOTH = frozenset({"path", "type", "branch"})
@@ -141,33 +141,15 @@ def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _state(repo: Repository, branch: BranchName, options: Mapping[str, str]) -> GraphVersion:
-    """The state that the options name: the newest, that of a commit, or that of a time."""
+    """The state that the options name: the newest, that of a revision, or that of a time."""
     given = {name: options[name] for name in ("commit", "at", "time") if name in options}
     if len(given) > 1:
         text = f"give one of the options {' and '.join(given)}, not {len(given)}"
         raise InvalidInput(Code.INPUT_INVALID, text)
-    if (time := given.get("time")) is not None:
-        return repo.snapshot_at(_commit_at(repo, branch, time), branch)
-    for commit in given.values():
-        return repo.snapshot_at(CommitId(commit), branch)
+    for name, text in given.items():
+        revision = parse_time(text) if name == "time" else text
+        return Revisions(repo).resolve(revision, branch)
     return repo.snapshot(branch)
-
-
-def _commit_at(repo: Repository, branch: BranchName, text: str) -> CommitId:
-    """The last commit of a branch that was made at a time, or before it."""
-    try:
-        time = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        message = f"option time is a date and a time like 2024-05-01T12:00:00Z, not '{text}'"
-        raise InvalidInput(Code.INPUT_INVALID, message, option="time") from error
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    limit = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    for commit in repo.commits(branch):
-        if commit.created_at <= limit:
-            return commit.id
-    message = f"branch '{branch}' has no commit at {time.isoformat()} or before"
-    raise NotFound(Code.NOT_FOUND, message, branch=str(branch), time=time.isoformat())
 
 
 def _columns(text: str | None, known: list[str]) -> tuple[str, ...] | None:
