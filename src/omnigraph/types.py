@@ -5,6 +5,7 @@ and serialises as text, while the type checker still refuses an unchecked string
 """
 
 import re
+from enum import StrEnum
 from typing import Final, Literal, Self
 
 from omnigraph.errors import Code, InvalidInput
@@ -21,6 +22,7 @@ __all__ = [
     "IdempotencyKey",
     "InputFormat",
     "LoadMode",
+    "Metric",
     "OutputFormat",
 ]
 
@@ -55,6 +57,14 @@ def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(Code.NAME_INVALID, f"{what} is a text, not {type(value).__name__}")
     return value
+
+
+class Metric(StrEnum):
+    """The distance between two vectors, as an index and `nearest` measure it."""
+
+    COSINE = "cosine"
+    L2 = "l2"
+    DOT = "dot"
 
 
 class BranchName(str):

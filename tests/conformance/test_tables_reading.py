@@ -6,7 +6,14 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.tables import Btree, Fts, Metric, Pin, Tables, Vector
+from omnigraph.store.tables import (
+    Btree,
+    Fts,
+    Pin,
+    Tables,
+    Vector,
+)
+from omnigraph.types import Metric
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import addresses, compacted, insert, kind_of, made, rewritten
 

@@ -22,7 +22,7 @@ from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Code, Conflict, Effect, GraphError
 from omnigraph.runtime.failpoints import (
     CRASH_STATUS,
-    Armed,
+    ArmedFailpoint,
     Crash,
     Fault,
     InjectedFault,
@@ -146,7 +146,7 @@ def attempt(run: Callable[[], object], faults: Mapping[StrEnum, Fault], nth: int
     return Faulty(_fired(plan), ending)
 
 
-def _fired(plan: Armed) -> bool:
+def _fired(plan: ArmedFailpoint) -> bool:
     return plan.fired is not None
 
 

@@ -41,7 +41,7 @@ _PAIRS: Final = "query pairs() { match { $a: Person  $a knows $b } return { $a.n
 class Step:
     """Something that a writer begins, or has been told to be done."""
 
-    kind: str  # rows, update, create, delete, init or upkeep
+    kind: str  # rows, update, create, delete, init or maintenance
     place: str  # the branch, or the folder of a new graph
     names: tuple[str, ...] = ()
     done: bool = False
@@ -165,10 +165,10 @@ class Writer:
                 self._branches.append(name)
 
     def ensure_indices(self) -> None:
-        self._tell(Step("upkeep", "main"), self._graph.ensure_indices)
+        self._tell(Step("maintenance", "main"), self._graph.ensure_indices)
 
     def optimize(self) -> None:
-        self._tell(Step("upkeep", "main"), lambda: self._graph.optimize(engine="inprocess"))
+        self._tell(Step("maintenance", "main"), lambda: self._graph.optimize(engine="inprocess"))
 
     def init(self) -> None:
         place = f"other-{self._name()}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import AUDIT, INTENTS, intent_path
 from omnigraph.core.recovery.audit import RecoveryKind
@@ -306,7 +306,7 @@ def test_of_two_writes_with_one_key_that_both_landed_one_is_taken_back(repo: Rep
     """The second one finds the key taken when it publishes; its tables must not stay moved."""
     base = repo.snapshot()
     first = replace(repo.new_commit(base, WriterKind.MUTATION), idempotency_key="k")
-    change = Change(commit=first, target=base.target, requires=())
+    change = CommitRequest(commit=first, target=base.target, requires=())
 
     def another() -> None:
         repo.publisher.publish(change)

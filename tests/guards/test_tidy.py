@@ -2,6 +2,7 @@
 
 import ast
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,28 @@ def test_functions_are_short(module: Path) -> None:
 
 def test_modules_say_what_they_own(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+
+
+# Classes of one name that are meant: the same thing in two layers, as the reason says.
+NAMED_TWICE = {
+    "Branches": "the branches of a graph, and the part of the facade that shows them",
+    "Commit": "a commit as it is stored, and as users see it",
+    **dict.fromkeys(
+        ("And", "Compare", "CompareOp", "Filter", "IsNull", "Not", "Or"),
+        "a part of a query as it is written, and as it is planned",
+    ),
+}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    known: dict[str, list[str]] = defaultdict(list)
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                known[node.name].append(name(path))
+    twice = {each: sorted(paths) for each, paths in known.items() if len(paths) > 1}
+    assert {each: paths for each, paths in twice.items() if each not in NAMED_TWICE} == {}
+    assert NAMED_TWICE.keys() <= twice.keys(), "an exception that is no longer needed"
 
 
 def test_imports_are_absolute(module: Path) -> None:

@@ -32,7 +32,8 @@ from omnigraph.lang.catalog.steps import (
     UnsupportedChange,
 )
 from omnigraph.lang.schema import SchemaFile, compile_schema, format_schema
-from omnigraph.lang.schema.ast import Annotation, Declaration, EdgeDecl, Name, NodeDecl
+from omnigraph.lang.schema.ast import Annotation, Declaration, EdgeDecl, NodeDecl
+from omnigraph.lang.source import Name
 from omnigraph.testing.strategies_schema import catalogs, hinted_catalogs, valid_schema_files
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.dataplane.spark import connect
-from omnigraph.dataplane.spark.config import SparkConfig, configured, place_of
+from omnigraph.dataplane.spark.config import SparkConfig, configured, master_kind
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held, acquire
 from omnigraph.errors import GraphError, InvalidInput, Unavailable
@@ -49,7 +49,7 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConfig]:
 def use(config: SparkConfig) -> None:
     """Work in a new session, and in one that is made from it, which opens a channel of its own."""
     assert config.master is not None
-    session, _ = connect.connected(config, config.master, place_of(config.master))
+    session, _ = connect.connected(config, config.master, master_kind(config.master))
     another = session.newSession()
     try:
         assert session.range(3).count() == 3

@@ -16,7 +16,6 @@ from omnigraph.store.tables import (
     Btree,
     Fts,
     IndexWish,
-    Metric,
     Pin,
     Staged,
     Tables,
@@ -24,6 +23,7 @@ from omnigraph.store.tables import (
     blob_field,
     open_tables,
 )
+from omnigraph.types import Metric
 
 SCHEMA = pa.schema(
     [

@@ -19,8 +19,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.core import gates
-from omnigraph.core.change import Change
 from omnigraph.core.claims import Claim, Claims
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST, fork_mark, staging_ref
@@ -125,7 +125,7 @@ class BranchCreation:
         now = self._claims.clock.now_us()
         intent = Intent(
             operation_id=target.operation_id,
-            change=Change(
+            request=CommitRequest(
                 commit=Commit(
                     id=CommitId(self.new_id()),
                     parent_id=None,

@@ -236,7 +236,7 @@ class Branches:
 
         A deleted branch whose fork is still there counts: others may have been made from it.
         """
-        making = {intent.change.target.incarnation for intent in self._intents.pending()}
+        making = {intent.request.target.incarnation for intent in self._intents.pending()}
         return making | self._manifest.incarnations()
 
     def _reclaim_manifest(self) -> int:

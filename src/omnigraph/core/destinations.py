@@ -1,4 +1,4 @@
-"""Where commits go: the head of a branch, or a branch that is created with the commit.
+"""The destinations of commits: the head of a branch, or a branch that is created with the commit.
 
 Both take the same path. A destination says who is kept out meanwhile, what the commit would follow,
 how the intent is stored, by which step the commit becomes visible, and what goes if it does not.
@@ -6,6 +6,7 @@ how the intent is stored, by which step the commit becomes visible, and what goe
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from omnigraph.store.tables import Pin, Tables
 from omnigraph.types import BranchName
 
 
-class Destination:
+class Destination(ABC):
     """One target, and what a write to it has to do there."""
 
     __slots__ = ("graph",)
@@ -38,51 +39,55 @@ class Destination:
         """Be a destination of this graph."""
         self.graph = graph
 
+    @abstractmethod
     def begin(self) -> str:
         """Begin a write; return its operation id."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end_unarmed(self, base: GraphVersion) -> None:
         """End a write that was not armed."""
 
+    @abstractmethod
     def needs_intent(self, tables: Collection[object]) -> bool:
         """Whether a write of these tables takes more than one step."""
-        raise NotImplementedError
 
     def writing(self, table_keys: Iterable[str]) -> AbstractContextManager[None]:
         """Keep other writers of this process out of these tables."""
         return nullcontext()
 
+    @abstractmethod
     def publishing(self) -> AbstractContextManager[None]:
         """Keep other publishers out, as far as that takes."""
-        raise NotImplementedError
 
     def settling(self) -> AbstractContextManager[None]:
         """Keep others out who settle a write to it, as far as that takes."""
         return nullcontext()
 
+    @abstractmethod
     def put(self, intent: Intent) -> None:
         """Store the intent of a write that is being armed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def withdraw(self, operation_id: str) -> None:
         """Take an intent back of which nothing has moved."""
 
+    @abstractmethod
     def check_key(self, key: str) -> None:
         """Refuse an idempotency key that cannot be used here."""
 
+    @abstractmethod
     def look(self) -> Seen:
         """The newest state that a commit would follow."""
-        raise NotImplementedError
 
+    @abstractmethod
     def look_back(self) -> Seen | None:
         """The same for recovery; None when the target can never be written to any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, records: tuple[Record, ...], seen: Seen) -> int | None:
         """Make rows visible; return the manifest version, None when another publish came first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_written(self, seen: Seen) -> None:
         """Refuse if nobody can see what was written."""
 
@@ -90,6 +95,7 @@ class Destination:
         """Whether the branch was deleted while a write to it was under way."""
         return False
 
+    @abstractmethod
     def clear(self, paths: Iterable[str]) -> None:
         """Remove what a write left that was given up."""
 
@@ -130,6 +136,9 @@ class _BranchHead(Destination):
     def begin(self) -> str:
         return self.graph.ids.new()
 
+    def end_unarmed(self, base: GraphVersion) -> None:
+        """Nothing was stored yet."""
+
     def needs_intent(self, tables: Collection[object]) -> bool:
         return bool(tables)
 
@@ -147,6 +156,9 @@ class _BranchHead(Destination):
             unclear = failure.kind is FailureKind.UNKNOWN
             if not unclear or intents.get(intent.operation_id) is None:
                 raise
+
+    def check_key(self, key: str) -> None:
+        """The commits of the branch tell, and publishing asks them."""
 
     def withdraw(self, operation_id: str) -> None:
         self.graph.intents.remove(operation_id)
@@ -192,6 +204,9 @@ class _BranchHead(Destination):
         except StorageFailure:
             return False
 
+    def clear(self, paths: Iterable[str]) -> None:
+        """Its tables are shared: what was given up is taken back by a version of each."""
+
 
 class _BranchInCreation(Destination):
     """A branch that is created with the commit. It has no rival for the head, only for the name.
@@ -226,6 +241,9 @@ class _BranchInCreation(Destination):
     def put(self, intent: Intent) -> None:
         self.graph.creation.arm(intent)
 
+    def withdraw(self, operation_id: str) -> None:
+        """Its intent goes with the branch."""
+
     def check_key(self, key: str) -> None:
         known = self.graph.creation.find_key(self.target, key)
         if known is not None:
@@ -249,6 +267,9 @@ class _BranchInCreation(Destination):
         lookup = self.graph.manifest.perhaps_held(target.source, target.source_version, records)
         rows = encode(records, target.source_version + 1)
         return self.graph.creation.publish(target, rows, lookup)
+
+    def check_written(self, seen: Seen) -> None:
+        """Publishing made the branch itself."""
 
     def clear(self, paths: Iterable[str]) -> None:
         self.graph.creation.clear(self.target, paths)

@@ -17,8 +17,14 @@ from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
 from omnigraph.store.probe import TableProbe
-from omnigraph.store.tables import Btree, Fts, IndexWish, Metric, Table, Vector
-from omnigraph.types import MAIN, BranchName
+from omnigraph.store.tables import (
+    Btree,
+    Fts,
+    IndexWish,
+    Table,
+    Vector,
+)
+from omnigraph.types import MAIN, BranchName, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,7 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
 def _wishes(item: Property) -> list[IndexWish]:
     kind = item.type
     if kind.base is Base.VECTOR:
-        metric = Metric(item.metric.value) if item.metric is not None else Metric.COSINE
+        metric = Metric.COSINE if item.metric is None else item.metric
         return [IndexWish(item.name, Vector(metric, kind.dim), f"{item.name}_vector")]
     if not kind.is_scalar:
         return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.destinations import Destination, Destinations
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import MANIFEST
@@ -54,22 +54,22 @@ class Publisher:
         """Publish to these."""
         self._destinations = destinations
 
-    def publish(self, change: Change) -> Published:
+    def publish(self, request: CommitRequest) -> Published:
         """Make a change visible, or raise a typed conflict with nothing changed."""
-        branch = change.commit.branch
-        place = self._destinations.of(change.target)
+        branch = request.commit.branch
+        place = self._destinations.of(request.target)
         with telemetry.span("publish", branch=branch), place.publishing():
             for _ in range(ATTEMPTS_MAX):
                 seen = place.look()
                 # Our own by a lost reply, or an earlier one by its key.
-                known = seen.commits.get(change.commit.id)
+                known = seen.commits.get(request.commit.id)
                 done = (
-                    find_replay(change.commit, seen) if known is None else _published(known, seen)
+                    find_replay(request.commit, seen) if known is None else _published(known, seen)
                 )
                 if done is not None:
                     return done
-                check(change.requires, seen)
-                commit, records = _records(change, seen.version)
+                check(request.requires, seen)
+                commit, records = _records(request, seen.version)
                 version = self._write(commit, records, place, seen)
                 if version is not None:
                     return Published(commit=commit, manifest_version=version)
@@ -115,9 +115,9 @@ def _unknown(commit: Commit) -> RecoveryRequired:
     return RecoveryRequired(Code.OUTCOME_UNKNOWN, text, commit_id=commit.id, branch=commit.branch)
 
 
-def _records(change: Change, base: GraphVersion) -> tuple[Commit, tuple[Record, ...]]:
+def _records(request: CommitRequest, base: GraphVersion) -> tuple[Commit, tuple[Record, ...]]:
     """The commit that follows a version, and everything that publishing it writes."""
-    commit = replace(change.commit, parent_id=base.head)
-    digest = change.schema_digest or base.schema_digest
+    commit = replace(request.commit, parent_id=base.head)
+    digest = request.schema_digest or base.schema_digest
     head = HeadRecord(branch=commit.branch, commit=commit.id, schema_digest=digest)
-    return commit, (*change.records, commit, head)
+    return commit, (*request.records, commit, head)

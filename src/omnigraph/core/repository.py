@@ -293,7 +293,7 @@ class Repository:
             if self.mode is OpenMode.READ_ONLY:
                 return False
             for intent in self.intents.scan().intents:
-                if isinstance(intent.change.target, NewBranch) and intent.branch == name:
+                if isinstance(intent.request.target, NewBranch) and intent.branch == name:
                     self.recovery.settle_left(intent)
             return self.manifest.exists(name)
 
@@ -363,7 +363,7 @@ class Repository:
         """The operations that are writing to a branch right now, or making another one from it."""
         found = []
         for intent in self.intents.pending():
-            target = intent.change.target
+            target = intent.request.target
             if branch not in target.needs:
                 continue
             if self.recovery.is_live(intent):

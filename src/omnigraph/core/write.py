@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.destinations import Destination
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion
@@ -82,9 +82,9 @@ class Prepared:
         return several or self.commit.kind == WriterKind.BRANCH_MERGE
 
     @property
-    def change(self) -> Change:
+    def request(self) -> CommitRequest:
         """What it publishes, but for the versions that its tables reach."""
-        return Change(
+        return CommitRequest(
             commit=self.commit,
             target=self.base.target,
             requires=tuple(self._requires()),
@@ -174,7 +174,7 @@ class WritePath:
         if not place.needs_intent(prepared.tables):
             self._settle_same_key(prepared.commit)
             # A change that moves no table needs no intent: one write does it all.
-            return self._publisher.publish(prepared.change)
+            return self._publisher.publish(prepared.request)
         if prepared.commit.idempotency_key is not None:
             done = find_replay(prepared.commit, place.look())
             if done is not None:
@@ -230,7 +230,7 @@ class WritePath:
             try:
                 place.put(intent)
                 bystanders, rivals = self._others(intent)
-                done = None if rivals else self._admit(intent.change, place)
+                done = None if rivals else self._admit(intent.request, place)
                 if not rivals and done is None:
                     return Armed(
                         prepared=prepared, intent=intent, renewed_ns=began, bystanders=bystanders
@@ -247,20 +247,20 @@ class WritePath:
         tables = sorted(item.table_key for item in intent.tables)
         raise Busy(Code.BUSY, text, tables=tables)
 
-    def _admit(self, change: Change, place: Destination) -> Published | None:
+    def _admit(self, request: CommitRequest, place: Destination) -> Published | None:
         """Check what the write depends on. Nobody else moves its tables now, so that stays."""
         seen = place.look()
-        done = find_replay(change.commit, seen)
+        done = find_replay(request.commit, seen)
         if done is None:
-            if change.commit.idempotency_key is not None:
-                place.check_key(change.commit.idempotency_key)
-            check(change.requires, seen)
+            if request.commit.idempotency_key is not None:
+                place.check_key(request.commit.idempotency_key)
+            check(request.requires, seen)
         return done
 
     def _withdraw(self, intent: Intent) -> None:
         """Nothing has moved, so the intent may go; if it stays, recovery finds nothing to do."""
         try:
-            self._destinations.of(intent.change.target).withdraw(intent.operation_id)
+            self._destinations.of(intent.request.target).withdraw(intent.operation_id)
         except StorageFailure:
             telemetry.count("write.intent_left")
             self._release(intent)
@@ -307,7 +307,7 @@ class WritePath:
     def _intent(self, prepared: Prepared, operation_id: str) -> Intent:
         return Intent(
             operation_id=operation_id,
-            change=prepared.change,
+            request=prepared.request,
             rollback_commit_id=CommitId(self._ids.new()),
             owner=this_process(self._clock.now_us()),
             tables=tuple(_planned(item) for item in prepared.tables),
@@ -414,7 +414,7 @@ class WritePath:
             return False
 
     def _unknown(self, intent: Intent) -> GraphError:
-        if self._destinations.of(intent.change.target).is_lost():
+        if self._destinations.of(intent.request.target).is_lost():
             # The tables that it moved went with the branch: there is nothing left to find out.
             self._withdraw(intent)
             return branch_replaced(intent.branch)

@@ -11,7 +11,7 @@ from omnigraph.runtime import cancellation
 from omnigraph.runtime.clock import Clock
 
 
-class Cancelled(Exception):
+class StopRequested(Exception):
     """Somebody asked to stop. Never leaves the data plane as it is."""
 
 
@@ -194,13 +194,13 @@ class Monitor:
         """Stop here if somebody asked for it, or the operation's time is up.
 
         Raises:
-            Cancelled: The operation was interrupted, or another part of it failed.
+            StopRequested: The operation was interrupted, or another part of it failed.
             GraphError: Its time is up, or its caller cancelled it.
         """
         cancellation.check()
         self.keep()
         if self._stopped.is_set():
-            raise Cancelled
+            raise StopRequested
 
     def _measured(self) -> StageFigures:
         return replace(self._current, seconds=(self._clock.now_us() - self._began) / 1_000_000)

@@ -1,4 +1,4 @@
-"""Staging: where the tasks of one operation put what other tasks will need.
+"""Staging: storage for what the tasks of one operation hand to others.
 
 Nothing of it is ever part of the graph. Everything that one operation stages lies in its staging
 area (`core.staging_areas`) and goes when the operation ends, however it ends.
@@ -43,8 +43,8 @@ _SIZE_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
-    """Some tables that were staged together, by name.
+class StagedPart:
+    """A part of what an operation staged: some tables by name.
 
     Attributes:
         rows: How many rows each has.
@@ -67,22 +67,22 @@ class Parcel:
 
 
 class Staging(Protocol):
-    """Takes parcels and gives them back. Thread-safe."""
+    """Stores parts and reads them. Thread-safe."""
 
-    def put(self, content: Content) -> Parcel:
+    def put(self, content: Content) -> StagedPart:
         """Stage some tables; empty ones are left out."""
         ...
 
-    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
-        """Stage several parcels, which may have tables of the same names."""
+    def put_all(self, contents: Sequence[Content]) -> list[StagedPart]:
+        """Stage several parts, which may have tables of the same names."""
         ...
 
-    def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
-        """The tables of a parcel, or those of them that have one of some names."""
+    def get(self, part: StagedPart, names: Collection[str] | None = None) -> Content:
+        """The tables of a part, or those of them that have one of some names."""
         ...
 
-    def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
-        """The tables of several parcels."""
+    def get_all(self, parts: Sequence[StagedPart]) -> list[Content]:
+        """The tables of several parts."""
         ...
 
     @property
@@ -136,12 +136,12 @@ class LocalStaging:
         """None: it is a folder of this machine."""
         return {}
 
-    def put(self, content: Content) -> Parcel:
+    def put(self, content: Content) -> StagedPart:
         """Keep tables in memory while there is room, else write them to a file."""
         return self.put_all([content])[0]
 
-    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
-        """Keep several parcels in memory, or write them to one file."""
+    def put_all(self, contents: Sequence[Content]) -> list[StagedPart]:
+        """Keep several parts in memory, or write them to one file."""
         kept = [_filled(content) for content in contents]
         size = sum(table.nbytes for content in kept for table in content.values())
         with self._lock:
@@ -150,18 +150,18 @@ class LocalStaging:
             self._count += 1
             path = str(self._folder / f"{self._count}.arrow")
         if fits:
-            return [Parcel(rows=_rows(content), content=content) for content in kept]
+            return [StagedPart(rows=_rows(content), content=content) for content in kept]
         return _parcels(kept, _write_file(path, kept), path)
 
-    def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
+    def get(self, part: StagedPart, names: Collection[str] | None = None) -> Content:
         """The tables; large ones in files are mapped, not read."""
-        if parcel.content is not None:
-            return _named(parcel.content, names)
-        return _read(_read_file(parcel.place, parcel.span), names)
+        if part.content is not None:
+            return _named(part.content, names)
+        return _read(_read_file(part.place, part.span), names)
 
-    def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
-        """The tables of several parcels."""
-        return [self.get(parcel) for parcel in parcels]
+    def get_all(self, parts: Sequence[StagedPart]) -> list[Content]:
+        """The tables of several parts."""
+        return [self.get(part) for part in parts]
 
     def note(self, paths: Sequence[str]) -> None:
         """Note files beside a table."""
@@ -193,12 +193,12 @@ class SharedStaging:
         """How to reach it."""
         return self._root.storage_options
 
-    def put(self, content: Content) -> Parcel:
+    def put(self, content: Content) -> StagedPart:
         """Store tables under a name that no other attempt of the task uses."""
         return self.put_all([content])[0]
 
-    def put_all(self, contents: Sequence[Content]) -> list[Parcel]:
-        """Store several parcels as one object."""
+    def put_all(self, contents: Sequence[Content]) -> list[StagedPart]:
+        """Store several parts as one object."""
         kept = [_filled(content) for content in contents]
         place = f"{STAGING}/{self._name}/{_ids().new()}.arrow"
         if self._root.is_local:
@@ -210,14 +210,14 @@ class SharedStaging:
         telemetry.count(STAGED_BYTES, sum(stop - start for start, stop in spans))
         return _parcels(kept, spans, place)
 
-    def get(self, parcel: Parcel, names: Collection[str] | None = None) -> Content:
-        """Read a parcel, and no more of the object than that."""
-        telemetry.count(READ_BYTES, parcel.bytes)
-        return _read(self._fetch(parcel.place, parcel.size, parcel.span), names)
+    def get(self, part: StagedPart, names: Collection[str] | None = None) -> Content:
+        """Read a part, and no more of the object than that."""
+        telemetry.count(READ_BYTES, part.bytes)
+        return _read(self._fetch(part.place, part.size, part.span), names)
 
-    def get_all(self, parcels: Sequence[Parcel]) -> list[Content]:
-        """Read several parcels: neighbours in an object together; from afar, some at a time."""
-        ranges = _ranges(parcels)
+    def get_all(self, parts: Sequence[StagedPart]) -> list[Content]:
+        """Read several parts: neighbours in an object together; from afar, some at a time."""
+        ranges = _ranges(parts)
         telemetry.count(READ_BYTES, sum(each.stop - each.start for each in ranges))
 
         def fetch(each: _Range) -> pa.Buffer:
@@ -230,10 +230,10 @@ class SharedStaging:
                 buffers = list(pool.map(fetch, ranges))
         found: dict[int, Content] = {}
         for each, buffer in zip(ranges, buffers, strict=True):
-            for number in each.parcels:
-                start, stop = parcels[number].span
+            for number in each.parts:
+                start, stop = parts[number].span
                 found[number] = _read(buffer.slice(start - each.start, stop - start), None)
-        return [found[number] for number in range(len(parcels))]
+        return [found[number] for number in range(len(parts))]
 
     def _fetch(self, place: str, size: int, span: tuple[int, int]) -> pa.Buffer:
         """A part of an object."""
@@ -311,37 +311,37 @@ def _ids() -> UlidIds:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A part of an object that several parcels fill, by their numbers."""
+    """A part of an object that several parts fill, by their numbers."""
 
     place: str
     size: int
     start: int
     stop: int
-    parcels: tuple[int, ...]
+    parts: tuple[int, ...]
 
 
-def _ranges(parcels: Sequence[Parcel]) -> list[_Range]:
-    """What to read for some parcels: one range for those that follow each other in an object."""
+def _ranges(parts: Sequence[StagedPart]) -> list[_Range]:
+    """The ranges to read for some parts; parts that follow each other share one."""
     found: list[_Range] = []
-    order = sorted(range(len(parcels)), key=lambda n: (parcels[n].place, parcels[n].span))
+    order = sorted(range(len(parts)), key=lambda n: (parts[n].place, parts[n].span))
     for number in order:
-        parcel = parcels[number]
-        start, stop = parcel.span
+        part = parts[number]
+        start, stop = part.span
         last = found[-1] if found else None
-        if last is not None and (last.place, last.stop) == (parcel.place, start):
-            members = (*last.parcels, number)
-            found[-1] = _Range(parcel.place, parcel.size, last.start, stop, members)
+        if last is not None and (last.place, last.stop) == (part.place, start):
+            members = (*last.parts, number)
+            found[-1] = _Range(part.place, part.size, last.start, stop, members)
         else:
-            found.append(_Range(parcel.place, parcel.size, start, stop, (number,)))
+            found.append(_Range(part.place, part.size, start, stop, (number,)))
     return found
 
 
 def _parcels(
     contents: Sequence[Content], spans: Sequence[tuple[int, int]], place: str
-) -> list[Parcel]:
+) -> list[StagedPart]:
     size = spans[-1][1] if spans else 0
     return [
-        Parcel(rows=_rows(content), place=place, span=span, size=size)
+        StagedPart(rows=_rows(content), place=place, span=span, size=size)
         for content, span in zip(contents, spans, strict=True)
     ]
 
@@ -364,7 +364,7 @@ def _named(content: Content, names: Collection[str] | None) -> Content:
 
 
 def _write_file(path: str, contents: Sequence[Content]) -> list[tuple[int, int]]:
-    """Write parcels to a file; return where each lies."""
+    """Write parts to a file; return where each lies."""
 
     def write() -> list[tuple[int, int]]:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -388,11 +388,11 @@ def _read_file(path: str, span: tuple[int, int]) -> pa.Buffer:
     return storage_call(StorageCall.OBJECT_GET, path, read)
 
 
-# -- the form of a parcel: streams of Arrow IPC one after another, then where each begins and ends -
+# -- the form of a part: streams of Arrow IPC one after another, then where each begins and ends -
 
 
 def _write(sink: pa.NativeFile, content: Content) -> tuple[int, int]:
-    """Write a parcel; return where it lies."""
+    """Write a part; return where it lies."""
     first = sink.tell()
     index: dict[str, tuple[int, int]] = {}
     for name, table in content.items():

@@ -42,7 +42,7 @@ class ProviderKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Service:
+class _HttpService:
     """A provider over HTTP.
 
     Attributes:
@@ -61,24 +61,24 @@ class _Service:
 
 
 _SERVICES: Final = {
-    ProviderKind.OPENAI: _Service(
+    ProviderKind.OPENAI: _HttpService(
         OpenAiFormat,
         "https://api.openai.com/v1",
         "text-embedding-3-large",
         "OPENAI_API_KEY",
         needs_key=True,
     ),
-    ProviderKind.COMPATIBLE: _Service(OpenAiFormat, key="OPENAI_API_KEY"),
-    ProviderKind.GEMINI: _Service(
+    ProviderKind.COMPATIBLE: _HttpService(OpenAiFormat, key="OPENAI_API_KEY"),
+    ProviderKind.GEMINI: _HttpService(
         GeminiFormat,
         "https://generativelanguage.googleapis.com/v1beta",
         "gemini-embedding-2",
         "GEMINI_API_KEY",
         needs_key=True,
     ),
-    ProviderKind.OLLAMA: _Service(OllamaFormat, "http://localhost:11434"),
+    ProviderKind.OLLAMA: _HttpService(OllamaFormat, "http://localhost:11434"),
 }
-_ROUTED: Final = _Service(
+_ROUTED: Final = _HttpService(
     OpenAiFormat,
     _OPENROUTER,
     "openai/text-embedding-3-large",
@@ -164,17 +164,17 @@ def make_embedder(config: EmbedConfig) -> Embedder:
     )
 
 
-def _service(provider: str | None, base_url: str | None, is_routed: bool) -> _Service:
+def _service(provider: str | None, base_url: str | None, is_routed: bool) -> _HttpService:
     """The defaults of a provider; a compatible one without an address may be OpenRouter."""
     try:
         kind = ProviderKind.COMPATIBLE if provider is None else ProviderKind(provider)
     except ValueError:
-        return _Service(OpenAiFormat)
+        return _HttpService(OpenAiFormat)
     if kind is ProviderKind.COMPATIBLE:
         host = None if base_url is None else urlsplit(base_url).hostname
         if host == urlsplit(_OPENROUTER).hostname or (host is None and is_routed):
             return _ROUTED
-    return _SERVICES.get(kind, _Service(OpenAiFormat))
+    return _SERVICES.get(kind, _HttpService(OpenAiFormat))
 
 
 def _local(config: EmbedConfig) -> Embedder:

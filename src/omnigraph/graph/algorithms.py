@@ -71,7 +71,7 @@ class _Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _EngineResult:
     """What an engine computed."""
 
     answer: Answer
@@ -341,18 +341,18 @@ class Algorithms:
         selection: Selection,
         pinned: GraphVersion,
         terms: _Terms,
-    ) -> _Found:
+    ) -> _EngineResult:
         if engine == "spark":
             return self._on_spark(task, selection, pinned, terms.spark)
         view = self._parts.views.view(pinned, self._language(pinned).catalog)
         arrays = Arrays(view, selection)
         done = compute(arrays, task)
         answer = TableAnswer(selection.nodes, arrays.ids(), task.column, done.values, _session_for)
-        return _Found(answer, done.iterations, done.converged)
+        return _EngineResult(answer, done.iterations, done.converged)
 
     def _on_spark(
         self, task: Task, selection: Selection, pinned: GraphVersion, spark: object
-    ) -> _Found:
+    ) -> _EngineResult:
         # Spark is imported only by those who use it.
         from omnigraph.dataplane.spark.algorithms import run  # noqa: PLC0415
         from omnigraph.dataplane.spark.algorithms.answer import FrameAnswer  # noqa: PLC0415
@@ -367,7 +367,7 @@ class Algorithms:
             blocks = Blocks(frames, selection, SparkRunner(held))
             done = run.compute(blocks, task, most)
             answer = FrameAnswer(blocks, task, done, most)
-        return _Found(answer, done.iterations, done.converged)
+        return _EngineResult(answer, done.iterations, done.converged)
 
     def _writable(
         self, task: Task, selection: Selection, terms: _Terms, name: str, branch: str | None

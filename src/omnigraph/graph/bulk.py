@@ -18,7 +18,7 @@ from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.reading import bytes_of
 from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.optimize.optimizer import Optimizer
-from omnigraph.dataplane.progress import Cancelled, Listener, Monitor
+from omnigraph.dataplane.progress import Listener, Monitor, StopRequested
 from omnigraph.dataplane.run.choose import SparkLimits, choose
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
@@ -287,7 +287,7 @@ class Bulk:
         with self._runner(chosen, config, monitor) as runner:
             try:
                 yield runner, monitor
-            except Cancelled:
+            except StopRequested:
                 raise KeyboardInterrupt from None
             except BaseException:
                 monitor.stop()

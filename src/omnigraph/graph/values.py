@@ -11,7 +11,7 @@ from omnigraph.dataplane.load.request import Counts
 from omnigraph.dataplane.progress import StageFigures
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.embed.provider import PROVIDER_VARIABLE
-from omnigraph.exec.mutate.mutator import Mutation
+from omnigraph.exec.mutate.mutator import Mutated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -121,7 +121,7 @@ class MutationResult:
     vectors_missing: int = 0
 
 
-def mutation_of(done: Mutation) -> MutationResult:
+def mutation_of(done: Mutated) -> MutationResult:
     """The result of a changing query, as users see it."""
     return MutationResult(
         affected_nodes=done.affected_nodes,

@@ -38,6 +38,14 @@ class Span(NamedTuple):
 NOWHERE = Span(0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier or an enum value, with its place in the text."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
 class Severity(StrEnum):
     """The severity of a diagnostic; only errors stop a compilation."""
 

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeVar, assert_never
 
 __all__ = [
     "CRASH_STATUS",
-    "Armed",
+    "ArmedFailpoint",
     "Crash",
     "Fault",
     "InjectedFault",
@@ -90,7 +90,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Armed:
+class ArmedFailpoint:
     """A plan at work. ``fired`` is the point that failed, once it has."""
 
     plan: Plan
@@ -113,7 +113,7 @@ class Armed:
 
 _lock: Final = threading.Lock()
 _catalogue: Final[dict[str, StrEnum]] = {}
-_armed: tuple[Armed, ...] = ()  # replaced, never changed: readers take no lock
+_armed: tuple[ArmedFailpoint, ...] = ()  # replaced, never changed: readers take no lock
 _watchers: tuple[Callable[[StrEnum], None], ...] = ()  # likewise
 
 
@@ -131,17 +131,17 @@ def catalogued() -> tuple[StrEnum, ...]:
     return tuple(_catalogue.values())
 
 
-def arm(plan: Plan) -> Armed:
+def arm(plan: Plan) -> ArmedFailpoint:
     """Arm a plan for the rest of the process: what a child process does with a plan it is given."""
     global _armed  # noqa: PLW0603 - one process, one set of armed plans
-    state = Armed(plan)
+    state = ArmedFailpoint(plan)
     with _lock:
         _armed = (*_armed, state)
     return state
 
 
 @contextmanager
-def armed(faults: Mapping[Point, Fault], *, nth: int = 1) -> Iterator[Armed]:
+def armed(faults: Mapping[Point, Fault], *, nth: int = 1) -> Iterator[ArmedFailpoint]:
     """Arm a plan for the length of a block."""
     global _armed  # noqa: PLW0603 - one process, one set of armed plans
     state = arm(Plan(faults=tuple(faults.items()), nth=nth))

@@ -28,7 +28,7 @@ from omnigraph.store.strict import ExactVersion
 from omnigraph.store.version_checksums import damage_of
 
 __all__ = [
-    "Commit",
+    "CommittedTransaction",
     "Dataset",
     "Fragment",
     "Gateway",
@@ -203,25 +203,29 @@ def transaction(
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommittedTransaction:
     """The part of a committed transaction that names it."""
 
     uuid: str
     read_version: int
 
 
-def read_commit(dataset: Dataset, place: str) -> Commit | None:
+def read_commit(dataset: Dataset, place: str) -> CommittedTransaction | None:
     """Return who made the version of this handle."""
 
-    def read() -> Commit | None:
+    def read() -> CommittedTransaction | None:
         try:
             # On a handle of its own: this call locks the handle against everybody who reads it.
             found = dataset.checkout_version(dataset.version).read_transaction(dataset.version)
         except TypeError:
             # pylance cannot rebuild the compaction of an indexed table; its text can be read.
             match = _COMMIT.search("".join(map(str, lance_debug.list_transactions(dataset, 1))))
-            return Commit(match[2], int(match[1])) if match else None
-        return None if found is None else Commit(str(found.uuid), int(found.read_version))
+            return CommittedTransaction(match[2], int(match[1])) if match else None
+        return (
+            None
+            if found is None
+            else CommittedTransaction(str(found.uuid), int(found.read_version))
+        )
 
     return storage_call(StorageCall.TABLE_TRANSACTION, place, read)
 

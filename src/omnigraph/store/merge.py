@@ -24,7 +24,7 @@ from omnigraph.store.model import Staged, StagedKind
 from omnigraph.store.stage import Stager, change_operation, fragment_of
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
-__all__ = ["Merger", "fragments_to_absorb"]
+__all__ = ["RowMerger", "fragments_to_absorb"]
 
 # Fragments with fewer rows are always taken along.
 SMALL_ROWS = 32
@@ -32,7 +32,7 @@ FANOUT = 8
 _BYTES_MAX: Final = 64 << 20
 
 
-class Merger:
+class RowMerger:
     """Stages merges. No head moves."""
 
     def __init__(self, stager: Stager, files: Files) -> None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from omnigraph.types import Metric
+
 __all__ = [
     "Btree",
     "DeletionReceipt",
@@ -13,7 +15,6 @@ __all__ = [
     "IndexInfo",
     "IndexKind",
     "IndexWish",
-    "Metric",
     "Pin",
     "RewriteReceipt",
     "SegmentReceipt",
@@ -142,14 +143,6 @@ class SegmentReceipt:
     index: str
     segment: Any = field(repr=False)
     files: tuple[str, ...] = ()
-
-
-class Metric(StrEnum):
-    """How the distance of two vectors is measured."""
-
-    L2 = "l2"
-    COSINE = "cosine"
-    DOT = "dot"
 
 
 @dataclass(frozen=True, slots=True)

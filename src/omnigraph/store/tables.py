@@ -22,7 +22,8 @@ from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
 from omnigraph.store.leftovers import Leftovers, data_paths, deletion_paths
-from omnigraph.store.merge import Merger
+from omnigraph.store.maintenance import Maintenance
+from omnigraph.store.merge import RowMerger
 from omnigraph.store.model import (
     Btree,
     DeletionReceipt,
@@ -32,7 +33,6 @@ from omnigraph.store.model import (
     IndexInfo,
     IndexKind,
     IndexWish,
-    Metric,
     Pin,
     Staged,
     StagedKind,
@@ -49,7 +49,6 @@ from omnigraph.store.table import Table
 from omnigraph.store.table_cache import TableCache
 from omnigraph.store.table_diff import TableDiff, diff_tables
 from omnigraph.store.torn_versions import TornVersions
-from omnigraph.store.upkeep import Upkeep
 
 __all__ = [
     "Btree",
@@ -60,7 +59,6 @@ __all__ = [
     "IndexInfo",
     "IndexKind",
     "IndexWish",
-    "Metric",
     "Pin",
     "SetAside",
     "Staged",
@@ -116,10 +114,10 @@ class Tables:
         self.quarantine = Quarantine(root, backend)
         self._torn = TornVersions(root, backend, self.quarantine)
         self._stager = Stager(root, gateway, files)
-        self._merger = Merger(self._stager, files)
+        self._merger = RowMerger(self._stager, files)
         self._lander = Lander(gateway, files, placer, self.open, self._torn.clear_way)
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
-        self.upkeep = Upkeep(gateway, files, backend)
+        self.maintenance = Maintenance(gateway, files, backend)
         self.leftovers = Leftovers(backend, self.open)
         self._cache = TableCache()
 

@@ -10,6 +10,7 @@ from omnigraph.lang.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
+from omnigraph.lang.source import Name
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.testing.naive.graph import ModelGraph
 from omnigraph.testing.naive.rules import breaks
@@ -62,7 +63,7 @@ class _ChangeBuilder(_Builder):
         if not given:
             item = entity.properties[0]
             given.append(_assign(item.name, self.assigned(entity, item)))
-        return ast.Insert(ast.Name(entity.name), tuple(given))
+        return ast.Insert(Name(entity.name), tuple(given))
 
     def end(self, node: str) -> ast.Operand:
         """The id of a node: mostly one that is there, or one that another statement may make."""
@@ -105,13 +106,13 @@ class _ChangeBuilder(_Builder):
             st.lists(st.sampled_from(free), min_size=1, max_size=2, unique_by=lambda i: i.name)
         )
         given = tuple(_assign(item.name, self.assigned(entity, item)) for item in chosen)
-        return ast.Update(ast.Name(entity.name), given, self.where(entity))
+        return ast.Update(Name(entity.name), given, self.where(entity))
 
     # -- conditions ------------------------------------------------------------------------
 
     def delete(self) -> ast.Delete:
         entity = self.any_type()
-        return ast.Delete(ast.Name(entity.name), self.where(entity))
+        return ast.Delete(Name(entity.name), self.where(entity))
 
     def where(self, entity: EntityType) -> ast.Condition:
         whole = self.part(entity)
@@ -157,7 +158,7 @@ class _ChangeBuilder(_Builder):
 
 
 def _assign(name: str, value: ast.Operand) -> ast.Assignment:
-    return ast.Assignment(ast.Name(name), value)
+    return ast.Assignment(Name(name), value)
 
 
 def literal(kind: ValueType, value: ConstValue) -> Literal:
@@ -186,4 +187,4 @@ def changes(draw: st.DrawFn, catalog: Catalog, graph: ModelGraph) -> TypedQuery:
     builder.graph = graph
     body = ast.Mutation(builder.statements())
     params = tuple(ast.Parameter(name, kind) for name, kind in builder.params.items())
-    return TypedQuery(ast.Query(ast.Name("q"), params, (), body), builder.given)
+    return TypedQuery(ast.Query(Name("q"), params, (), body), builder.given)

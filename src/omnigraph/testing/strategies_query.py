@@ -18,6 +18,7 @@ from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.conditions import AGGREGATES, RANKINGS, TEXT_PREDICATES
 from omnigraph.lang.query.format import format_queries
+from omnigraph.lang.source import Name
 from omnigraph.lang.values import (
     INT_RANGES,
     INTEGERS,
@@ -57,8 +58,8 @@ def _named(strategy: st.SearchStrategy[_T]) -> st.SearchStrategy[_T]:
     return drawn()
 
 
-def _name(words: st.SearchStrategy[str]) -> st.SearchStrategy[ast.Name]:
-    return st.builds(ast.Name, words)
+def _name(words: st.SearchStrategy[str]) -> st.SearchStrategy[Name]:
+    return st.builds(Name, words)
 
 
 def _scalar(kind: LiteralKind, values: st.SearchStrategy[object]) -> st.SearchStrategy[Literal]:
@@ -84,7 +85,7 @@ literals = _named(st.one_of(_scalars, _lists(st.one_of(_scalars, _lists(_scalars
 
 _properties = st.builds(ast.PropertyOf, st.builds(ast.Var, _vars), _name(_idents))
 _given = st.builds(ast.Var, _params)
-_now = st.just(ast.Call(ast.Name("now")))
+_now = st.just(ast.Call(Name("now")))
 
 
 def _call(
@@ -93,7 +94,7 @@ def _call(
     @st.composite
     def build(draw: st.DrawFn) -> ast.Call:
         given = tuple(draw(st.lists(args, max_size=3)))
-        name = ast.Name(draw(st.sampled_from(functions)))
+        name = Name(draw(st.sampled_from(functions)))
         return ast.Call(name, given, bool(given) and draw(st.booleans()))
 
     return build()
@@ -206,7 +207,7 @@ _param_types = st.one_of(
     st.builds(ValueType, st.just(Base.VECTOR), st.booleans(), dim=st.integers(1, 2**31 - 1)),
 )
 _annotations = st.lists(
-    st.builds(ast.Annotation, st.sampled_from(("description", "instruction")), texts),
+    st.builds(ast.QueryAnnotation, st.sampled_from(("description", "instruction")), texts),
     max_size=2,
     unique_by=lambda item: item.name,
 ).map(tuple)
@@ -219,7 +220,7 @@ def _queries(draw: st.DrawFn) -> ast.Query:
         ast.Parameter(name, draw(_param_types)) for name in ("q", "r2", "long_parameter")
     )
     body = draw(st.one_of(_reads, _mutations))
-    return ast.Query(ast.Name(draw(_idents)), params, draw(_annotations), body)
+    return ast.Query(Name(draw(_idents)), params, draw(_annotations), body)
 
 
 query_files = st.lists(_queries(), max_size=3).map(lambda items: ast.QueryFile(tuple(items)))
@@ -348,8 +349,8 @@ class _Builder:
         candidates = [item for item in node.properties if item.type.is_scalar]
         if candidates and self.chance(3):
             item = self.draw(st.sampled_from(candidates))
-            matches.append(ast.Assignment(ast.Name(item.name), self.operand(item.type)))
-        return ast.Binding(ast.Var(bound.name), ast.Name(node.name), tuple(matches))
+            matches.append(ast.Assignment(Name(item.name), self.operand(item.type)))
+        return ast.Binding(ast.Var(bound.name), Name(node.name), tuple(matches))
 
     def traversal(self, visible: list[_Bound], own: list[_Bound]) -> ast.Traversal | None:
         """A hop from one of the visible variables; what it binds is added to `own`."""
@@ -381,7 +382,7 @@ class _Builder:
         # Between equal types the order of the variables decides; else either order will do.
         forward = out if loops else self.draw(st.booleans())
         source, end = ends if forward else ends[::-1]
-        name = ast.Name(edge.name[0].lower() + edge.name[1:])
+        name = Name(edge.name[0].lower() + edge.name[1:])
         return ast.Traversal(source, name, end, binding, undirected, hops)
 
     def _target(self, type_name: str, visible: list[_Bound], own: list[_Bound]) -> str:
@@ -444,16 +445,14 @@ class _Builder:
             bound = self.draw(st.sampled_from(variables))
             expr = self.aggregate(bound) if grouped and self.chance(2) else self.plain(bound)
             alias = self.fresh("c")
-            returns.append(ast.Projection(expr, ast.Name(alias)))
+            returns.append(ast.Projection(expr, Name(alias)))
             if self.chance(2) and self._sortable(expr, bound):
                 keys.append(ast.OrderKey(ast.Bare(alias), self._direction()))
         if grouped:
-            returns.append(
-                ast.Projection(ast.Call(ast.Name("count"), (ast.Var(variables[0].name),)))
-            )
+            returns.append(ast.Projection(ast.Call(Name("count"), (ast.Var(variables[0].name),))))
         distinct = self.chance(4)
         if not grouped and not distinct and self.chance(3):
-            keys.append(ast.OrderKey(ast.PropertyOf(ast.Var(variables[0].name), ast.Name("id"))))
+            keys.append(ast.OrderKey(ast.PropertyOf(ast.Var(variables[0].name), Name("id"))))
         if distinct:
             returns = [item for item in returns if not self._is_vector(item.expr, variables)]
             returns = returns or [ast.Projection(Literal(LiteralKind.INT, 1))]
@@ -506,7 +505,7 @@ class _Builder:
                 st.sampled_from([*whole, *(_property(bound, item) for item in scalars)])
             )
         distinct = function == "count" and self.draw(st.booleans())
-        return ast.Call(ast.Name(function), (arg,), distinct)
+        return ast.Call(Name(function), (arg,), distinct)
 
     def _sortable(self, expr: ast.Operand, bound: _Bound) -> bool:
         if isinstance(expr, ast.PropertyOf):
@@ -535,7 +534,7 @@ def _is_node(bound: _Bound) -> bool:
 
 
 def _property(bound: _Bound, item: Property) -> ast.PropertyOf:
-    return ast.PropertyOf(ast.Var(bound.name), ast.Name(item.name))
+    return ast.PropertyOf(ast.Var(bound.name), Name(item.name))
 
 
 _Maker = Callable[[st.DrawFn], tuple[object, Literal]]
@@ -594,4 +593,4 @@ def typed_queries(draw: st.DrawFn, catalog: Catalog) -> TypedQuery:
     builder = _Builder(draw, catalog)
     body = builder.read()
     params = tuple(ast.Parameter(name, kind) for name, kind in builder.params.items())
-    return TypedQuery(ast.Query(ast.Name("q"), params, (), body), builder.given)
+    return TypedQuery(ast.Query(Name("q"), params, (), body), builder.given)

@@ -28,7 +28,6 @@ from omnigraph.lang.schema.ast import (
     InterfaceDecl,
     ListType,
     Member,
-    Name,
     NodeDecl,
     PropertyDecl,
     RangeConstraint,
@@ -37,6 +36,7 @@ from omnigraph.lang.schema.ast import (
     TypeName,
     VectorType,
 )
+from omnigraph.lang.source import Name
 from omnigraph.lang.values import SCALARS
 
 _WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"

@@ -11,6 +11,7 @@ from omnigraph.lang.catalog.model import Catalog, NodeType, Property
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.query import ast
+from omnigraph.lang.source import Name
 from omnigraph.lang.values import NUMERIC, Base, ValueType, format_date, format_datetime
 from omnigraph.testing.strategies_graph import NAMES, TEXTS, VECTORS, WORDS, WORDY, scalars
 from omnigraph.testing.strategies_query import (
@@ -70,21 +71,21 @@ class _SearchBuilder(_Builder):
         args: list[ast.Operand] = [field, self.query_text()]
         if name == "fuzzy" and self.chance(2):
             args.append(Literal(LiteralKind.INT, self.draw(st.integers(0, 2))))
-        found: ast.Condition = ast.Predicate(ast.Call(ast.Name(name), tuple(args)))
+        found: ast.Condition = ast.Predicate(ast.Call(Name(name), tuple(args)))
         return ast.Not(found) if self.chance(4) else found
 
     def identity(self, variables: list[_Bound]) -> ast.Condition | None:
         """A condition on an id or on the end of an edge."""
         bound = self.draw(st.sampled_from(variables))
         ends = ("id",) if bound.entity.kind == "node" else ("id", "from", "to")
-        left = ast.PropertyOf(ast.Var(bound.name), ast.Name(self.draw(st.sampled_from(ends))))
+        left = ast.PropertyOf(ast.Var(bound.name), Name(self.draw(st.sampled_from(ends))))
         if self.chance(4):
             return ast.IsNull(left, self.draw(st.booleans()))
         texts: list[ast.Operand] = [
             Literal(LiteralKind.STRING, text) for text in (*NAMES, "n0", "n1", "e0", "e1")
         ]
         others = [
-            ast.PropertyOf(ast.Var(item.name), ast.Name("id"))
+            ast.PropertyOf(ast.Var(item.name), Name("id"))
             for item in variables
             if item is not bound
         ]
@@ -146,7 +147,7 @@ class _SearchBuilder(_Builder):
         if not nodes:
             return None
         bound = self.draw(st.sampled_from(nodes))
-        return ast.Binding(ast.Var(bound.name), ast.Name(bound.entity.name))
+        return ast.Binding(ast.Var(bound.name), Name(bound.entity.name))
 
     # -- search ----------------------------------------------------------------------------
 
@@ -179,13 +180,13 @@ class _SearchBuilder(_Builder):
     def ranking(self, bound: _Bound, item: Property) -> ast.Call:
         field = _property(bound, item)
         if item.type.base is Base.STRING:
-            return ast.Call(ast.Name("bm25"), (field, self.query_text()))
+            return ast.Call(Name("bm25"), (field, self.query_text()))
         vector = self.draw(st.sampled_from(VECTORS[item.type.dim]))
         if self.chance(2):
             kind = ValueType(Base.VECTOR, dim=item.type.dim)
-            return ast.Call(ast.Name("nearest"), (field, self.required(kind, list(vector))))
+            return ast.Call(Name("nearest"), (field, self.required(kind, list(vector))))
         items = tuple(Literal(LiteralKind.FLOAT, number) for number in vector)
-        return ast.Call(ast.Name("nearest"), (field, Literal(LiteralKind.LIST, items=items)))
+        return ast.Call(Name("nearest"), (field, Literal(LiteralKind.LIST, items=items)))
 
     def rankings(self, variables: list[_Bound]) -> list[ast.Call]:
         """Up to two rankings of one variable."""
@@ -202,9 +203,7 @@ class _SearchBuilder(_Builder):
         variables, match = self.match()
         found = self.rankings(variables)
         returns = [
-            ast.Projection(
-                self.plain(self.draw(st.sampled_from(variables))), ast.Name(self.fresh("c"))
-            )
+            ast.Projection(self.plain(self.draw(st.sampled_from(variables))), Name(self.fresh("c")))
             for _ in range(self.draw(st.integers(1, 2)))
         ]
         keys: list[ast.OrderKey] = []
@@ -215,12 +214,12 @@ class _SearchBuilder(_Builder):
             shape = self.draw(st.integers(0, 4))
             if shape == 0:
                 k = (Literal(LiteralKind.INT, self.draw(st.integers(1, 70))),)
-                first = ast.Call(ast.Name("rrf"), (first, second, *(k if self.chance(2) else ())))
+                first = ast.Call(Name("rrf"), (first, second, *(k if self.chance(2) else ())))
             elif shape == 1:
-                returns.append(ast.Projection(second, ast.Name("other")))
+                returns.append(ast.Projection(second, Name("other")))
             scored = self.chance(2)
             if scored:
-                returns.append(ast.Projection(first, ast.Name("score")))
+                returns.append(ast.Projection(first, Name("score")))
                 distinct = self.chance(4)
             if scored and shape > 1 and self.chance(3):
                 # As a number like others, in either direction.
@@ -235,7 +234,7 @@ class _SearchBuilder(_Builder):
     def property_key(self, variables: list[_Bound]) -> ast.OrderKey:
         bound = self.draw(st.sampled_from(variables))
         names = ["id", *(item.name for item in bound.entity.properties if item.type.is_scalar)]
-        name = ast.Name(self.draw(st.sampled_from(names)))
+        name = Name(self.draw(st.sampled_from(names)))
         direction = self.draw(st.none() | st.sampled_from(ast.Direction))
         return ast.OrderKey(ast.PropertyOf(ast.Var(bound.name), name), direction)
 
@@ -280,4 +279,4 @@ def any_queries(draw: st.DrawFn, catalog: Catalog) -> TypedQuery:
     builder = _SearchBuilder(draw, catalog)
     body = builder.ranked() if builder.chance(3) else builder.read()
     params = tuple(ast.Parameter(name, kind) for name, kind in builder.params.items())
-    return TypedQuery(ast.Query(ast.Name("q"), params, (), body), builder.given)
+    return TypedQuery(ast.Query(Name("q"), params, (), body), builder.given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
 from omnigraph.core.recovery.owner import this_process
@@ -44,7 +44,7 @@ def planned(
 
 
 def an_intent(**values: Any) -> Intent:
-    """An intent; what is said about it may be of the intent, its commit or its change."""
+    """An intent; what is said about it may be of the intent, its commit or its request."""
     said = {"branch": MAIN, "incarnation": "main", "tables": (planned("t"),), **values}
     names = {item.name for item in fields(Commit)}
     commit = {name: said.pop(name) for name in list(said) if name in names}
@@ -61,7 +61,7 @@ def an_intent(**values: Any) -> Intent:
     target: Target = said.pop("target", branch)
     moved = (TableAt(item.table_key, item.expected) for item in said["tables"])
     head, judged = said.pop("head", None), said.pop("judged", {})
-    change = Change(
+    request = CommitRequest(
         commit=Commit(**chosen),
         target=target,
         requires=(
@@ -76,7 +76,7 @@ def an_intent(**values: Any) -> Intent:
     )
     intent: dict[str, Any] = {
         "operation_id": _ids.new(),
-        "change": change,
+        "request": request,
         "rollback_commit_id": CommitId(_ids.new()),
         "owner": this_process(NOW),
         "confirms": False,

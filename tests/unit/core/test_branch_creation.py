@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.branch_creation import MAKING_LEASE_US
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, staging_ref, staging_ref_parts
@@ -383,7 +383,7 @@ def test_a_key_that_its_source_uses_meanwhile_is_free(graph: Repository) -> None
 def left(repo: Repository, base: GraphVersion, *, lease: bool = False) -> Intent:
     """The intent of a branch in the making, as if its process had died, or ran elsewhere."""
     (intent,) = repo.intents.pending()
-    assert intent.change.target.incarnation == base.incarnation
+    assert intent.request.target.incarnation == base.incarnation
     owner = replace(intent.owner, process=1, started="long ago")
     if lease:
         owner = replace(intent.owner, machine="far away")
@@ -499,7 +499,7 @@ def test_what_was_settled_while_its_maker_waited_is_not_made(graph: Repository) 
     base = graph.begin_branch(DEV)
     graph.abandon_branch(base)
     commit = graph.new_commit(base, WriterKind.LOAD)
-    change = Change(commit=commit, target=base.target, requires=())
+    change = CommitRequest(commit=commit, target=base.target, requires=())
     with pytest.raises(Conflict):
         graph.publisher.publish(change)
     assert_nothing_happened(graph)

@@ -5,7 +5,12 @@ from pathlib import Path
 from omnigraph.core.indices import ensure_indices, wanted_indexes
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Btree, Fts, Metric, Vector
+from omnigraph.store.tables import (
+    Btree,
+    Fts,
+    Vector,
+)
+from omnigraph.types import Metric
 from tests.graphs import Delta, make, reopen, write
 
 SCHEMA = """

@@ -149,8 +149,8 @@ def test_a_stored_intent_of_an_earlier_release_is_read_in_full(origin: object) -
         source_version=9,
     )
     there = ExistingBranch(branch=DEV, incarnation="born:01M7H56QJVA6EK7K581PJCXMKR")
-    assert intent.change.target == (new if is_new else there)
-    assert intent.change.requires == (
+    assert intent.request.target == (new if is_new else there)
+    assert intent.request.requires == (
         BranchAbsent(DEV) if is_new else BranchIs(DEV, there.incarnation),
         HeadIs(OTHER),
         SchemaIs("digest"),
@@ -162,5 +162,5 @@ def test_a_stored_intent_of_an_earlier_release_is_read_in_full(origin: object) -
     assert (commit.merged_parent_id, commit.idempotency_key) == (OTHER, "key")
     assert (commit.message, commit.parent_id) == (None, None)
     assert commit.details == {"note": [1, None, "é"]}
-    assert intent.change.schema_digest == "other"
+    assert intent.request.schema_digest == "other"
     assert replace(intent.tables[0], confirmed=None).planned == 6

@@ -173,20 +173,20 @@ def test_an_export_that_ends_early_leaves_no_file(graph: og.Graph, target: str) 
     assert place.exists()
 
 
-UPKEEP: dict[str, Callable[[og.Graph, og.CancelToken], object]] = {
+MAINTENANCE: dict[str, Callable[[og.Graph, og.CancelToken], object]] = {
     "optimize": lambda graph, token: graph.optimize(engine="inprocess", cancel=token),
     "ensure_indices": lambda graph, token: graph.ensure_indices(cancel=token),
 }
 
 
-@pytest.mark.parametrize("name", UPKEEP)
+@pytest.mark.parametrize("name", MAINTENANCE)
 def test_upkeep_can_end_before_it_is_published(graph: og.Graph, name: str) -> None:
     before = state(graph)
 
     def check() -> None:
         assert state(graph) == before
 
-    assert ended_everywhere(lambda token: UPKEEP[name](graph, token), check) >= 3
+    assert ended_everywhere(lambda token: MAINTENANCE[name](graph, token), check) >= 3
     assert len(graph.commits.list()) == len(before[0]) + 1  # type: ignore[arg-type]
 
 

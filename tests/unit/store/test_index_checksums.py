@@ -14,13 +14,13 @@ from omnigraph.store.tables import (
     Btree,
     Fts,
     IndexWish,
-    Metric,
     Pin,
     Table,
     Tables,
     Vector,
     open_tables,
 )
+from omnigraph.types import Metric
 
 VECTORS = pa.FixedSizeListArray.from_arrays(
     pa.array([float(n) for n in range(40)], pa.float32()), 2

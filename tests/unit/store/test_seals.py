@@ -107,7 +107,7 @@ def test_the_files_of_a_fork_and_of_its_trunk(root: Root, tables: Tables) -> Non
 def test_rewritten_and_replaced_files_are_sealed(root: Root, tables: Tables) -> None:
     pin = made(tables)
     table = tables.open(pin)
-    receipt = tables.upkeep.rewrite(table, table.fragment_ids(), target_rows=100)
+    receipt = tables.maintenance.rewrite(table, table.fragment_ids(), target_rows=100)
     assert all(seals._SEALED.search(name) for name in receipt.files)
     staged = tables.stage_overwrite(table, ROWS, uuid="over")
     assert all(seals._SEALED.search(name) for name in staged.files)

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from omnigraph.core import records as rows
 from omnigraph.core import requirements
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.layout import INTENTS, intent_path
 from omnigraph.core.records import Commit, VersionRecord
 from omnigraph.core.recovery.owner import Owner
@@ -79,7 +79,7 @@ class Intent:
     """A write in flight."""
 
     operation_id: str
-    change: Change
+    request: CommitRequest
     rollback_commit_id: CommitId  # of the commit that undoes it, should it come to that
     owner: Owner
     tables: tuple[PlannedTable, ...]
@@ -90,12 +90,12 @@ class Intent:
     @property
     def commit(self) -> Commit:
         """The commit that the write makes."""
-        return self.change.commit
+        return self.request.commit
 
     @property
     def branch(self) -> BranchName:
         """The branch that the write is for."""
-        return self.change.commit.branch
+        return self.request.commit.branch
 
     def touches(self, branch: BranchName, table_keys: Iterable[str]) -> bool:
         """Does this write move one of these tables on this branch?"""
@@ -106,16 +106,16 @@ class Intent:
         """Must this write and another one not be in flight together?"""
         if self.operation_id == other.operation_id or self.branch != other.branch:
             return False
-        if self.change.target.incarnation != other.change.target.incarnation:
+        if self.request.target.incarnation != other.request.target.incarnation:
             return False  # each has tables of its own, and the name of the branch decides
         key = self.commit.idempotency_key
         if key is not None and key == other.commit.idempotency_key:
             return True
         return self.touches(other.branch, (item.table_key for item in other.tables))
 
-    def landed(self, versions: Mapping[str, int] | None = None) -> Change:
+    def landed(self, versions: Mapping[str, int] | None = None) -> CommitRequest:
         """The change with the versions that its tables reached, or were to reach."""
-        return self.change.with_records(
+        return self.request.with_records(
             VersionRecord(
                 table_key=item.table_key,
                 location=item.path,
@@ -141,19 +141,19 @@ _NAMES: Final = {"id": "commit_id"}
 
 def encode(intent: Intent) -> bytes:
     """The file of an intent."""
-    change = intent.change
+    request = intent.request
     plain = {
         "format": INTENT_FORMAT,
         "operation_id": intent.operation_id,
-        **rows.commit_to_json(change.commit, _NAMES),
-        "incarnation": change.target.incarnation,
-        "origin": _source_json(change.target),
+        **rows.commit_to_json(request.commit, _NAMES),
+        "incarnation": request.target.incarnation,
+        "origin": _source_json(request.target),
         "rollback_commit_id": intent.rollback_commit_id,
-        **requirements.to_json(change.requires),
-        "schema_digest": change.schema_digest,
+        **requirements.to_json(request.requires),
+        "schema_digest": request.schema_digest,
         "owner": intent.owner.to_json(),
         "confirms": intent.confirms,
-        "records": rows.encode(change.records).to_pylist(),
+        "records": rows.encode(request.records).to_pylist(),
         "tables": [
             {
                 "table_key": item.table_key,
@@ -204,7 +204,7 @@ def _decoded(plain: Mapping[str, Any]) -> Intent:
     moved = (TableAt(item.table_key, item.expected) for item in tables)
     return Intent(
         operation_id=_text(plain["operation_id"]),
-        change=Change(
+        request=CommitRequest(
             commit=replace(commit, kind=WriterKind(commit.kind)),
             target=target,
             requires=requirements.from_json(plain, target, moved),
@@ -258,7 +258,7 @@ def _text_or_none(value: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class IntentListing:
     """The intents that are there: those that can be read, oldest first, and the others."""
 
     intents: tuple[Intent, ...]
@@ -308,7 +308,7 @@ class IntentLog:
                 return None
             raise
 
-    def scan(self, *, apart_from: str | None = None) -> Found:
+    def scan(self, *, apart_from: str | None = None) -> IntentListing:
         """Look at all intents but one. One that vanishes while we look has been settled."""
         found: list[Intent] = []
         unreadable: list[Corrupt] = []
@@ -325,7 +325,7 @@ class IntentLog:
             except Corrupt as error:
                 unreadable.append(error)
         found.sort(key=lambda item: item.operation_id)
-        return Found(intents=tuple(found), unreadable=tuple(unreadable))
+        return IntentListing(intents=tuple(found), unreadable=tuple(unreadable))
 
     def pending(self, *, apart_from: str | None = None) -> tuple[Intent, ...]:
         """All intents but one, oldest first; one that cannot be read is an error."""

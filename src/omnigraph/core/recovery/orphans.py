@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.core.branches import is_own
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.manifest import Manifest
@@ -187,7 +187,7 @@ class Orphans:
         )
         requires = (requirement_of(snapshot.target), *pinned)
         self.publisher.publish(
-            Change(commit=commit, target=snapshot.target, requires=requires, records=records)
+            CommitRequest(commit=commit, target=snapshot.target, requires=requires, records=records)
         )
         outcomes = {
             pin.table_key: {"from_version": item.head, "to_version": pin.version}

@@ -23,7 +23,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from omnigraph.core.change import Change
+from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.destinations import Destination
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion, TablePin
@@ -125,7 +125,7 @@ class Recovery:
         if self.is_live(intent):
             return _settlement(intent, Settled.LIVE)
         keys = [item.table_key for item in intent.tables]
-        with self._destinations.of(intent.change.target).writing(keys):
+        with self._destinations.of(intent.request.target).writing(keys):
             return self.settle(intent)
 
     def is_live(self, intent: Intent) -> bool:
@@ -148,7 +148,7 @@ class Recovery:
     def settle(self, intent: Intent, authority: Authority = Authority.OTHERS) -> Settlement:
         """Take the intent of a writer that is not at work to its end."""
         with telemetry.span("recover", operation=intent.operation_id):
-            place = self._destinations.of(intent.change.target)
+            place = self._destinations.of(intent.request.target)
             for _ in range(LOOKS_MAX):
                 try:
                     with place.settling():
@@ -297,11 +297,11 @@ class Recovery:
             kind="recovery",
             details={"operation_id": intent.operation_id, "recovered": "rolled_back"},
         )
-        target = intent.change.target
+        target = intent.request.target
         restored = (TableAt(item.table_key, planned[item.table_key].expected) for item in records)
         requires = (requirement_of(target), *restored)
         self._publisher.publish(
-            Change(commit=commit, target=target, requires=requires, records=tuple(records))
+            CommitRequest(commit=commit, target=target, requires=requires, records=tuple(records))
         )
         hit(Fp.RECOVER_PUBLISHED)
 
@@ -334,7 +334,7 @@ class Recovery:
     def _close(self, intent: Intent, kind: RecoveryKind) -> Settlement:
         """Record the recovery, then forget the intent."""
         rolled_back = kind is RecoveryKind.ROLLED_BACK
-        by_commit = not self._destinations.of(intent.change.target).has_own_tables
+        by_commit = not self._destinations.of(intent.request.target).has_own_tables
         undone_by = intent.rollback_commit_id if by_commit else None
         outcomes = {
             item.table_key: {
@@ -371,7 +371,7 @@ def _holds(intent: Intent, seen: Seen) -> bool:
     if key is not None and seen.commits.find_key(key) is not None:
         return False  # taken by another commit: ours is not visible
     try:
-        check(intent.change.requires, seen)
+        check(intent.request.requires, seen)
     except GraphError:
         return False
     return True

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from omnigraph.dataplane.decode.dispatch import decode, decode_text
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats, joined
-from omnigraph.dataplane.source.model import Compression, FileSplit, Format, Piece, Split
+from omnigraph.dataplane.source.model import Compression, FileSplit, Format, PackPiece, Split
 from omnigraph.dataplane.source.paths import is_remote, read_whole
 from omnigraph.rules.violation import Violation, Violations
 from omnigraph.runtime import telemetry
@@ -39,7 +39,7 @@ def decode_pack(
     spec: DecodeSpec,
     out: Violations,
     stats: DecodeStats,
-    pieces: list[Piece],
+    pieces: list[PackPiece],
 ) -> Iterator[Decoded]:
     """Decode splits one after the other; lines are numbered through all of them.
 
@@ -58,7 +58,7 @@ def decode_pack(
     if len(parts) == 1:
         (part,) = parts
         yield from decode(part, spec, out, stats)
-        pieces.append(Piece(name=part.name, first_row=part.first_row, lines=stats.lines))
+        pieces.append(PackPiece(name=part.name, first_row=part.first_row, lines=stats.lines))
         return
     yield from _gathered(_PackDecoder(spec, out, stats, pieces).decode(parts))
 
@@ -67,7 +67,7 @@ class _PackDecoder:
     """Splits while they are decoded."""
 
     def __init__(
-        self, spec: DecodeSpec, out: Violations, stats: DecodeStats, pieces: list[Piece]
+        self, spec: DecodeSpec, out: Violations, stats: DecodeStats, pieces: list[PackPiece]
     ) -> None:
         self._spec = spec
         self._out = out
@@ -116,7 +116,7 @@ class _PackDecoder:
         return [replace(each, lines=_shifted(each.lines, ends, shifts, heads)) for each in found]
 
     def _add(self, part: Split, lines: int, start: int) -> None:
-        piece = Piece(name=part.name, first_row=part.first_row, lines=lines, start=start)
+        piece = PackPiece(name=part.name, first_row=part.first_row, lines=lines, start=start)
         self._pieces.append(piece)
 
     def _count(self, stats: DecodeStats) -> None:

@@ -91,7 +91,7 @@ class _Entity:
 
 
 @dataclass(slots=True)
-class _Found:
+class _TypeRows:
     """The entities of one type in some lines."""
 
     type: EntityType
@@ -120,13 +120,13 @@ class RowWiseDecoder:
 
     def decode(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[Decoded]:
         """Decode lines, given with their numbers, in ascending order."""
-        found: dict[str, _Found] = {}
+        found: dict[str, _TypeRows] = {}
         for number, line in lines:
             entity = self._read(number, line)
             if entity is None:
                 continue
             key = table_key(entity.type.kind, entity.type.name)
-            into = found.setdefault(key, _Found(entity.type))
+            into = found.setdefault(key, _TypeRows(entity.type))
             if not entity.faults:
                 into.rows.append(entity.values)
                 into.lines.append(number)
@@ -325,7 +325,7 @@ def _name(name: str) -> str:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _decoded(found: _Found, absences: frozenset[str]) -> Decoded:
+def _decoded(found: _TypeRows, absences: frozenset[str]) -> Decoded:
     schema = rows_schema(found.type)
     columns = [
         pa.array([row.get(column.name) for row in found.rows], column.type) for column in schema

@@ -39,7 +39,7 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class LoadBase:
     """What a load is judged against. Picklable.
 
     Attributes:
@@ -54,7 +54,7 @@ class Base:
 class Committed:
     """The committed rows that may have to do with the keys of one partition."""
 
-    def __init__(self, plan: LoadPlan, base: Base, partition: Partition | None) -> None:
+    def __init__(self, plan: LoadPlan, base: LoadBase, partition: Partition | None) -> None:
         """Read from a partition of the exchange, or from the tables themselves."""
         self._plan = plan
         self._base = base
@@ -83,7 +83,7 @@ class Committed:
             return iter(())
         if self._partition is not None:
             return iter(self._partition.tables(stored_channel(key, columns)))
-        table = self._plan.workplace.tables.open(self._base.tables[key].pin)
+        table = self._plan.worker_tables.tables.open(self._base.tables[key].pin)
         return _read(table, columns, values)
 
     def codes(self, key: str, column: str, values: pa.Array) -> Iterator[Codes]:
@@ -161,8 +161,8 @@ def scan_stored(task: ScanTask) -> ScanReceipt:
     plan = task.plan
     emitter = Emitter(plan.staging, plan.partitions)
     columns = list(dict.fromkeys(name for wish in task.wishes for name in wish.columns))
-    with plan.workplace.errors():
-        table = plan.workplace.tables.open(task.pin)
+    with plan.worker_tables.errors():
+        table = plan.worker_tables.tables.open(task.pin)
         for rows in _scan(table, columns, fragments=task.fragments):
             plan.stop.check()
             for wish in task.wishes:
@@ -171,11 +171,11 @@ def scan_stored(task: ScanTask) -> ScanReceipt:
                     if part.column(name).null_count:
                         part = part.filter(part.column(name).is_valid())
                 emitter.add(stored_channel(wish.key, wish.columns), part, wish.keys)
-        return ScanReceipt(parcels=emitter.close())
+        return ScanReceipt(staged_parts=emitter.close())
 
 
 def scan_tasks(
-    plan: LoadPlan, base: Base, wishes: Iterable[Wish], rows_max: int = 1 << 22
+    plan: LoadPlan, base: LoadBase, wishes: Iterable[Wish], rows_max: int = 1 << 22
 ) -> list[ScanTask]:
     """Divide the reading of committed tables into tasks."""
     by_key: dict[str, list[Wish]] = {}
@@ -184,7 +184,7 @@ def scan_tasks(
     tasks: list[ScanTask] = []
     for key, wanted in sorted(by_key.items()):
         stored = base.tables[key]
-        table = plan.workplace.tables.open(stored.pin)
+        table = plan.worker_tables.tables.open(stored.pin)
         group: list[int] = []
         rows = 0
         for fragment, count in table.fragment_rows():

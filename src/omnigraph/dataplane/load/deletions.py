@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.dataplane.load.plan import LoadPlan
-from omnigraph.dataplane.staging import Parcel, Staging
+from omnigraph.dataplane.staging import StagedPart, Staging
 from omnigraph.store.table import ROW_ADDRESS, Table
 from omnigraph.store.tables import DeletionReceipt, Pin, deletion_paths
 
@@ -37,7 +37,7 @@ class Dead:
 
     key: str
     share: int
-    parcel: Parcel
+    staged_part: StagedPart
 
 
 def shares_of(table: Table, rows_max: int = SHARE_ROWS) -> tuple[int, ...]:
@@ -88,10 +88,10 @@ class Graves:
                     places.append((key, share))
                     contents.append({ROW_ADDRESS: pa.table({ROW_ADDRESS: part})})
         if contents:
-            parcels = self._staging.put_all(contents)
+            staged_parts = self._staging.put_all(contents)
             self._dead += (
-                Dead(key=key, share=share, parcel=parcel)
-                for (key, share), parcel in zip(places, parcels, strict=True)
+                Dead(key=key, share=share, staged_part=staged_part)
+                for (key, share), staged_part in zip(places, staged_parts, strict=True)
             )
         self._waiting, self._rows = {}, 0
 
@@ -105,33 +105,33 @@ class DeletionTask:
         key: The table key.
         pin: The table that the load will change.
         held: Fragments that the commit rewrites; see `Tables.delete`.
-        parcels: The addresses.
+        staged_parts: The addresses.
     """
 
     plan: LoadPlan
     key: str
     pin: Pin
     held: frozenset[int]
-    parcels: tuple[Parcel, ...]
+    staged_parts: tuple[StagedPart, ...]
 
     @property
     def rows(self) -> int:
         """How many rows go, those that are named twice twice."""
-        return sum(sum(parcel.rows.values()) for parcel in self.parcels)
+        return sum(sum(staged_part.rows.values()) for staged_part in self.staged_parts)
 
 
 def write_deletions(task: DeletionTask) -> DeletionReceipt:
     """Write the deletion files of a share. A task of a load."""
     plan = task.plan
-    with plan.workplace.errors():
+    with plan.worker_tables.errors():
         plan.stop.check()
-        contents = plan.staging.get_all(task.parcels)
+        contents = plan.staging.get_all(task.staged_parts)
         parts = [content[ROW_ADDRESS].column(0).to_numpy() for content in contents]
-        table = plan.workplace.tables.open(task.pin)
+        table = plan.worker_tables.tables.open(task.pin)
         # An edge that loses both ends is named twice.
         addresses = np.unique(np.concatenate(parts))
         plan.staging.check()
-        receipt = plan.workplace.tables.delete(table, addresses, held=task.held)
+        receipt = plan.worker_tables.tables.delete(table, addresses, held=task.held)
         plan.staging.note(deletion_paths(table, receipt))
         return receipt
 
@@ -143,12 +143,16 @@ def deletion_tasks(
     held: Mapping[str, frozenset[int]],
 ) -> list[DeletionTask]:
     """One task for each share of a table that has rows which go."""
-    found: dict[tuple[str, int], list[Parcel]] = {}
+    found: dict[tuple[str, int], list[StagedPart]] = {}
     for item in dead:
-        found.setdefault((item.key, item.share), []).append(item.parcel)
+        found.setdefault((item.key, item.share), []).append(item.staged_part)
     return [
         DeletionTask(
-            plan=plan, key=key, pin=tables[key].pin, held=held[key], parcels=tuple(parcels)
+            plan=plan,
+            key=key,
+            pin=tables[key].pin,
+            held=held[key],
+            staged_parts=tuple(staged_parts),
         )
-        for (key, _), parcels in sorted(found.items())
+        for (key, _), staged_parts in sorted(found.items())
     ]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.dataplane.load.packing import packed, unpacked
-from omnigraph.dataplane.staging import Content, Parcel, Staging
+from omnigraph.dataplane.staging import Content, StagedPart, Staging
 from omnigraph.rules.violation import Origin
 
 # No property has such a name.
@@ -34,7 +34,7 @@ _INT32_MAX: Final = (1 << 31) - 1
 _LINE_BITS: Final = 35
 
 Lines: TypeAlias = "npt.NDArray[np.int64]"
-Placed: TypeAlias = tuple[int, Parcel]  # a partition, and what is in it
+Placed: TypeAlias = tuple[int, StagedPart]  # a partition, and what is in it
 
 
 # -- channels: what is said about keys -------------------------------------------------------------
@@ -133,8 +133,8 @@ class Emitter:
             for partition, part in self._divided(rows, keys):
                 found.setdefault(partition, {})[channel] = part
         partitions = sorted(found)
-        parcels = self._staging.put_all([found[partition] for partition in partitions])
-        self._sent += zip(partitions, parcels, strict=True)
+        staged_parts = self._staging.put_all([found[partition] for partition in partitions])
+        self._sent += zip(partitions, staged_parts, strict=True)
         self._waiting, self._rows = {}, 0
 
     def _divided(self, rows: pa.Table, keys: int) -> Iterator[tuple[int, pa.Table]]:
@@ -186,7 +186,7 @@ class Sent:
     """What one task, of a split or of a committed table, put into one partition."""
 
     split: int
-    parcel: Parcel
+    staged_part: StagedPart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +223,7 @@ def fetched(
     waiting: list[list[Sent]] = []
     room = bytes_at_once
     for sent in partitions:
-        size = sum(item.parcel.bytes for item in sent)
+        size = sum(item.staged_part.bytes for item in sent)
         if waiting and size > room:
             yield from _fetched_together(staging, waiting)
             waiting, room = [], bytes_at_once
@@ -233,7 +233,7 @@ def fetched(
 
 
 def _fetched_together(staging: Staging, partitions: list[list[Sent]]) -> Iterator[Partition]:
-    found = iter(staging.get_all([item.parcel for sent in partitions for item in sent]))
+    found = iter(staging.get_all([item.staged_part for sent in partitions for item in sent]))
     contents = [tuple((item.split, next(found)) for item in sent) for sent in partitions]
     for number, each in enumerate(contents):
         contents[number] = ()  # what was looked at need not stay in memory

@@ -26,7 +26,7 @@ from omnigraph.dataplane.load.request import Counts, Fill, Loaded, LoadRequest
 from omnigraph.dataplane.load.vectors import embedded
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.dataplane.source.model import FrameInput, Piece, TypeRef
+from omnigraph.dataplane.source.model import FrameInput, PackPiece, TypeRef
 from omnigraph.embed.provider import PROVIDER_VARIABLE, no_provider
 from omnigraph.embed.refused import naming_entity
 from omnigraph.embed.source import Embeddings
@@ -95,8 +95,8 @@ class FillTask:
 def embed_split(task: FillTask) -> ReadReceipt:
     """Read texts and embed them; the rows wait to be merged. A task of a load."""
     plan, entity = task.plan, task.entity
-    with plan.workplace.errors():
-        table = plan.workplace.tables.open(task.pin)
+    with plan.worker_tables.errors():
+        table = plan.worker_tables.tables.open(task.pin)
         names = list(dict.fromkeys([ID_NAME, *entity.key, task.embed.source]))
         found = table.take(np.frombuffer(task.row_ids, np.uint64).tolist(), names)
         texts = joined(found.column(task.embed.source)).to_pylist()
@@ -106,7 +106,7 @@ def embed_split(task: FillTask) -> ReadReceipt:
             vectors = plan.embeddings.embed_rows(texts, target.type.dim, task.embed.model)
         decoded = _decoded(entity, task.target.name, found, vectors.reshape(-1))
         stats = DecodeStats(lines=len(texts), bytes=found.nbytes, rows=len(texts))
-        files = (Piece(name=key_of(entity), first_row=None, lines=stats.lines),)
+        files = (PackPiece(name=key_of(entity), first_row=None, lines=stats.lines),)
         return stage_rows(plan, task.split, iter([decoded]), stats, lambda: files)
 
 
@@ -151,7 +151,7 @@ class VectorFiller:
         Raises:
             InvalidInput: No provider is configured, or it has another model than the schema says.
             Unavailable: The provider did not answer.
-            Cancelled: The monitor was told to stop.
+            StopRequested: The monitor was told to stop.
         """
         size = request.batch or BATCH * (runner.parallelism if runner.is_remote else 1)
         vectors: dict[str, int] = {}

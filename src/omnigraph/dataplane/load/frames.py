@@ -12,11 +12,11 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.decode.model import DecodeStats
 from omnigraph.dataplane.decode.tabular import RowDecoder, decode_batches
 from omnigraph.dataplane.load.entities import decode_spec
-from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.read_task import stage_rows
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.source.model import Piece, TypeRef
+from omnigraph.dataplane.load.violations import collector
+from omnigraph.dataplane.source.model import PackPiece, TypeRef
 from omnigraph.lang.catalog.model import Catalog, EntityType
 
 # More partitions than any DataFrame has: the splits of one follow those of another.
@@ -53,8 +53,8 @@ class FrameTask:
         )
         first = 1 if partition == 0 else None
 
-        def files() -> tuple[Piece, ...]:
-            return (Piece(name=self.name, first_row=first, lines=stats.lines),)
+        def files() -> tuple[PackPiece, ...]:
+            return (PackPiece(name=self.name, first_row=first, lines=stats.lines),)
 
         with storage_errors():
             return stage_rows(plan, self.first_split + partition, decoded, stats, files, out=out)

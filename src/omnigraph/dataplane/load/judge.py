@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.dataplane.load.committed import Base, Committed
+from omnigraph.dataplane.load.committed import Committed, LoadBase
 from omnigraph.dataplane.load.exchange import (
     ID,
     Partition,
@@ -18,11 +18,11 @@ from omnigraph.dataplane.load.exchange import (
     released_channel,
     values_channel,
 )
-from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import judge_ids, judge_nodes
 from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import JudgeReceipt
+from omnigraph.dataplane.load.violations import collector
 from omnigraph.lang.catalog.model import EdgeType, EntityType
 from omnigraph.rules.unique import judge_unique, uniques
 from omnigraph.rules.violation import Violations
@@ -40,7 +40,7 @@ class JudgeTask:
     """
 
     plan: LoadPlan
-    base: Base
+    base: LoadBase
     partitions: tuple[tuple[Sent, ...], ...]
     is_divided: bool
 
@@ -49,7 +49,7 @@ def judge_partitions(task: JudgeTask) -> JudgeReceipt:
     """Judge partitions. A task of a load."""
     plan = task.plan
     out = collector(plan)
-    with plan.workplace.errors():
+    with plan.worker_tables.errors():
         for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()
             committed = Committed(plan, task.base, partition if task.is_divided else None)

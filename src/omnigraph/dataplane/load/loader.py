@@ -18,21 +18,22 @@ from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.staging_areas import Ending, StagingArea
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
-from omnigraph.dataplane.load.committed import Base, StoredTable
+from omnigraph.dataplane.load.committed import LoadBase, StoredTable
 from omnigraph.dataplane.load.fingerprint import total
-from omnigraph.dataplane.load.found import Found, open_file, write_all
 from omnigraph.dataplane.load.places import Places, named
-from omnigraph.dataplane.load.plan import LoadPlan, Stop, Targets, Workplace, key_of
+from omnigraph.dataplane.load.plan import LoadPlan, StopSignal, Targets, key_of
 from omnigraph.dataplane.load.reading import partitions_for, read_inputs
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import Counts, Loaded, LoadRequest
 from omnigraph.dataplane.load.stages import Stages, Verdict
 from omnigraph.dataplane.load.stream import STREAM, batch_key, recorded
+from omnigraph.dataplane.load.violations import LoadViolations, open_file, write_all
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.source.model import ReaderInput
 from omnigraph.dataplane.source.sizing import Sizes
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
+from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, summed
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Busy, Code, Conflict, Effect, GraphError, InvalidInput, JsonValue
@@ -82,7 +83,7 @@ class Loader:
             InvalidInput: The idempotency key names another operation.
             ConstraintViolated: The data breaks rules; it lists them in the order of the input.
             Conflict: Somebody else changed what the load was judged against, again and again.
-            Cancelled: The monitor was told to stop.
+            StopRequested: The monitor was told to stop.
         """
         if request.violations_file is not None:
             open_file(request.violations_file).close()
@@ -143,7 +144,7 @@ class Loader:
         else:
             is_certain = isinstance(outcome, GraphError) and outcome.effect is Effect.NONE
             ending = Ending.FAILED if is_certain else Ending.UNCLEAR
-        area.end(ending, is_alone=plan.workplace.is_home)
+        area.end(ending, is_alone=plan.worker_tables.is_driver)
 
     def abandon(self, plan: LoadPlan) -> None:
         """Remove what was written by a plan that another process made, unless it goes to commit."""
@@ -197,7 +198,7 @@ class Loader:
         return LoadPlan(
             load_id=load_id,
             incarnation=base.incarnation,
-            workplace=Workplace(
+            worker_tables=WorkerTables(
                 repo.root,
                 durable=repo.tables.durable,
                 tables=None if is_remote else repo.tables,
@@ -222,7 +223,7 @@ class Loader:
             tells_all=request.violations_file is not None,
             fingerprints=request.batch is not None,
             embeddings=self._embeddings,
-            stop=Stop(None if monitor is None else partial(_is_stopped, monitor)),
+            stop=StopSignal(None if monitor is None else partial(_is_stopped, monitor)),
         )
 
     def _area(self, load_id: str, staging: Staging, monitor: Monitor | None) -> StagingArea:
@@ -481,7 +482,7 @@ def _is_stopped(monitor: Monitor) -> bool:
     return monitor.is_stopped
 
 
-def _refuse(work: _Work, found: Found) -> None:
+def _refuse(work: _Work, found: LoadViolations) -> None:
     """Tell what is wrong, as a reader of the input can find it."""
     places, staging = Places(work.receipts), work.plan.staging
     path = work.request.violations_file
@@ -492,11 +493,11 @@ def _refuse(work: _Work, found: Found) -> None:
     found.raise_if_any([places.shown(item) for item in told])
 
 
-def _stored(base: GraphVersion, replaced: frozenset[str]) -> Base:
+def _stored(base: GraphVersion, replaced: frozenset[str]) -> LoadBase:
     tables = {
         key: StoredTable(pin=store_pin(pin), rows=pin.row_count) for key, pin in base.tables.items()
     }
-    return Base(tables=tables, replaced=replaced)
+    return LoadBase(tables=tables, replaced=replaced)
 
 
 def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) -> None:

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.load.committed import Base, Codes, Committed
+from omnigraph.dataplane.load.committed import Codes, Committed, LoadBase
 from omnigraph.dataplane.load.exchange import ID, LINE, Keys, Partition, Sent, fetched, ids_channel
-from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import repeats
 from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import MatchReceipt
+from omnigraph.dataplane.load.violations import collector
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.rules.report import gathered
 from omnigraph.rules.unique import report_ids
@@ -37,7 +37,7 @@ class MatchTask:
     """Partitions whose ids are looked for among the committed ones."""
 
     plan: LoadPlan
-    base: Base
+    base: LoadBase
     partitions: tuple[tuple[Sent, ...], ...]
     is_divided: bool
 
@@ -50,18 +50,18 @@ def match_partitions(task: MatchTask) -> MatchReceipt:
     entities = [
         entity for entity in (*plan.catalog.nodes, *plan.catalog.edges) if plan.is_matched(entity)
     ]
-    with plan.workplace.errors():
+    with plan.worker_tables.errors():
         for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()
             committed = Committed(plan, task.base, partition if task.is_divided else None)
             for entity in entities:
                 for split, rows in _matched(entity, partition, committed, out):
                     found.setdefault(split, {}).setdefault(key_of(entity), []).append(rows)
-        parcels = tuple(
+        staged_parts = tuple(
             (split, plan.staging.put({key: pa.concat_tables(t) for key, t in tables.items()}))
             for split, tables in sorted(found.items())
         )
-    return MatchReceipt(parcels=parcels, violations=out.settled())
+    return MatchReceipt(staged_parts=staged_parts, violations=out.settled())
 
 
 def _matched(

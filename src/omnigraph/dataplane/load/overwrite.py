@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.load.committed import Base, Committed, Wish
+from omnigraph.dataplane.load.committed import Committed, LoadBase, Wish
 from omnigraph.dataplane.load.deletions import Graves, Shares
 from omnigraph.dataplane.load.exchange import (
     ID,
@@ -28,10 +28,10 @@ from omnigraph.dataplane.load.exchange import (
     left_channel,
     texts_of,
 )
-from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.judge_nodes import ends_of
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import OrphanReceipt
+from omnigraph.dataplane.load.violations import collector
 from omnigraph.lang.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.rules.endpoints import report_dangling
 from omnigraph.rules.report import gathered, joined
@@ -46,7 +46,7 @@ class OrphanTask:
     """Partitions of nodes that are replaced, whose retained edges are looked at."""
 
     plan: LoadPlan
-    base: Base
+    base: LoadBase
     partitions: tuple[tuple[Sent, ...], ...]
     is_divided: bool
     shares: Shares
@@ -54,7 +54,7 @@ class OrphanTask:
 
 
 def retained(
-    catalog: Catalog, base: Base
+    catalog: Catalog, base: LoadBase
 ) -> Iterator[tuple[NodeType, EdgeType, str, tuple[str, ...]]]:
     """The ends of edges that stay at nodes that are replaced, and what to read there."""
     for node in catalog.nodes:
@@ -67,7 +67,7 @@ def retained(
                 yield node, edge, end, (end, ID, ROW_ADDRESS, *extra)
 
 
-def retained_wishes(catalog: Catalog, base: Base) -> list[Wish]:
+def retained_wishes(catalog: Catalog, base: LoadBase) -> list[Wish]:
     """The committed rows that partitions need for this."""
     return [
         Wish(key=key_of(edge), columns=columns) for _, edge, _, columns in retained(catalog, base)
@@ -80,7 +80,7 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
     out = collector(plan)
     emitter = Emitter(plan.staging, plan.partitions)
     graves = Graves(plan.staging, task.shares)
-    with plan.workplace.errors():
+    with plan.worker_tables.errors():
         for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()
             committed = Committed(plan, task.base, partition if task.is_divided else None)
@@ -92,8 +92,8 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
                     graves.add(key_of(edge), lost.column(ROW_ADDRESS).to_numpy())
                     if end == "dst" and edge.cardinality.low:
                         emitter.add(left_channel(edge.name), _left(lost))
-        parcels, dead = emitter.close(), graves.close()
-    return OrphanReceipt(violations=out.settled(), dead=dead, parcels=parcels)
+        staged_parts, dead = emitter.close(), graves.close()
+    return OrphanReceipt(violations=out.settled(), dead=dead, staged_parts=staged_parts)
 
 
 def _lost(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.load.exchange import LINE, ids_channel, texts_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.source.model import Piece
+from omnigraph.dataplane.source.model import PackPiece
 from omnigraph.dataplane.staging import Staging
 from omnigraph.rules.violation import Rule, Violation
 
@@ -20,7 +20,7 @@ from omnigraph.rules.violation import Rule, Violation
 class _Pack:
     """What one task read: its pieces, and how many lines of their files come before each."""
 
-    def __init__(self, pieces: Sequence[Piece], before: Sequence[int]) -> None:
+    def __init__(self, pieces: Sequence[PackPiece], before: Sequence[int]) -> None:
         self._pieces = pieces
         self._before = before
         self._starts = [piece.start for piece in pieces]
@@ -71,9 +71,9 @@ def named(
     names: dict[tuple[str, int], str] = {}
     for receipt in receipts if nameless else ():
         wanted = nameless.get(receipt.label, {})
-        for _, parcel in receipt.parcels:
-            channels = wanted.keys() & parcel.rows.keys()
-            for channel, rows in staging.get(parcel, channels).items() if channels else ():
+        for _, staged_part in receipt.staged_parts:
+            channels = wanted.keys() & staged_part.rows.keys()
+            for channel, rows in staging.get(staged_part, channels).items() if channels else ():
                 names.update(_names(receipt.label, rows, wanted[channel]))
     return sorted(_renamed(violations, names), key=lambda item: item.rank)
 

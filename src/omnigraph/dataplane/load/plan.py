@@ -8,74 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from omnigraph.core.layout import STAGING, table_key
-from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.load.request import DRIVER_KEYS, Fill
-from omnigraph.dataplane.progress import Cancelled
-from omnigraph.dataplane.run.seen import require_seen
+from omnigraph.dataplane.progress import StopRequested
 from omnigraph.dataplane.staging import Staging
+from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.embed.source import Embeddings
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation
-from omnigraph.store.root import Root
-from omnigraph.store.tables import Pin, Table, Tables, WrittenBy, open_tables
+from omnigraph.store.tables import Pin, Table, WrittenBy
 from omnigraph.types import LoadMode
 
 FRAGMENT_BYTES: Final = 64 << 20
-
-
-class Workplace:
-    """The tables of a graph, wherever a task runs."""
-
-    def __init__(self, root: Root, *, durable: bool, tables: Tables | None = None) -> None:
-        """Use these tables in this process; others open their own."""
-        self.root = root
-        self.durable = durable
-        self._tables = tables
-
-    @property
-    def is_home(self) -> bool:
-        """Is this the process that runs the load?"""
-        return self._tables is not None
-
-    def errors(self) -> AbstractContextManager[None]:
-        """Elsewhere, translate what storage says; at home somebody knows better how to."""
-        return nullcontext() if self.is_home else storage_errors()
-
-    def require_seen(self) -> None:
-        """Refuse to work elsewhere on a graph that is not there.
-
-        Raises:
-            InvalidInput: With the code `path_not_shared`.
-        """
-        if not self.is_home:
-            require_seen(self.root)
-
-    @property
-    def tables(self) -> Tables:
-        """The tables of the graph."""
-        if self._tables is not None:
-            return self._tables
-        self.require_seen()
-        options = tuple(sorted(self.root.storage_options.items()))
-        return _opened(self.root.uri, options, self.durable)
-
-    def __getstate__(self) -> tuple[Root, bool]:
-        return self.root, self.durable
-
-    def __setstate__(self, state: tuple[Root, bool]) -> None:
-        self.root, self.durable = state
-        self._tables = None
-
-
-@lru_cache(maxsize=8)
-def _opened(uri: str, options: tuple[tuple[str, str], ...], durable: bool) -> Tables:
-    return open_tables(Root(uri, dict(options)), durable=durable)
 
 
 class Targets:
@@ -119,7 +66,7 @@ class Targets:
         self._make, self._pins, self._lock = None, pins, threading.Lock()
 
 
-class Stop:
+class StopSignal:
     """How a task of this process learns that it should stop; elsewhere nobody tells it."""
 
     def __init__(self, is_stopped: Callable[[], bool] | None = None) -> None:
@@ -127,15 +74,15 @@ class Stop:
         self._is_stopped = is_stopped
 
     def check(self) -> None:
-        """Stop here if somebody asked for it, or the operation's time is up.
+        """StopSignal here if somebody asked for it, or the operation's time is up.
 
         Raises:
-            Cancelled: The operation was interrupted, or another part of it failed.
+            StopRequested: The operation was interrupted, or another part of it failed.
             GraphError: Its time is up, or its caller cancelled it.
         """
         cancellation.check()
         if self._is_stopped is not None and self._is_stopped():
-            raise Cancelled
+            raise StopRequested
 
     def __getstate__(self) -> bool:
         return True
@@ -151,7 +98,7 @@ class LoadPlan:
     Attributes:
         load_id: Names the load; ids of entities that come without one are made from it.
         incarnation: Of the branch; one of the same name that is made later is another one.
-        workplace: The tables.
+        worker_tables: The tables.
         targets: Where rows are written.
         staging: Where tasks put what other tasks need.
         catalog: The types.
@@ -171,7 +118,7 @@ class LoadPlan:
 
     load_id: str
     incarnation: str
-    workplace: Workplace
+    worker_tables: WorkerTables
     targets: Targets
     staging: Staging
     catalog: Catalog
@@ -186,7 +133,7 @@ class LoadPlan:
     fragment_bytes: int = FRAGMENT_BYTES
     driver_keys: int = DRIVER_KEYS
     embeddings: Embeddings
-    stop: Stop
+    stop: StopSignal
 
     @property
     def by(self) -> WrittenBy:
@@ -195,7 +142,7 @@ class LoadPlan:
 
     def target(self, key: str) -> Table:
         """The table to write the rows of a type into."""
-        return self.workplace.tables.open(self.targets.pin(key))
+        return self.worker_tables.tables.open(self.targets.pin(key))
 
     def is_matched(self, entity: EntityType) -> bool:
         """May rows of the type that have an id be those of known entities?"""

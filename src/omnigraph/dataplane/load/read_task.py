@@ -22,7 +22,6 @@ from omnigraph.dataplane.load.entities import (
 )
 from omnigraph.dataplane.load.exchange import KEY, LINE, Emitter, claims_channel
 from omnigraph.dataplane.load.fingerprint import NOTHING, fingerprint, total
-from omnigraph.dataplane.load.found import Found, collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.vectors import (
@@ -31,9 +30,10 @@ from omnigraph.dataplane.load.vectors import (
     pending_of_new,
     pieces,
 )
+from omnigraph.dataplane.load.violations import LoadViolations, collector
 from omnigraph.dataplane.load.writing import Writer
-from omnigraph.dataplane.source.model import Piece, SplitPack
-from omnigraph.dataplane.staging import Parcel
+from omnigraph.dataplane.source.model import PackPiece, SplitPack
+from omnigraph.dataplane.staging import StagedPart
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.violation import Violations
 
@@ -52,10 +52,10 @@ class ReadTask:
 def read_pack(task: ReadTask) -> ReadReceipt:
     """Read splits. A task of a load: it may run more than once, and only its receipt counts."""
     pack, plan = task.pack, task.plan
-    plan.workplace.require_seen()
+    plan.worker_tables.require_seen()
     out, stats = collector(plan, pack.number), DecodeStats()
-    pieces: list[Piece] = []
-    with plan.workplace.errors():
+    pieces: list[PackPiece] = []
+    with plan.worker_tables.errors():
         return stage_rows(
             plan,
             pack.number,
@@ -72,9 +72,9 @@ def stage_rows(
     split_number: int,
     decoded: Iterator[Decoded],
     stats: DecodeStats,
-    files: Callable[[], tuple[Piece, ...]],
+    files: Callable[[], tuple[PackPiece, ...]],
     *,
-    out: Found | None = None,
+    out: LoadViolations | None = None,
     is_alone: bool = False,
 ) -> ReadReceipt:
     """Take decoded rows as far as they get without a look at those of other tasks.
@@ -112,7 +112,7 @@ class _Reading:
         self,
         plan: LoadPlan,
         split: int,
-        out: Found,
+        out: LoadViolations,
         writer: Writer,
         *,
         is_alone: bool,
@@ -124,7 +124,7 @@ class _Reading:
         self._emitter = Emitter(plan.staging, plan.partitions, is_alone=is_alone)
         self._present: dict[str, int] = {}
         self._spill = _Spill()
-        self._spilled: list[Parcel] = []
+        self._spilled: list[StagedPart] = []
         self._vectors = VectorsOfTask(plan)
         self._fingerprint = NOTHING
 
@@ -154,13 +154,13 @@ class _Reading:
         if entities.names.null_count:
             self._insert(entities.filter(pc.invert(known)))
 
-    def receipt(self, stats: DecodeStats, files: tuple[Piece, ...]) -> ReadReceipt:
+    def receipt(self, stats: DecodeStats, files: tuple[PackPiece, ...]) -> ReadReceipt:
         """Finish; tell what was made."""
         self._put_spill()
         if self._out:
             self._writer.give_up()
         fragments = self._writer.close()
-        parcels = self._emitter.close()
+        staged_parts = self._emitter.close()
         return ReadReceipt(
             split=self._split,
             pieces=files,
@@ -168,7 +168,7 @@ class _Reading:
             present=self._present,
             fragments=fragments,
             spilled=tuple(self._spilled),
-            parcels=parcels,
+            staged_parts=staged_parts,
             partitions=self._emitter.partitions,
             violations=self._out.settled(),
             missing=self._vectors.missing,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from omnigraph.dataplane.load.deletions import Dead
 from omnigraph.dataplane.load.exchange import Placed, split_label
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint
-from omnigraph.dataplane.source.model import Piece
-from omnigraph.dataplane.staging import Parcel
+from omnigraph.dataplane.source.model import PackPiece
+from omnigraph.dataplane.staging import StagedPart
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.rules.violation import Violations
 from omnigraph.store.tables import FragmentReceipt
@@ -28,7 +28,7 @@ class ReadReceipt:
         present: Per table key, how many rows were decoded.
         fragments: What was written.
         spilled: Rows that wait for a look at the committed ones, piece by piece.
-        parcels: What the exchange has to know, and in which partition.
+        staged_parts: What the exchange has to know, and in which partition.
         partitions: Into how many partitions that was divided.
         violations: What breaks a rule, with the line within the split.
         missing: Vectors that were left null because nobody can compute them.
@@ -36,12 +36,12 @@ class ReadReceipt:
     """
 
     split: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PackPiece, ...]
     bytes: int
     present: Mapping[str, int]
     fragments: Fragments
-    spilled: tuple[Parcel, ...]
-    parcels: tuple[Placed, ...]
+    spilled: tuple[StagedPart, ...]
+    staged_parts: tuple[Placed, ...]
     partitions: int
     violations: Violations
     missing: tuple[MissingVectors, ...] = ()
@@ -62,14 +62,14 @@ class ReadReceipt:
 class ScanReceipt:
     """What reading committed rows gave to the exchange."""
 
-    parcels: tuple[Placed, ...]
+    staged_parts: tuple[Placed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchReceipt:
     """Which rows of a merge are those of known entities: per split, one table by table key."""
 
-    parcels: tuple[tuple[int, Parcel], ...]
+    staged_parts: tuple[tuple[int, StagedPart], ...]
     violations: Violations
 
 
@@ -80,14 +80,14 @@ class WriteReceipt:
     Attributes:
         fragments: What was written, new rows and new images of known ones.
         dead: The addresses of the old copies.
-        parcels: What the exchange has to know of the final images.
+        staged_parts: What the exchange has to know of the final images.
         violations: What breaks a rule.
         missing: Vectors that were left null because nobody can compute them.
     """
 
     fragments: Fragments
     dead: tuple[Dead, ...] = ()
-    parcels: tuple[Placed, ...] = ()
+    staged_parts: tuple[Placed, ...] = ()
     violations: Violations
     missing: tuple[MissingVectors, ...] = ()
 
@@ -99,12 +99,12 @@ class OrphanReceipt:
     Attributes:
         violations: The edges that lose an end, unless they are to go.
         dead: The addresses of the edges that go; one that loses both ends may be named twice.
-        parcels: The sources that they leave behind.
+        staged_parts: The sources that they leave behind.
     """
 
     violations: Violations
     dead: tuple[Dead, ...]
-    parcels: tuple[Placed, ...]
+    staged_parts: tuple[Placed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

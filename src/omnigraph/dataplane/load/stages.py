@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Final, TypeVar
 
 from omnigraph.dataplane.load.committed import (
-    Base,
+    LoadBase,
     ScanTask,
     Wish,
     scan_stored,
@@ -31,7 +31,6 @@ from omnigraph.dataplane.load.exchange import (
     left_channel,
     values_channel,
 )
-from omnigraph.dataplane.load.found import Found, collector
 from omnigraph.dataplane.load.judge import JudgeTask, judge_partitions
 from omnigraph.dataplane.load.judge_nodes import ends_of, is_counted
 from omnigraph.dataplane.load.match import MATCHED, MatchTask, match_partitions
@@ -43,11 +42,12 @@ from omnigraph.dataplane.load.overwrite import (
 )
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import Fragments, ReadReceipt
+from omnigraph.dataplane.load.violations import LoadViolations, collector
 from omnigraph.dataplane.load.write_task import WriteTask, write_split
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.dataplane.staging import Parcel
+from omnigraph.dataplane.staging import StagedPart
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.unique import uniques
@@ -76,7 +76,7 @@ class Verdict:
         missing: Vectors that were left null because nobody can compute them.
     """
 
-    violations: Found
+    violations: LoadViolations
     fragments: dict[str, list[FragmentReceipt]] = field(default_factory=dict)
     dead: list[Dead] = field(default_factory=list)
     missing: list[MissingVectors] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Stages:
     def __init__(
         self,
         plan: LoadPlan,
-        base: Base,
+        base: LoadBase,
         receipts: Sequence[ReadReceipt],
         runner: Runner,
         monitor: Monitor,
@@ -109,7 +109,7 @@ class Stages:
         self._channels: set[str] = set()
         self._stored: set[Wish] = set()
         for receipt in receipts:
-            self._send(receipt.split, receipt.parcels)
+            self._send(receipt.split, receipt.staged_parts)
 
     @property
     def _is_divided(self) -> bool:
@@ -133,7 +133,7 @@ class Stages:
         self, verdict: Verdict, tables: Mapping[str, Table]
     ) -> Mapping[str, list[DeletionReceipt]]:
         """Write the deletion files of tables for the rows that go; the receipts, by table key."""
-        held = {key: self._plan.workplace.tables.folded(table) for key, table in tables.items()}
+        held = {key: self._plan.worker_tables.tables.folded(table) for key, table in tables.items()}
         tasks = deletion_tasks(self._plan, verdict.dead, tables, held)
         found: dict[str, list[DeletionReceipt]] = {}
         for number, receipt in self._numbered("delete", write_deletions, tasks):
@@ -141,7 +141,7 @@ class Stages:
         return found
 
     def _shares(self, keys: Iterable[str]) -> Shares:
-        tables = self._plan.workplace.tables
+        tables = self._plan.worker_tables.tables
         return {key: shares_of(tables.open(self._base.tables[key].pin)) for key in keys}
 
     # -- the stages --------------------------------------------------------------------------------
@@ -159,11 +159,11 @@ class Stages:
             )
             for group in self._groups()
         ]
-        matches: dict[int, list[Parcel]] = {}
+        matches: dict[int, list[StagedPart]] = {}
         for found in self._run("match", match_partitions, tasks):
             verdict.violations.merge(found.violations)
-            for split, parcel in found.parcels:
-                matches.setdefault(split, []).append(parcel)
+            for split, staged_part in found.staged_parts:
+                matches.setdefault(split, []).append(staged_part)
         shares = self._shares(key for key in matched if self._base.tables[key].rows)
         writes = [
             WriteTask(
@@ -184,7 +184,7 @@ class Stages:
             verdict.add_fragments(written.fragments)
             verdict.dead += written.dead
             verdict.missing += written.missing
-            self._send(receipt.split, written.parcels)
+            self._send(receipt.split, written.staged_parts)
 
     def _find_orphans(self, verdict: Verdict, cascade: bool) -> None:
         if not any(retained(self._plan.catalog, self._base)):
@@ -206,7 +206,7 @@ class Stages:
         for found in self._run("orphans", find_orphans, tasks):
             verdict.violations.merge(found.violations)
             verdict.dead += found.dead
-            self._send(_COMMITTED, found.parcels)
+            self._send(_COMMITTED, found.staged_parts)
 
     def _judge(self, verdict: Verdict) -> None:
         if not self._channels and not self._base.replaced:
@@ -229,7 +229,7 @@ class Stages:
         self._stored |= wanted
         tasks = scan_tasks(self._plan, self._base, sorted(wanted, key=lambda w: (w.key, w.columns)))
         for found in self._run("scan", scan_stored, tasks):
-            self._send(_COMMITTED, found.parcels)
+            self._send(_COMMITTED, found.staged_parts)
 
     # -- what the judges need of committed rows ----------------------------------------------------
 
@@ -281,7 +281,7 @@ class Stages:
 
         This process looks at no more than `driver_keys`; from afar only if it is one task.
         """
-        is_near = self._plan.workplace.root.is_local and stage in _OF_KEYS
+        is_near = self._plan.worker_tables.root.is_local and stage in _OF_KEYS
         if stage == "write" or not (is_near or len(items) == 1):
             return False
         if stage == "delete":
@@ -303,10 +303,10 @@ class Stages:
 
     # -- running -----------------------------------------------------------------------------------
 
-    def _send(self, split: int, parcels: Iterable[Placed]) -> None:
-        for partition, parcel in parcels:
-            self._sent[partition].append(Sent(split=split, parcel=parcel))
-            self._channels.update(parcel.rows)
+    def _send(self, split: int, staged_parts: Iterable[Placed]) -> None:
+        for partition, staged_part in staged_parts:
+            self._sent[partition].append(Sent(split=split, staged_part=staged_part))
+            self._channels.update(staged_part.rows)
 
     def _groups(self) -> list[tuple[tuple[Sent, ...], ...]]:
         """The partitions, several for one task where they are small."""
@@ -349,10 +349,10 @@ def _rows_in(receipt: object) -> int:
     fragments: Fragments | None = getattr(receipt, "fragments", None)
     if fragments:
         return sum(each.rows for found in fragments.values() for each in found)
-    parcels = getattr(receipt, "parcels", ())
-    return sum(sum(parcel.rows.values()) for _, parcel in parcels)
+    staged_parts = getattr(receipt, "staged_parts", ())
+    return sum(sum(staged_part.rows.values()) for _, staged_part in staged_parts)
 
 
 def _keys_in(sent: Iterable[Sent]) -> int:
     """How many keys were sent to a partition."""
-    return sum(sum(each.parcel.rows.values()) for each in sent)
+    return sum(sum(each.staged_part.rows.values()) for each in sent)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.load.committed import Base
+from omnigraph.dataplane.load.committed import LoadBase
 from omnigraph.dataplane.load.deletions import Graves, Shares
 from omnigraph.dataplane.load.entities import (
     Entities,
@@ -32,7 +32,6 @@ from omnigraph.dataplane.load.exchange import (
     left_channel,
     released_channel,
 )
-from omnigraph.dataplane.load.found import collector
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.read_task import ABSENT, insert
 from omnigraph.dataplane.load.receipt import WriteReceipt
@@ -45,8 +44,9 @@ from omnigraph.dataplane.load.vectors import (
     pieces,
     rows_at_once,
 )
+from omnigraph.dataplane.load.violations import collector
 from omnigraph.dataplane.load.writing import Writer
-from omnigraph.dataplane.staging import Parcel
+from omnigraph.dataplane.staging import StagedPart
 from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.catalog.rules import ID_NAME
@@ -75,10 +75,10 @@ class WriteTask:
     """
 
     plan: LoadPlan
-    base: Base
+    base: LoadBase
     split: int
-    spilled: tuple[Parcel, ...]
-    matches: tuple[Parcel, ...]
+    spilled: tuple[StagedPart, ...]
+    matches: tuple[StagedPart, ...]
     shares: Shares
     writes: bool
 
@@ -86,12 +86,12 @@ class WriteTask:
 def write_split(task: WriteTask) -> WriteReceipt:
     """Finish and write the rows of a split. A task of a load."""
     plan = task.plan
-    with plan.workplace.errors(), Writer(plan) as writer:
+    with plan.worker_tables.errors(), Writer(plan) as writer:
         if not task.writes:
             writer.give_up()
         finishing = _Finishing(task, writer)
-        for parcel in task.spilled:
-            for key, rows in sorted(plan.staging.get(parcel).items()):
+        for staged_part in task.spilled:
+            for key, rows in sorted(plan.staging.get(staged_part).items()):
                 plan.stop.check()
                 finishing.take(key, rows)
         return finishing.receipt()
@@ -125,7 +125,7 @@ class _Finishing:
             insert(with_defaults(piece), self._out, self._emitter, self._writer, self._vectors)
         if known.true_count:
             old = _Known(entities.filter(known), row_ids.drop_null(), addresses.drop_null())
-            table = self._plan.workplace.tables.open(self._base.tables[key].pin)
+            table = self._plan.worker_tables.tables.open(self._base.tables[key].pin)
             for start, stop in self._pieces(table, old):
                 self._plan.stop.check()
                 self._update(table, old.slice(start, stop - start))
@@ -137,7 +137,7 @@ class _Finishing:
         return WriteReceipt(
             fragments=self._writer.close(),
             dead=self._graves.close(),
-            parcels=self._emitter.close(),
+            staged_parts=self._emitter.close(),
             violations=self._out.settled(),
             missing=self._vectors.missing,
         )
@@ -232,8 +232,8 @@ class _Matches:
     @staticmethod
     def of(task: WriteTask) -> _Matches:
         found: dict[str, list[pa.Table]] = {}
-        for parcel in task.matches:
-            for key, rows in task.plan.staging.get(parcel).items():
+        for staged_part in task.matches:
+            for key, rows in task.plan.staging.get(staged_part).items():
                 found.setdefault(key, []).append(rows)
         return _Matches(
             {key: pa.concat_tables(parts).sort_by(LINE) for key, parts in found.items()}

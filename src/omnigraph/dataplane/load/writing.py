@@ -116,7 +116,7 @@ class Writer:
         row_ids = rows.column(ROW_ID).to_pylist() if updates else None
         plan = self._plan
         plan.staging.check()
-        written = plan.workplace.tables.write(
+        written = plan.worker_tables.tables.write(
             table, rows.select(schema.names).cast(schema), row_ids=row_ids, by=plan.by
         )
         paths = data_paths(table, written)

@@ -10,14 +10,15 @@ from omnigraph.core.indices import PendingIndex, not_yet, wanted_indexes
 from omnigraph.core.layout import table_key
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.optimize.model import OptimizedTable
-from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask
+from omnigraph.dataplane.optimize.tasks import IndexTask, RewriteTask
+from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.lang.catalog.model import EntityType
-from omnigraph.store.chores import Chores, plan_chores
+from omnigraph.store.maintenance import Draft, Maintenance
+from omnigraph.store.maintenance_plan import MaintenancePlan, plan_maintenance
 from omnigraph.store.model import RewriteReceipt, SegmentReceipt
 from omnigraph.store.probe import TableProbe
 from omnigraph.store.shape import Shape, read_shape
 from omnigraph.store.tables import Table
-from omnigraph.store.upkeep import Draft, Upkeep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,39 +28,39 @@ class Job:
     pin: TablePin
     table: Table
     shape: Shape
-    chores: Chores
+    plan: MaintenancePlan
     pending: tuple[PendingIndex, ...]
 
     @property
     def bytes(self) -> int:
         """How much is read for it, at most."""
-        touched = {fragment for group in self.chores.groups for fragment in group}
-        touched.update(*(part for chore in self.chores.indexes for part in chore.parts))
+        touched = {fragment for group in self.plan.groups for fragment in group}
+        touched.update(*(part for build in self.plan.indexes for part in build.parts))
         return sum(each.bytes for each in self.shape.fragments if each.id in touched)
 
-    def rewrites(self, place: Place, target_rows: int) -> list[RewriteTask]:
+    def rewrites(self, worker_tables: WorkerTables, target_rows: int) -> list[RewriteTask]:
         """A task for each group of fragments."""
         rows = self._rows()
         return [
             RewriteTask(
-                place=place,
+                worker_tables=worker_tables,
                 pin=self.table.pin,
                 fragments=group,
                 target_rows=target_rows,
                 rows=sum(rows[fragment] for fragment in group),
             )
-            for group in self.chores.groups
+            for group in self.plan.groups
         ]
 
-    def builds(self, place: Place, draft: Draft | None) -> Iterator[IndexTask]:
+    def builds(self, worker_tables: WorkerTables, draft: Draft | None) -> Iterator[IndexTask]:
         """A task for each piece of an index; on a draft where fragments were rewritten."""
         rows = self._rows()
-        for chore in self.chores.indexes:
-            for part in chore.parts:
+        for build in self.plan.indexes:
+            for part in build.parts:
                 yield IndexTask(
-                    place=place,
+                    worker_tables=worker_tables,
                     pin=self.table.pin if draft is None else draft.pin,
-                    wish=chore.wish,
+                    wish=build.wish,
                     fragments=part if draft is None else draft.stands_for(part),
                     rows=sum(rows[fragment] for fragment in part),
                 )
@@ -90,14 +91,16 @@ def plan_job(entity: EntityType, pin: TablePin, table: Table, *, target_rows: in
         else:
             key = table_key(entity.kind, entity.name)
             pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
-    chores = plan_chores(shape, wishes, TableProbe(table), target_rows=target_rows)
-    return Job(pin=pin, table=table, shape=shape, chores=chores, pending=tuple(pending))
+    plan = plan_maintenance(shape, wishes, TableProbe(table), target_rows=target_rows)
+    return Job(pin=pin, table=table, shape=shape, plan=plan, pending=tuple(pending))
 
 
-def staged(job: Job, done: Done, upkeep: Upkeep, new_uuid: Callable[[], str]) -> TableWrite:
+def staged(
+    job: Job, done: Done, maintenance: Maintenance, new_uuid: Callable[[], str]
+) -> TableWrite:
     """The commits that put to use what was done."""
-    chain = upkeep.stage(
-        job.table, job.chores, done.draft, done.rewritten, done.segments, new_uuid=new_uuid
+    chain = maintenance.stage(
+        job.table, job.plan, done.draft, done.rewritten, done.segments, new_uuid=new_uuid
     )
     return TableWrite(table_key=job.pin.table_key, staged=chain)
 
@@ -107,8 +110,8 @@ def report(job: Job, done: Done | None) -> OptimizedTable:
     before = len(job.shape.fragments)
     made = {} if done is None or done.draft is None else done.draft.fragments
     change = sum(len(new) - len(group) for group, new in made.items())
-    built = tuple(chore.wish.name for chore in job.chores.indexes if chore.is_missing)
-    folded = tuple(chore.wish.name for chore in job.chores.indexes if not chore.is_missing)
+    built = tuple(build.wish.name for build in job.plan.indexes if build.is_missing)
+    folded = tuple(build.wish.name for build in job.plan.indexes if not build.is_missing)
     return OptimizedTable(
         table_key=job.pin.table_key,
         fragments_before=before,

@@ -27,17 +27,18 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.dataplane.optimize.job import Done, Job, plan_job, report, staged
 from omnigraph.dataplane.optimize.model import Optimized
-from omnigraph.dataplane.optimize.tasks import IndexTask, Place, RewriteTask, build, rewrite
+from omnigraph.dataplane.optimize.tasks import IndexTask, RewriteTask, build, rewrite
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
+from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.runtime import telemetry
-from omnigraph.store.chores import Chores
-from omnigraph.store.upkeep import Draft
+from omnigraph.store.maintenance import Draft
+from omnigraph.store.maintenance_plan import MaintenancePlan
 from omnigraph.types import MAIN
 
 Task = TypeVar("Task", RewriteTask, IndexTask)
 Result = TypeVar("Result")
-_Kept: TypeAlias = dict[tuple[TablePin, Chores], Done]
+_Kept: TypeAlias = dict[tuple[TablePin, MaintenancePlan], Done]
 
 TARGET_ROWS: Final = 1 << 20
 
@@ -75,7 +76,7 @@ class Optimizer:
             target_rows: How many rows a full fragment has.
 
         Raises:
-            Cancelled: The monitor was told to stop.
+            StopRequested: The monitor was told to stop.
             Conflict: Others wrote to the same tables, again and again.
         """
         kept: _Kept = {}
@@ -84,7 +85,7 @@ class Optimizer:
             now = self._repo.snapshot(base.branch) if is_stale else base
             monitor.stage("plan")
             jobs = self._jobs(now, target_rows)
-            self._do([job for job in jobs if job.chores], kept, runner, monitor, target_rows)
+            self._do([job for job in jobs if job.plan], kept, runner, monitor, target_rows)
             commit = self._repo.new_commit(now, WriterKind.OPTIMIZE)
             commit = replace(commit, actor=actor, message=message)
             return self._publish(now, commit, jobs, kept, monitor)
@@ -115,12 +116,16 @@ class Optimizer:
         self, jobs: Iterable[Job], kept: _Kept, runner: Runner, monitor: Monitor, target_rows: int
     ) -> None:
         """Write everything beside the tables, as far as that was not done before."""
-        todo = [job for job in jobs if (job.pin, job.chores) not in kept]
-        upkeep = self._repo.tables.upkeep
-        place = Place(root=self._repo.root, durable=self._repo.tables.is_durable)
-        rewritten = _run(
-            runner, monitor, "compact", rewrite, [job.rewrites(place, target_rows) for job in todo]
+        todo = [job for job in jobs if (job.pin, job.plan) not in kept]
+        tables = self._repo.tables
+        at = WorkerTables(
+            self._repo.root,
+            durable=tables.is_durable,
+            tables=None if runner.is_remote else tables,
         )
+        maintenance = tables.maintenance
+        rewrites = [job.rewrites(at, target_rows) for job in todo]
+        rewritten = _run(runner, monitor, "compact", rewrite, rewrites)
         with ExitStack() as drafts:
             drafted: list[Draft | None] = []
             for job, receipts in zip(todo, rewritten, strict=True):
@@ -128,15 +133,13 @@ class Optimizer:
                 if receipts:
                     uuid = self._repo.ids.new()
                     with storage_errors():
-                        draft = upkeep.draft(job.table, job.chores, receipts, uuid=uuid)
-                    drafts.callback(upkeep.drop, draft)
+                        draft = maintenance.draft(job.table, job.plan, receipts, uuid=uuid)
+                    drafts.callback(maintenance.drop, draft)
                 drafted.append(draft)
-            tasks = [
-                list(job.builds(place, draft)) for job, draft in zip(todo, drafted, strict=True)
-            ]
+            tasks = [list(job.builds(at, draft)) for job, draft in zip(todo, drafted, strict=True)]
             segments = _run(runner, monitor, "index", build, tasks)
         for job, draft, receipts, pieces in zip(todo, drafted, rewritten, segments, strict=True):
-            kept[job.pin, job.chores] = Done(
+            kept[job.pin, job.plan] = Done(
                 draft=draft, rewritten=tuple(receipts), segments=tuple(pieces)
             )
 
@@ -148,15 +151,15 @@ class Optimizer:
         kept: _Kept,
         monitor: Monitor,
     ) -> Optimized:
-        done = {job.pin: kept.get((job.pin, job.chores)) for job in jobs}
+        done = {job.pin: kept.get((job.pin, job.plan)) for job in jobs}
         tables = tuple(report(job, done[job.pin]) for job in jobs)
         published = None
         work = [(job, each) for job in jobs if (each := done[job.pin]) is not None]
         if work:
             monitor.stage("commit")
             with self._repo.preparing(base):
-                upkeep, new_uuid = self._repo.tables.upkeep, self._repo.ids.new
-                writes = tuple(staged(job, each, upkeep, new_uuid) for job, each in work)
+                maintenance, new_uuid = self._repo.tables.maintenance, self._repo.ids.new
+                writes = tuple(staged(job, each, maintenance, new_uuid) for job, each in work)
             published = self._repo.commit(Prepared(base=base, commit=commit, tables=writes))
         return Optimized(
             published=published,

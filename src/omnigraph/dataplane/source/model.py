@@ -220,7 +220,7 @@ def _pack_of_files(number: int, first: FileInput, *told: Sequence[Any]) -> Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class PackPiece:
     """The place of the lines of one split among the lines of its pack.
 
     Attributes:

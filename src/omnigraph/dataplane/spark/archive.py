@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig
+from omnigraph.dataplane.spark.config import LOCAL, MasterKind, SparkConfig
 from omnigraph.dataplane.spark.java import Java, find_java
 from omnigraph.dataplane.spark.settings import settings_for
 from omnigraph.dataplane.spark.shipping import drop_older
@@ -89,7 +89,7 @@ def _train(new: Path, log: Path) -> None:
 
     learn = f"-XX:ArchiveClassesAtExit={new} -Xlog:disable -Xlog:all=off"
     settings = settings_for(
-        Place.LOCAL,
+        MasterKind.LOCAL,
         LOCAL,
         chosen={
             "spark.driver.extraJavaOptions": learn,

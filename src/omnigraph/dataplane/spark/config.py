@@ -29,7 +29,7 @@ _NEEDED: Final = ("pyspark", "pandas", "pyarrow")
 _NEEDED_BY_CONNECT: Final = ("grpc", "grpc_status", "google.rpc", "zstandard")
 
 
-class Place(StrEnum):
+class MasterKind(StrEnum):
     """What kind of place a master is."""
 
     LOCAL = "local"
@@ -40,11 +40,11 @@ class Place(StrEnum):
 
 
 _PLACES: Final = (
-    (re.compile(r"local(\[(\*|\d+)(,\d+)?\])?"), Place.LOCAL),
-    (re.compile(r"local-cluster\[\d+,\d+,\d+\]"), Place.LOCAL_CLUSTER),
-    (re.compile(r"spark://[^\s/]+|yarn|k8s://\S+"), Place.CLUSTER),
-    (re.compile(r"sc://\S+"), Place.CONNECT),
-    (re.compile(re.escape(SERVED)), Place.SERVED),
+    (re.compile(r"local(\[(\*|\d+)(,\d+)?\])?"), MasterKind.LOCAL),
+    (re.compile(r"local-cluster\[\d+,\d+,\d+\]"), MasterKind.LOCAL_CLUSTER),
+    (re.compile(r"spark://[^\s/]+|yarn|k8s://\S+"), MasterKind.CLUSTER),
+    (re.compile(r"sc://\S+"), MasterKind.CONNECT),
+    (re.compile(re.escape(SERVED)), MasterKind.SERVED),
 )
 
 _ADDRESS: Final = re.compile(
@@ -52,7 +52,7 @@ _ADDRESS: Final = re.compile(
 )
 
 
-def place_of(master: str) -> Place:
+def master_kind(master: str) -> MasterKind:
     """What kind of place a master is.
 
     Raises:
@@ -133,7 +133,7 @@ def configured(
     if spark is None or isinstance(spark, str):
         master = spark.strip() if spark else None
         if master is not None:
-            place_of(master)
+            master_kind(master)
         return SparkConfig(master=master, **common)
     if not is_session(spark):
         raise InvalidInput(
@@ -152,7 +152,7 @@ def cluster_of(config: SparkConfig) -> str | None:
             master = config.session.conf.get("spark.master", None)
     if master is None:
         return None
-    clusters = {Place.CLUSTER, Place.LOCAL_CLUSTER, Place.CONNECT}
+    clusters = {MasterKind.CLUSTER, MasterKind.LOCAL_CLUSTER, MasterKind.CONNECT}
     found = next((place for pattern, place in _PLACES if pattern.fullmatch(master)), None)
     return shown(master) if found in clusters else None
 
@@ -176,8 +176,8 @@ def require(config: SparkConfig) -> None:
     Raises:
         InvalidInput: A package or Java is missing.
     """
-    place = Place.LOCAL if config.master is None else place_of(config.master)
-    remote = place in {Place.CONNECT, Place.SERVED}
+    place = MasterKind.LOCAL if config.master is None else master_kind(config.master)
+    remote = place in {MasterKind.CONNECT, MasterKind.SERVED}
     for name in _NEEDED + (_NEEDED_BY_CONNECT if remote else ()):
         if not _is_installed(name):
             raise InvalidInput(
@@ -186,7 +186,7 @@ def require(config: SparkConfig) -> None:
                 module=name,
             )
     # A session that is given runs already, and one of Connect has its Java elsewhere.
-    if config.session is None and place is not Place.CONNECT:
+    if config.session is None and place is not MasterKind.CONNECT:
         find_java(config.variables)
 
 

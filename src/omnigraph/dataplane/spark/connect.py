@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from omnigraph.dataplane.spark import archive as archives
-from omnigraph.dataplane.spark.config import LOCAL, Place, SparkConfig, shown
+from omnigraph.dataplane.spark.config import LOCAL, MasterKind, SparkConfig, shown
 from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.settings import default_variable, settings_for
 from omnigraph.errors import Code, InvalidInput, Unavailable
@@ -30,7 +30,7 @@ _LEAVE_S: Final = 5.0
 _RETRIES_MAX: Final = 6
 
 
-def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path | None]:
+def connected(config: SparkConfig, master: str, place: MasterKind) -> tuple[Any, Path | None]:
     """A session at a server, and where the server logs, if it is ours.
 
     Raises:
@@ -38,7 +38,7 @@ def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path
         Unavailable: No server answers.
     """
     log: Path | None = None
-    if place is Place.SERVED:
+    if place is MasterKind.SERVED:
         folder = server_folder(config.home)
         channel, log = _served(config, folder), folder / "logs"
     else:
@@ -53,7 +53,7 @@ def connected(config: SparkConfig, master: str, place: Place) -> tuple[Any, Path
         # After the client has registered what it does at exit, so that this is done before.
         atexit.register(disconnect, session)
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-        for key, value in config.conf.items() if place is Place.CONNECT else ():
+        for key, value in config.conf.items() if place is MasterKind.CONNECT else ():
             session.conf.set(key, value)
     except Exception as error:
         raise start_error(error, shown(master), log) from error
@@ -118,7 +118,7 @@ def _served(config: SparkConfig, folder: Path) -> Any:
         ) from error
     archive = archives.archive_of(config)
     ready = archive if config.archive and archive.exists() else None
-    settings = settings_for(Place.SERVED, LOCAL, archive=ready, chosen=config.conf)
+    settings = settings_for(MasterKind.SERVED, LOCAL, archive=ready, chosen=config.conf)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         with (

@@ -141,7 +141,7 @@ class DenseFrames:
         return ends.select(NUMBER, SOURCE, TARGET)
 
 
-class _Kept:
+class _TopologyCache:
     """The topologies that one session keeps; the least recently used makes room."""
 
     def __init__(self) -> None:
@@ -167,12 +167,12 @@ class _Kept:
 
 
 _lock: Final = threading.Lock()
-_sessions: Final[weakref.WeakKeyDictionary[Any, _Kept]] = weakref.WeakKeyDictionary()
+_sessions: Final[weakref.WeakKeyDictionary[Any, _TopologyCache]] = weakref.WeakKeyDictionary()
 
 
-def _kept_for(session: Any) -> _Kept:
+def _kept_for(session: Any) -> _TopologyCache:
     with _lock:
         found = _sessions.get(session)
         if found is None:
-            found = _sessions[session] = _Kept()
+            found = _sessions[session] = _TopologyCache()
         return found

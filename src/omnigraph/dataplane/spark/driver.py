@@ -100,7 +100,7 @@ def address_of(session: Any = None) -> Address:
     return Address(service.socket, "" if session is None else service.know(session))
 
 
-class _Service:
+class _LoadService:
     """Finishes loads for the processes that ask for it, one thread each."""
 
     def __init__(self) -> None:
@@ -162,11 +162,11 @@ def _finish(staged: StagedLoad, session: Any) -> None:
 
 
 _lock: Final = threading.Lock()
-_running: list[_Service] = []
+_running: list[_LoadService] = []
 
 
-def _service() -> _Service:
+def _service() -> _LoadService:
     with _lock:
         if not _running:
-            _running.append(_Service())
+            _running.append(_LoadService())
         return _running[0]

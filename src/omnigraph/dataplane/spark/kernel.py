@@ -31,7 +31,7 @@ _ARROW: Final = pa.schema([("number", pa.int64()), ("payload", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """How a task ended: with a value, or with an error that another attempt would not mend."""
 
     value: Any = None
@@ -123,18 +123,18 @@ class FrameKernel:
         yield _message(number, attempted(lambda: pickle.loads(self._task)(number, batches)))
 
 
-def attempted(action: Callable[[], Any]) -> Outcome:
+def attempted(action: Callable[[], Any]) -> TaskOutcome:
     """Run a task, and tell how it ended.
 
     Raises:
         TaskFailed: Another attempt may go better.
     """
     try:
-        return Outcome(value=action())
+        return TaskOutcome(value=action())
     except (Busy, Unavailable) as error:
         raise TaskFailed(Failure(type(error).__name__, _line(error), error=error)) from error
     except GraphError as error:
-        return Outcome(error=error)
+        return TaskOutcome(error=error)
     except StorageFailure as error:
         raise TaskFailed(Failure("StorageFailure", _line(error), storage=error)) from error
     except MemoryError as error:
@@ -159,7 +159,7 @@ def raising() -> Iterator[None]:
         raise TaskFailed(Failure(type(error).__name__, _line(error))) from error
 
 
-def _message(number: int, outcome: Outcome) -> pa.RecordBatch:
+def _message(number: int, outcome: TaskOutcome) -> pa.RecordBatch:
     try:
         payload = pickle.dumps(outcome, protocol=5)
     except Exception as error:

@@ -62,7 +62,7 @@ def _source_for(session: Any) -> type[Any]:
 
     address = address_of(session if is_connect(session) else None)
 
-    class Source(DefaultSource):
+    class SessionSource(DefaultSource):
         driver = (address.socket, address.session)
 
-    return Source
+    return SessionSource

@@ -20,7 +20,7 @@ from omnigraph.dataplane.spark.kernel import (
     MESSAGE,
     FrameKernel,
     ItemKernel,
-    Outcome,
+    TaskOutcome,
     failure_in,
 )
 from omnigraph.dataplane.spark.session import Held
@@ -188,8 +188,8 @@ def _sending() -> Iterator[None]:
         raise InvalidInput(Code.INPUT_INVALID, text) from error
 
 
-def _unpacked(payload: bytes | bytearray) -> Outcome:
+def _unpacked(payload: bytes | bytearray) -> TaskOutcome:
     outcome = pickle.loads(payload)
-    if not isinstance(outcome, Outcome):
+    if not isinstance(outcome, TaskOutcome):
         raise Internal(Code.INTERNAL, "a task on Spark returned no outcome")
     return outcome

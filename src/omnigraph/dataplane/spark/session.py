@@ -14,10 +14,10 @@ from typing import Any, Final
 from omnigraph.dataplane.spark import archive as archives
 from omnigraph.dataplane.spark.config import (
     LOCAL,
-    Place,
+    MasterKind,
     SparkConfig,
     is_connect,
-    place_of,
+    master_kind,
     require,
     shown,
 )
@@ -29,11 +29,11 @@ _KNOCK_S: Final = 5.0
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _KeptSession:
     """A session that we started, and how many hold it."""
 
     session: Any
-    place: Place
+    place: MasterKind
     master: str
     log: Path | None
     ships: bool
@@ -55,7 +55,9 @@ class Held:
         log: Where the JVM writes, if we know.
     """
 
-    def __init__(self, session: Any, master: str, cache: Path, kept: _Kept | None = None) -> None:
+    def __init__(
+        self, session: Any, master: str, cache: Path, kept: _KeptSession | None = None
+    ) -> None:
         """Hold a session; `kept` if it is one of ours."""
         self.session = session
         self.master = master
@@ -94,7 +96,7 @@ class Held:
 # One start at a time; and, for moments only, one reader or writer of what is kept.
 _starting: Final = threading.Lock()
 _lock: Final = threading.RLock()
-_sessions: Final[dict[str, _Kept]] = {}
+_sessions: Final[dict[str, _KeptSession]] = {}
 
 
 def acquire(config: SparkConfig) -> Held:
@@ -165,13 +167,13 @@ def _running_for(master: str | None) -> Any:
     return active if not is_connect(active) and _master_of(active) == master else None
 
 
-def _alive() -> list[_Kept]:
+def _alive() -> list[_KeptSession]:
     with _lock:
         # The child of a fork has the sessions of its parent in memory, and none of its own.
         return [kept for kept in _sessions.values() if kept.pid == os.getpid()]
 
 
-def _taken(session: Any) -> _Kept | None:
+def _taken(session: Any) -> _KeptSession | None:
     with _lock:
         for kept in _alive():
             if kept.session is session:
@@ -180,7 +182,7 @@ def _taken(session: Any) -> _Kept | None:
     return None
 
 
-def _kept_or_started(config: SparkConfig) -> _Kept:
+def _kept_or_started(config: SparkConfig) -> _KeptSession:
     master = config.master or LOCAL
     with _starting:
         with _lock:
@@ -195,7 +197,7 @@ def _kept_or_started(config: SparkConfig) -> _Kept:
         return kept
 
 
-def _answers(kept: _Kept) -> bool:
+def _answers(kept: _KeptSession) -> bool:
     if is_connect(kept.session):
         return not kept.session.is_stopped
     from omnigraph.dataplane.spark import launch  # noqa: PLC0415
@@ -203,19 +205,19 @@ def _answers(kept: _Kept) -> bool:
     return launch.is_alive(kept.session)
 
 
-def _started(config: SparkConfig, master: str) -> _Kept:
-    place = place_of(master)
-    if place is Place.CONNECT or place is Place.SERVED:
+def _started(config: SparkConfig, master: str) -> _KeptSession:
+    place = master_kind(master)
+    if place is MasterKind.CONNECT or place is MasterKind.SERVED:
         from omnigraph.dataplane.spark import connect  # noqa: PLC0415
 
         found, log = connect.connected(config, master, place)
         # A server of ours has the Python that runs here.
-        kept = _Kept(found, place, master, log, ships=place is Place.CONNECT)
+        kept = _KeptSession(found, place, master, log, ships=place is MasterKind.CONNECT)
         _make_known(kept, config)
         return kept
     from omnigraph.dataplane.spark import launch  # noqa: PLC0415
 
-    if place is Place.CLUSTER:
+    if place is MasterKind.CLUSTER:
         _knock(master)
     _make_room(master)
     log = launch.log_file(config.home)
@@ -227,12 +229,12 @@ def _started(config: SparkConfig, master: str) -> _Kept:
     except Exception as error:
         raise start_error(error, master, log) from error
     wanted = archive if config.archive and ready is None else None
-    kept = _Kept(session, place, master, log, _ships(session, master), wanted)
+    kept = _KeptSession(session, place, master, log, _ships(session, master), wanted)
     _make_known(kept, config)
     return kept
 
 
-def _make_known(kept: _Kept, config: SparkConfig) -> None:
+def _make_known(kept: _KeptSession, config: SparkConfig) -> None:
     """Tell a new session of the format `omnigraph`, if Spark cannot find it by itself."""
     if not kept.ships:
         return
@@ -268,7 +270,7 @@ def _make_room(master: str) -> None:
         )
 
 
-def _end(kept: _Kept) -> None:
+def _end(kept: _KeptSession) -> None:
     if is_connect(kept.session):
         from omnigraph.dataplane.spark import connect  # noqa: PLC0415
 
@@ -317,12 +319,12 @@ def _is_other_python(path: Path) -> bool:
     return path.parent != here.parent or path.resolve() != here.resolve()
 
 
-def _in_the_background(config: SparkConfig) -> _Kept:
+def _in_the_background(config: SparkConfig) -> _KeptSession:
     """Start a session on a thread of its own, for the reason that `launch.start` gives.
 
     An interrupt does not stop it; the session is then there for the next one who asks.
     """
-    outcome: list[_Kept | BaseException] = []
+    outcome: list[_KeptSession | BaseException] = []
     abandoned = False
 
     def run() -> None:
@@ -343,11 +345,11 @@ def _in_the_background(config: SparkConfig) -> _Kept:
     except BaseException:
         with _lock:
             abandoned = True
-            if outcome and isinstance(outcome[0], _Kept):
+            if outcome and isinstance(outcome[0], _KeptSession):
                 outcome[0].users -= 1
         raise
     found = outcome[0]
-    if isinstance(found, _Kept):
+    if isinstance(found, _KeptSession):
         return found
     if isinstance(found, GraphError) or not isinstance(found, Exception):
         raise found

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from omnigraph.dataplane.spark.config import Place
+from omnigraph.dataplane.spark.config import MasterKind
 
 # Tells processes that the JVM starts beside the driver where the driver's process listens.
 DRIVER_VARIABLE: Final = "OMNIGRAPH_SPARK_DRIVER"
@@ -21,7 +21,7 @@ _SILENT: Final = "-Xlog:disable -Xlog:all=off"
 
 
 def settings_for(
-    place: Place,
+    place: MasterKind,
     master: str,
     *,
     archive: Path | None = None,
@@ -48,9 +48,9 @@ def settings_for(
         # Otherwise a Python data source that takes filters is refused.
         "spark.sql.python.filterPushdown.enabled": "true",
     }
-    if place is not Place.CLUSTER or _is_loopback(master):
+    if place is not MasterKind.CLUSTER or _is_loopback(master):
         found["spark.driver.host"] = found["spark.driver.bindAddress"] = _LOOPBACK
-    if place in {Place.LOCAL, Place.SERVED}:
+    if place in {MasterKind.LOCAL, MasterKind.SERVED}:
         found["spark.sql.shuffle.partitions"] = str(2 * len(os.sched_getaffinity(0)))
     given = dict(chosen or {})
     options.append(given.pop(_JAVA_OPTIONS, ""))

@@ -106,7 +106,7 @@ class _States:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
+class _MergePlan:
     """What a merge is going to do. Nothing is written yet."""
 
     states: _States
@@ -230,14 +230,14 @@ class Merger:
             published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
         return replace(_planned(plan, outcome), commit=published.commit)
 
-    def _plan(self, states: Sequence[_States], resolve: Resolve, *, by_row: bool) -> _Plan:
+    def _plan(self, states: Sequence[_States], resolve: Resolve, *, by_row: bool) -> _MergePlan:
         """Merge against each base, and judge the outcome."""
         types = self._types(states, resolve, by_row=by_row)
         conflicts = [each for item in types.values() for each in item.outcome.conflicts]
         conflicts += settle_orphans(types, resolve)
         images = {key: self._images(item) for key, item in types.items()}
         conflicts += judge_merged(types, images)
-        return _Plan(states[0], types, images, tuple(conflicts))
+        return _MergePlan(states[0], types, images, tuple(conflicts))
 
     def _replayed(self, request: MergeRequest) -> Merged | None:
         """The result of an earlier call with the same key."""
@@ -311,7 +311,7 @@ class Merger:
 
     def _commit(
         self,
-        plan: _Plan,
+        plan: _MergePlan,
         request: MergeRequest | RevertRequest,
         *,
         kind: WriterKind,
@@ -348,7 +348,7 @@ class Merger:
         return self._repo.commit(prepared)
 
 
-def _planned(plan: _Plan, outcome: MergeOutcome) -> Merged:
+def _planned(plan: _MergePlan, outcome: MergeOutcome) -> Merged:
     return Merged(
         outcome=outcome,
         base=plan.states.base.head,
@@ -358,7 +358,7 @@ def _planned(plan: _Plan, outcome: MergeOutcome) -> Merged:
     )
 
 
-def _details(plan: _Plan, outcome: MergeOutcome) -> dict[str, JsonValue]:
+def _details(plan: _MergePlan, outcome: MergeOutcome) -> dict[str, JsonValue]:
     return {
         _OUTCOME: outcome.value,
         _BASE: str(plan.states.base.head),

@@ -40,7 +40,7 @@ _NODES, _EDGES, _REQUEST = "affected_nodes", "affected_edges", "request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mutation:
+class Mutated:
     """The result of a mutation. No commit: nothing matched, so nothing was published."""
 
     affected_nodes: int
@@ -111,7 +111,7 @@ class Mutator:
 
     def mutate(
         self, request: Request, base: GraphVersion, *, retries: int | None = None
-    ) -> Mutation:
+    ) -> Mutated:
         """Run a query on the newest state of a branch.
 
         When others come first it is evaluated anew on a newer state, so what it does is what it
@@ -130,7 +130,7 @@ class Mutator:
         asks = request.embeds and embeddings.has_provider
         root, branch = self._repo.root.uri, base.branch
 
-        def attempt(losses: int, is_stale: bool) -> Mutation:
+        def attempt(losses: int, is_stale: bool) -> Mutated:
             queue: AbstractContextManager[bool] = nullcontext(False)
             if losses or not asks:
                 queue = gates.preparing(root, branch, request.concerns)
@@ -146,13 +146,13 @@ class Mutator:
             attempt, root=root, branch=branch, policy=policy, name="mutation", wait=self._wait
         )
 
-    def run(self, request: Request, base: GraphVersion) -> Mutation:
+    def run(self, request: Request, base: GraphVersion) -> Mutated:
         """Run a query on a given base, once."""
         return self._run(request, base, QueryEmbeddings(self._embedder))
 
     # -- one attempt -------------------------------------------------------------------------------
 
-    def _run(self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings) -> Mutation:
+    def _run(self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings) -> Mutated:
         # Said before anything is read, and also when nothing would match.
         self._repo.require_writable()
         done = self._replayed(request, base)
@@ -164,7 +164,7 @@ class Mutator:
             counts = {_NODES: outcome.count("node"), _EDGES: outcome.count("edge")}
             writes = stage(self._repo, base, outcome.deltas)
         if not writes:
-            return Mutation(affected_nodes=0, affected_edges=0, commit=None)
+            return Mutated(affected_nodes=0, affected_edges=0, commit=None)
         written = {item.table_key for item in writes}
         judged = outcome.judged | request.reads
         details: dict[str, JsonValue] = {**counts}
@@ -188,7 +188,7 @@ class Mutator:
         published = self._repo.commit(prepared)
         if published.replayed:
             return _recorded(published.commit, request)
-        return Mutation(
+        return Mutated(
             affected_nodes=counts[_NODES],
             affected_edges=counts[_EDGES],
             commit=published.commit,
@@ -226,7 +226,7 @@ class Mutator:
         out.raise_if_any()
         return outcome
 
-    def _replayed(self, request: Request, base: GraphVersion) -> Mutation | None:
+    def _replayed(self, request: Request, base: GraphVersion) -> Mutated | None:
         """The result of an earlier call with the same key; running on its result could fail."""
         if request.idempotency_key is None:
             return None
@@ -242,12 +242,12 @@ class Mutator:
             raise schema_changed(base.branch)
 
 
-def _recorded(commit: Commit, request: Request) -> Mutation:
+def _recorded(commit: Commit, request: Request) -> Mutated:
     """The outcome of an earlier call, as its commit tells, if it was the same call."""
     if commit.details.get(_REQUEST) != request.digest:
         text = f"the idempotency key names another operation already, commit {commit.id}"
         raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
-    return Mutation(
+    return Mutated(
         affected_nodes=_number(commit.details.get(_NODES)),
         affected_edges=_number(commit.details.get(_EDGES)),
         commit=commit,

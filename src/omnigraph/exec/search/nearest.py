@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.exec.view import Handles, Mask
-from omnigraph.lang.catalog.model import Metric
 from omnigraph.runtime.cancellation import checked
+from omnigraph.types import Metric
 
 Matrix = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]

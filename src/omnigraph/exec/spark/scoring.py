@@ -15,8 +15,8 @@ from omnigraph.exec.large_text import joined
 from omnigraph.exec.search.nearest import NearestQuery, Scores, Vectors
 from omnigraph.exec.search.sources import matrix_of
 from omnigraph.exec.search.text_index import Corpus, TextIndex
-from omnigraph.lang.catalog.model import Metric
 from omnigraph.store.table import ROW_ID
+from omnigraph.types import Metric
 
 # The id tells equals apart where they are ranked.
 SCORED = pa.schema([("_id", pa.int64()), ("score", pa.float64()), ("key", pa.string())])

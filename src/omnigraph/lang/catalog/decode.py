@@ -24,7 +24,6 @@ from omnigraph.lang.catalog.model import (
     EntityFields,
     EnumType,
     InterfaceType,
-    Metric,
     NodeType,
     Property,
     Range,
@@ -32,6 +31,7 @@ from omnigraph.lang.catalog.model import (
 from omnigraph.lang.catalog.verify import corrupt, verify
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.values import DAYS, MILLIS, Base, ValueType
+from omnigraph.types import Metric
 
 FORMAT = 1
 _DEPTH_MAX = 70

@@ -10,23 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar, TypedDict
 from typing import Literal as OneOf
 
 from omnigraph.lang.literal import Literal
 from omnigraph.lang.values import ValueType
+from omnigraph.types import Metric
 
 EntityKind = OneOf["node", "edge"]
-
-
-class Metric(StrEnum):
-    """The measure of distance that `nearest` uses."""
-
-    COSINE = "cosine"
-    L2 = "l2"
-    DOT = "dot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omnigraph.lang.catalog.model import EntityKind, Metric
+from omnigraph.lang.catalog.model import (
+    EntityKind,
+)
 from omnigraph.lang.values import Base, ValueType
+from omnigraph.types import Metric
 
 MOMENT = ValueType(Base.DATETIME)
 SCORE = ValueType(Base.F64, nullable=True)

@@ -9,17 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from omnigraph.lang.literal import Literal
-from omnigraph.lang.source import NOWHERE, Span
+from omnigraph.lang.source import NOWHERE, Name, Span
 from omnigraph.lang.tokens import Comment
 from omnigraph.lang.values import ValueType
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """An identifier and where it stands."""
-
-    text: str
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +298,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class QueryAnnotation:
     """`@description("...")` or `@instruction("...")`."""
 
     name: str
@@ -320,7 +312,7 @@ class Query:
 
     name: Name
     params: tuple[Parameter, ...]
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[QueryAnnotation, ...]
     body: Read | Mutation
     head_span: Span = field(default=NOWHERE, compare=False)
     span: Span = field(default=NOWHERE, compare=False)

@@ -7,7 +7,7 @@ from typing import NoReturn
 from omnigraph.lang.cursor import TokenCursor
 from omnigraph.lang.literal import at_literal, parse_literal
 from omnigraph.lang.query import ast
-from omnigraph.lang.source import did_you_mean
+from omnigraph.lang.source import Name, did_you_mean
 from omnigraph.lang.tokens import IDENT, TYPE, VAR
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
@@ -128,7 +128,7 @@ class ConditionParser:
             if not at.accept("."):
                 return var
             span = at.here()
-            name = ast.Name(at.expect(IDENT, "a property name"), span)
+            name = Name(at.expect(IDENT, "a property name"), span)
             return ast.PropertyOf(var, name, at.since(start))
         if at_literal(at):
             return parse_literal(at)
@@ -147,7 +147,7 @@ class ConditionParser:
         at = self.at
         start = at.start()
         span = at.here()
-        name = ast.Name(at.take(), span)
+        name = Name(at.take(), span)
         if name.text not in FUNCTIONS:
             hint = did_you_mean(name.text, FUNCTIONS)
             at.fail(f"unknown function `{name.text}`", span, hint)

@@ -24,7 +24,7 @@ from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.predicates import Predicates
 from omnigraph.lang.query.scope import ID, builtin_columns, column_of, entity_ref
 from omnigraph.lang.query.typing import assignable, temporal_hint
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import Name, Span
 from omnigraph.lang.values import Base, ValueType
 
 _ENDS = {"from": "src", "to": "dst"}
@@ -65,7 +65,7 @@ class Mutations:
             case _:
                 assert_never(item)
 
-    def _type(self, name: ast.Name, item: ast.Statement) -> EntityType | None:
+    def _type(self, name: Name, item: ast.Statement) -> EntityType | None:
         """The type a statement means; one name may stand for a node type and an edge type."""
         catalog = self.context.names.catalog
         node = catalog.node_by_name.get(name.text)

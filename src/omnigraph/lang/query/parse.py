@@ -10,7 +10,7 @@ from omnigraph.lang.cursor import Bail, TokenCursor
 from omnigraph.lang.literal import Literal, LiteralKind, at_literal, parse_literal
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.conditions import CLAUSE_OPERATORS, ConditionParser
-from omnigraph.lang.source import Diagnostics, Source, did_you_mean
+from omnigraph.lang.source import Diagnostics, Name, Source, did_you_mean
 from omnigraph.lang.tokens import EOF, IDENT, INT, TYPE, VAR
 from omnigraph.lang.values import SCALARS, VECTOR_DIM_MAX, Base, ValueType
 
@@ -82,14 +82,14 @@ class _QueryParser:
         broken = scarred or at.found.errors > errors
         return ast.Query(name, params, annotations, body, head, span, broken)
 
-    def _name(self, what: str, hint: str | None = None) -> ast.Name:
+    def _name(self, what: str, hint: str | None = None) -> Name:
         span = self.at.here()
-        return ast.Name(self.at.expect(IDENT, what, hint), span)
+        return Name(self.at.expect(IDENT, what, hint), span)
 
-    def _type_name(self) -> ast.Name:
+    def _type_name(self) -> Name:
         span = self.at.here()
         hint = "type names start with an upper-case letter" if self.at.peek() == IDENT else None
-        return ast.Name(self.at.expect(TYPE, "a type name", hint), span)
+        return Name(self.at.expect(TYPE, "a type name", hint), span)
 
     def _var(self, what: str = "a variable") -> ast.Var:
         at = self.at
@@ -143,9 +143,9 @@ class _QueryParser:
             return "pass an enum value as a String"
         return did_you_mean(self.at.word(), SCALARS) if self.at.peek() == IDENT else None
 
-    def _annotations(self) -> tuple[ast.Annotation, ...]:
+    def _annotations(self) -> tuple[ast.QueryAnnotation, ...]:
         at = self.at
-        annotations: list[ast.Annotation] = []
+        annotations: list[ast.QueryAnnotation] = []
         while at.peek() == "@":
             start = at.start()
             at.take()
@@ -159,7 +159,7 @@ class _QueryParser:
             span = at.since(start)
             if any(item.name == word for item in annotations):
                 at.found.error(SYNTAX, f"`@{word}` is given twice", span)
-            annotations.append(ast.Annotation(word, text, span))
+            annotations.append(ast.QueryAnnotation(word, text, span))
         return tuple(annotations)
 
     def _body(self) -> ast.Read | ast.Mutation:
@@ -387,7 +387,7 @@ class _QueryParser:
         undirected = at.accept("<")
         hint = "edge names start with a lower-case letter in queries" if at.peek() == TYPE else None
         span = at.here()
-        edge = ast.Name(at.expect(IDENT, "an edge name", hint), span)
+        edge = Name(at.expect(IDENT, "an edge name", hint), span)
         if undirected:
             at.expect(">", "`>`")
         hops = self._hops() if at.peek() == "{" else None

@@ -23,7 +23,7 @@ from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.expressions import Expressions
 from omnigraph.lang.query.inference import Link, Undecided, decide, parts
 from omnigraph.lang.query.scope import ID, QueryScope, Variable
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import Name, Span
 
 HOPS_MAX = 64
 
@@ -95,7 +95,7 @@ class Patterns:
             there = ir.IsNull(ir.Prop(variable.key, "id", ID.optional()))
             block.filters.append(ir.Not(there))
 
-    def _unknown_node(self, name: ast.Name) -> None:
+    def _unknown_node(self, name: Name) -> None:
         catalog = self.context.names.catalog
         hint = self.context.near(name.text, catalog.node_by_name)
         if name.text in catalog.edge_by_name:
@@ -179,7 +179,7 @@ class Patterns:
                 variable = scope.bind(var.name, edge)
                 block.binds.append(variable.key)
 
-    def _edge(self, name: ast.Name) -> EdgeType | None:
+    def _edge(self, name: Name) -> EdgeType | None:
         return self.context.names.catalog.edge_by_folded_name.get(name.text.lower())
 
     def _resolve(self, traversals: list[ast.Traversal], scope: QueryScope, block: Block) -> None:

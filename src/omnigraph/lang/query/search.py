@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from omnigraph.lang.catalog.model import Metric
 from omnigraph.lang.fit import fit
 from omnigraph.lang.ir import expr as ir
 from omnigraph.lang.literal import Literal, LiteralKind
@@ -11,6 +10,7 @@ from omnigraph.lang.query.codes import QueryCode
 from omnigraph.lang.query.context import CheckContext
 from omnigraph.lang.query.scope import QueryScope, Variable
 from omnigraph.lang.values import INTEGERS, Base, ValueType
+from omnigraph.types import Metric
 
 EDITS_DEFAULT = 2
 EDITS_MAX = 2

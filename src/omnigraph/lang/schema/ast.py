@@ -10,17 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from omnigraph.lang.literal import Literal
-from omnigraph.lang.source import NOWHERE, Span
+from omnigraph.lang.source import NOWHERE, Name, Span
 from omnigraph.lang.tokens import Comment
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """An identifier or an enum value, and where it stands."""
-
-    text: str
-    span: Span = field(default=NOWHERE, compare=False)
-
 
 # -- types ---------------------------------------------------------------------------------------
 

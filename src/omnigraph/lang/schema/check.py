@@ -30,7 +30,6 @@ from omnigraph.lang.schema.ast import (
     EdgeDecl,
     EnumDecl,
     InterfaceDecl,
-    Name,
     NodeDecl,
     PropertyDecl,
     SchemaFile,
@@ -51,7 +50,7 @@ from omnigraph.lang.schema.check_constraints import (
 )
 from omnigraph.lang.schema.check_types import enum_values
 from omnigraph.lang.schema.scope import PropertyDraft, SchemaScope
-from omnigraph.lang.source import Diagnostics
+from omnigraph.lang.source import Diagnostics, Name
 
 _Decl = TypeVar("_Decl", NodeDecl, EdgeDecl)
 

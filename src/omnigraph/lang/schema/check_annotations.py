@@ -8,15 +8,19 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal as OneOf
 
-from omnigraph.lang.catalog.model import CustomAnnotation, Embed, Metric
+from omnigraph.lang.catalog.model import (
+    CustomAnnotation,
+    Embed,
+)
 from omnigraph.lang.catalog.rules import PROPERTY_NAME, TYPE_NAME, is_text
 from omnigraph.lang.literal import Literal, LiteralKind
-from omnigraph.lang.schema.ast import Annotation, Name, PropertyDecl
+from omnigraph.lang.schema.ast import Annotation, PropertyDecl
 from omnigraph.lang.schema.check_default import resolve_default
 from omnigraph.lang.schema.check_types import resolve_type
 from omnigraph.lang.schema.scope import PropertyDraft, SchemaScope
-from omnigraph.lang.source import NOWHERE, Span, did_you_mean
+from omnigraph.lang.source import NOWHERE, Name, Span, did_you_mean
 from omnigraph.lang.values import Base
+from omnigraph.types import Metric
 
 OwnerKind = OneOf["node", "edge", "interface"]
 

@@ -23,13 +23,12 @@ from omnigraph.lang.schema.ast import (
     CheckConstraint,
     ColumnConstraint,
     Member,
-    Name,
     PropertyDecl,
     RangeConstraint,
 )
 from omnigraph.lang.schema.check_annotations import OwnerKind
 from omnigraph.lang.schema.scope import PropertyDraft, SchemaScope
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import Name, Span
 from omnigraph.lang.values import ValueType
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from omnigraph.lang.fit import normal
 from omnigraph.lang.literal import Literal, LiteralKind
-from omnigraph.lang.schema.ast import Annotation, Name
+from omnigraph.lang.schema.ast import Annotation
 from omnigraph.lang.schema.scope import SchemaScope
-from omnigraph.lang.source import did_you_mean
+from omnigraph.lang.source import Name, did_you_mean
 from omnigraph.lang.values import (
     FLOATS,
     INT_RANGES,

@@ -8,14 +8,13 @@ from omnigraph.lang.catalog.rules import BUILT_IN
 from omnigraph.lang.schema.ast import (
     InlineEnum,
     ListType,
-    Name,
     PropertyDecl,
     TypeExpr,
     TypeName,
     VectorType,
 )
 from omnigraph.lang.schema.scope import SchemaScope
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import Name, Span
 from omnigraph.lang.values import SCALARS, VECTOR_DIM_MAX, Base, ValueType
 
 # One shared value per plain type: most properties of a large schema have one of these.

@@ -22,7 +22,6 @@ from omnigraph.lang.schema.ast import (
     InterfaceDecl,
     ListType,
     Member,
-    Name,
     NodeDecl,
     PropertyDecl,
     RangeConstraint,
@@ -31,7 +30,7 @@ from omnigraph.lang.schema.ast import (
     TypeName,
     VectorType,
 )
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import Name, Span
 from omnigraph.lang.tokens import quote
 
 

@@ -20,7 +20,6 @@ from omnigraph.lang.schema.ast import (
     EnumDecl,
     InterfaceDecl,
     Member,
-    Name,
     NodeDecl,
     PropertyDecl,
     RangeConstraint,
@@ -34,7 +33,7 @@ from omnigraph.lang.schema.parse_parts import (
     parse_enum_values,
     parse_type,
 )
-from omnigraph.lang.source import Diagnostics, Source, did_you_mean
+from omnigraph.lang.source import Diagnostics, Name, Source, did_you_mean
 from omnigraph.lang.tokens import EOF, FLOAT, IDENT, INT, TYPE
 
 _KEYWORDS = frozenset({"interface", "node", "edge", "enum"})

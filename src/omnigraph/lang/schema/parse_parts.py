@@ -11,12 +11,11 @@ from omnigraph.lang.schema.ast import (
     Annotation,
     InlineEnum,
     ListType,
-    Name,
     TypeExpr,
     TypeName,
     VectorType,
 )
-from omnigraph.lang.source import Span, did_you_mean
+from omnigraph.lang.source import Name, Span, did_you_mean
 from omnigraph.lang.tokens import IDENT, STRING, TYPE
 from omnigraph.lang.values import SCALARS
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from omnigraph.lang.catalog.model import CustomAnnotation, Embed, Metric
+from omnigraph.lang.catalog.model import (
+    CustomAnnotation,
+    Embed,
+)
 from omnigraph.lang.literal import Literal
 from omnigraph.lang.schema.ast import EdgeDecl, InterfaceDecl, NodeDecl, PropertyDecl
 from omnigraph.lang.source import (
@@ -18,6 +21,7 @@ from omnigraph.lang.source import (
     did_you_mean,
 )
 from omnigraph.lang.values import ValueType
+from omnigraph.types import Metric
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from omnigraph.lang.catalog.model import Metric
+from omnigraph.types import Metric
 
 
 def distance(metric: Metric, left: Sequence[float], right: Sequence[float]) -> float | None:

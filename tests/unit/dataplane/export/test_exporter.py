@@ -22,7 +22,7 @@ from omnigraph.dataplane.export import parts as partition
 from omnigraph.dataplane.export import rows as reading
 from omnigraph.dataplane.export.exporter import Exporter
 from omnigraph.dataplane.export.model import Exported, ExportRequest
-from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
+from omnigraph.dataplane.progress import Monitor, Progress, StopRequested
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.errors import Corrupt, Gone, InvalidInput, Unavailable
@@ -563,7 +563,7 @@ def test_stopping_leaves_nothing(repo: Repository, tmp_path: Path, parts: bool) 
             watch.stop()
 
     watch = monitor(repo, stop)
-    with pytest.raises(Cancelled):
+    with pytest.raises(StopRequested):
         export(repo, tmp_path / "out", parts=parts, watch=watch)
     assert names_in(tmp_path) == (["graph", "out"] if parts else ["graph"])
     assert not parts or names_in(tmp_path / "out") == []

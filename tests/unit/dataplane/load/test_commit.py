@@ -10,7 +10,7 @@ import pytest
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.dataplane.load.request import Counts
-from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
+from omnigraph.dataplane.progress import Monitor, Progress, StopRequested
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import (
     Code,
@@ -287,7 +287,7 @@ def test_stopping_leaves_nothing(lab: Lab, stage: str) -> None:
     monitor = Monitor("load", "inprocess", "a test", lab.repo.clock, listener)
     lines = [note("b", id=f"n{number}") for number in range(20)]
     request = lab.request(lab.file(lines), mode="merge", split_bytes=200, partitions=2)
-    with pytest.raises(Cancelled):
+    with pytest.raises(StopRequested):
         lab.run(request, monitor=monitor)
     lab.check_clean()
     assert lab.repo.snapshot().head == before.head

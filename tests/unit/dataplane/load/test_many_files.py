@@ -272,14 +272,16 @@ def test_neighbours_are_fetched_by_one_read_and_no_more_than_they_are(
     tables = [{"c": pa.table({"a": [number] * 50})} for number in range(30)]
     objects = [staging.put_all(tables) for _ in range(3)]
     groups = [
-        tuple(Sent(split=s, parcel=parcels[n]) for s, parcels in enumerate(objects))
+        tuple(Sent(split=s, staged_part=staged_parts[n]) for s, staged_parts in enumerate(objects))
         for n in range(30)
     ]
     with telemetry.counting() as counts:
         found = list(fetched(staging, groups[10:20]))
     for number, partition in enumerate(found, 10):
         assert [t.column("a").to_pylist() for t in partition.tables("c")] == [[number] * 50] * 3
-    wanted = sum(parcel.bytes for parcels in objects for parcel in parcels[10:20])
+    wanted = sum(
+        staged_part.bytes for staged_parts in objects for staged_part in staged_parts[10:20]
+    )
     assert counts.snapshot()[READ_BYTES] == wanted
     with telemetry.counting() as counts:
         small = list(fetched(staging, groups, bytes_at_once=1))

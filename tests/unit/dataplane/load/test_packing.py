@@ -106,7 +106,10 @@ def test_keys_of_several_forms_meet(
         emitter.add("c", key_rows(pa.array(texts[:1]), np.array([1])))
         emitter.add("c", key_rows(pa.array(texts[1:]), np.array([2])))
         placed = emitter.close()
-        sent += [(partition, Sent(split=split, parcel=parcel)) for partition, parcel in placed]
+        sent += [
+            (partition, Sent(split=split, staged_part=staged_part))
+            for partition, staged_part in placed
+        ]
     found: list[tuple[str, tuple[str, int]]] = []
     for partition in range(3):
         keys = Partition.of(staging, [each for at, each in sent if at == partition]).keys("c")

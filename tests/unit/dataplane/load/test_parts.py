@@ -113,10 +113,10 @@ def _folder(path: Path) -> list[Path]:
 def test_what_is_staged_comes_back_and_goes(tmp_path: Path, kind: int) -> None:
     staging = _stagings(tmp_path)[kind]
     one = pa.table({"a": ["x", None, "é"], "b": [[1], [], None]})
-    parcel = staging.put({"one": one, "two": one.slice(1), "none": one.slice(0, 0)})
-    assert parcel.rows == {"one": 3, "two": 2}
-    assert staging.get(parcel) == {"one": one, "two": one.slice(1)}
-    assert staging.get(parcel, {"two", "none"}) == {"two": one.slice(1)}
+    staged_part = staging.put({"one": one, "two": one.slice(1), "none": one.slice(0, 0)})
+    assert staged_part.rows == {"one": 3, "two": 2}
+    assert staging.get(staged_part) == {"one": one, "two": one.slice(1)}
+    assert staging.get(staged_part, {"two", "none"}) == {"two": one.slice(1)}
     several = staging.put_all([{"a": one}, {"a": one.slice(1), "b": one}, {}])
     assert [staging.get(each) for each in several] == [
         {"a": one},
@@ -128,7 +128,7 @@ def test_what_is_staged_comes_back_and_goes(tmp_path: Path, kind: int) -> None:
     first, second = staging.put_all([{"n": large}, {"n": large.slice(7)}])
     assert staging.get_all([second, first]) == [{"n": large.slice(7)}, {"n": large}]
     assert bool(_folder(tmp_path)) == (kind in (1, 2))
-    held = staging.get(parcel)
+    held = staging.get(staged_part)
     staging.remove()
     staging.remove()
     assert not _folder(tmp_path)
@@ -147,8 +147,8 @@ def test_each_partition_gets_its_keys_in_order(tmp_path: Path, alone: bool) -> N
     # A task that is alone divides nothing as long as there is little.
     assert emitter.partitions == (1 if alone else 4)
     seen: dict[str, int] = {}
-    for partition, parcel in placed:
-        got = Partition.of(staging, [Sent(split=7, parcel=parcel)]).keys("c")
+    for partition, staged_part in placed:
+        got = Partition.of(staging, [Sent(split=7, staged_part=staged_part)]).keys("c")
         places = [got.origin(row) for row in range(got.count)]
         assert places == sorted(places)
         for key, (label, line) in zip(got.whole().to_pylist(), places, strict=True):
@@ -165,7 +165,7 @@ def test_a_lot_of_keys_is_divided_even_by_a_task_that_is_alone(tmp_path: Path) -
         emitter.add("c", key_rows(texts, np.arange(start, start + 100_000)))
     placed = emitter.close()
     assert emitter.partitions == 4
-    assert sum(parcel.rows["c"] for _, parcel in placed) == 1_100_000
+    assert sum(staged_part.rows["c"] for _, staged_part in placed) == 1_100_000
     assert {partition for partition, _ in placed} == {0, 1, 2, 3}
     # The budget is small, so most of it is in files.
     assert _folder(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.dataplane.optimize.optimizer import Optimizer
-from omnigraph.dataplane.progress import Cancelled, Monitor, Progress
+from omnigraph.dataplane.progress import Monitor, Progress, StopRequested
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import Code, Conflict, Forbidden, GraphError
 from omnigraph.runtime import telemetry
@@ -275,7 +275,7 @@ def test_it_can_be_stopped(repo: Repository, tmp_path: Path) -> None:
     head = repo.snapshot().head
     monitor = Monitor("optimize", "inprocess", "", repo.clock)
     runner = InterruptedRunner("index", monitor.stop)
-    with pytest.raises(Cancelled):
+    with pytest.raises(StopRequested):
         Optimizer(repo).optimize(repo.snapshot(MAIN), runner, monitor)
     assert repo.snapshot().head == head
     assert litter(tmp_path) == []

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from omnigraph.dataplane.spark.config import (
-    Place,
+    MasterKind,
     SparkConfig,
     configured,
     is_connect,
     is_session,
-    place_of,
+    master_kind,
     require,
     unavailable,
 )
@@ -31,20 +31,20 @@ CONNECT = session_of("pyspark.sql.connect.session")
 @pytest.mark.parametrize(
     ("master", "place"),
     [
-        ("local", Place.LOCAL),
-        ("local[*]", Place.LOCAL),
-        ("local[*,3]", Place.LOCAL),
-        ("local[4, 2]", Place.LOCAL),
-        ("local-cluster[2,1,1024]", Place.LOCAL_CLUSTER),
-        ("spark://a:7077,b:7077", Place.CLUSTER),
-        ("yarn", Place.CLUSTER),
-        ("k8s://https://host:6443", Place.CLUSTER),
-        ("sc://host:15002/;token=x", Place.CONNECT),
-        ("connect", Place.SERVED),
+        ("local", MasterKind.LOCAL),
+        ("local[*]", MasterKind.LOCAL),
+        ("local[*,3]", MasterKind.LOCAL),
+        ("local[4, 2]", MasterKind.LOCAL),
+        ("local-cluster[2,1,1024]", MasterKind.LOCAL_CLUSTER),
+        ("spark://a:7077,b:7077", MasterKind.CLUSTER),
+        ("yarn", MasterKind.CLUSTER),
+        ("k8s://https://host:6443", MasterKind.CLUSTER),
+        ("sc://host:15002/;token=x", MasterKind.CONNECT),
+        ("connect", MasterKind.SERVED),
     ],
 )
-def test_masters_that_exist(master: str, place: Place) -> None:
-    assert place_of(master) is place
+def test_masters_that_exist(master: str, place: MasterKind) -> None:
+    assert master_kind(master) is place
     assert configured(master, variables={}).master == master
 
 

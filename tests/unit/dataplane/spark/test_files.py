@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.dataplane.spark import archive as archives
 from omnigraph.dataplane.spark.archive import archive_file, make
-from omnigraph.dataplane.spark.config import Place
+from omnigraph.dataplane.spark.config import MasterKind
 from omnigraph.dataplane.spark.java import Java
 from omnigraph.dataplane.spark.settings import settings_for, variable
 from omnigraph.dataplane.spark.shipping import drop_older, packed
@@ -113,20 +113,20 @@ def test_one_makes_it_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_by_place(tmp_path: Path) -> None:
-    local = settings_for(Place.LOCAL, "local[2]", archive=tmp_path / "a.jsa")
+    local = settings_for(MasterKind.LOCAL, "local[2]", archive=tmp_path / "a.jsa")
     assert local["spark.master"] == "local[2]"
     assert local["spark.driver.host"] == "127.0.0.1"
     assert f"-XX:SharedArchiveFile={tmp_path / 'a.jsa'}" in local["spark.driver.extraJavaOptions"]
-    far = settings_for(Place.CLUSTER, "spark://far:7077")
+    far = settings_for(MasterKind.CLUSTER, "spark://far:7077")
     assert "spark.driver.host" not in far
     assert "SharedArchiveFile" not in far["spark.driver.extraJavaOptions"]
-    near = settings_for(Place.CLUSTER, "spark://127.0.0.1:7077,localhost:7078")
+    near = settings_for(MasterKind.CLUSTER, "spark://127.0.0.1:7077,localhost:7078")
     assert near["spark.driver.host"] == "127.0.0.1"
 
 
 def test_what_the_caller_chooses_wins() -> None:
     chosen = {"spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "-Dx=1", "a.b": "c"}
-    found = settings_for(Place.LOCAL, "local", chosen=chosen)
+    found = settings_for(MasterKind.LOCAL, "local", chosen=chosen)
     assert found["spark.driver.memory"] == "4g"
     assert found["a.b"] == "c"
     options = found["spark.driver.extraJavaOptions"].split()

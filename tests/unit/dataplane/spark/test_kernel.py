@@ -10,8 +10,8 @@ import pytest
 from omnigraph.dataplane.spark.kernel import (
     Failure,
     ItemKernel,
-    Outcome,
     TaskFailed,
+    TaskOutcome,
     attempted,
     failure_in,
 )
@@ -23,8 +23,8 @@ def numbers(*found: int) -> pa.RecordBatch:
     return pa.record_batch([pa.array(found, pa.int64())], names=["id"])
 
 
-def outcomes(kernel: ItemKernel, *batches: pa.RecordBatch) -> dict[int, Outcome]:
-    found: dict[int, Outcome] = {}
+def outcomes(kernel: ItemKernel, *batches: pa.RecordBatch) -> dict[int, TaskOutcome]:
+    found: dict[int, TaskOutcome] = {}
     for batch in pickle.loads(pickle.dumps(kernel))(iter(batches)):
         assert batch.schema.names == ["number", "payload"]
         for number, payload in zip(*(column.to_pylist() for column in batch.columns), strict=True):

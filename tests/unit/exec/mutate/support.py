@@ -8,7 +8,7 @@ from typing import Any
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.exec.mutate.committed import MutationLimits
-from omnigraph.exec.mutate.mutator import Mutation, Mutator, Request
+from omnigraph.exec.mutate.mutator import Mutated, Mutator, Request
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.params import bind
@@ -75,7 +75,7 @@ class Lab:
         branch: BranchName = MAIN,
         base: GraphVersion | None = None,
         **options: Any,
-    ) -> Mutation:
+    ) -> Mutated:
         """Run the statements of one query, on the newest state or once on a given base."""
         snapshot = base or self.repo.snapshot(branch)
         plan = self.plan(f"query q({params}) {{ {body} }}", snapshot)
@@ -104,5 +104,5 @@ def lab(folder: Path, schema: str = SCHEMA, limits: MutationLimits | None = None
     return Lab(make(Root.parse(str(folder / "graph")), schema), limits)
 
 
-def counts(done: Mutation) -> tuple[int, int]:
+def counts(done: Mutated) -> tuple[int, int]:
     return done.affected_nodes, done.affected_edges

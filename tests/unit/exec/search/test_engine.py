@@ -13,7 +13,6 @@ from omnigraph.errors import InvalidInput, LimitExceeded
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search.engine import QUERY_WORDS_MAX, Search
 from omnigraph.exec.tuning import tuned
-from omnigraph.lang.catalog.model import Metric
 from omnigraph.lang.ir.expr import (
     Bm25,
     Const,
@@ -26,6 +25,7 @@ from omnigraph.lang.ir.expr import (
     TextMode,
 )
 from omnigraph.lang.values import Base, ValueType
+from omnigraph.types import Metric
 from tests.unit.exec.search.column_view import DOC, ColumnView
 
 TEXT = ValueType(Base.STRING)

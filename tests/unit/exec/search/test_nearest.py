@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from omnigraph.exec.search.nearest import NearestQuery, Vectors
 from omnigraph.exec.view import Mask
-from omnigraph.lang.catalog.model import Metric
+from omnigraph.types import Metric
 
 Row = Sequence[float] | None
 

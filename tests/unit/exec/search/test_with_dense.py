@@ -11,10 +11,10 @@ from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search import segment, text_index
 from omnigraph.exec.search.engine import Search
-from omnigraph.lang.catalog.model import Metric
 from omnigraph.lang.ir.expr import Bm25, Const, EntityRef, Nearest, TextMatch, TextMode
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.store.root import Root
+from omnigraph.types import Metric
 from tests.graphs import Delta, make, write
 
 SCHEMA = "node Doc { name: String @key  body: String?  spot: Vector(2)? }"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.algorithms.model import Task
 from omnigraph.dataplane.spark.algorithms.blocks import Blocks
-from omnigraph.dataplane.spark.algorithms.run import Computed, values_of
+from omnigraph.dataplane.spark.algorithms.run import BlockResult, values_of
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, LimitExceeded
@@ -21,7 +21,7 @@ _ROW_BYTES: Final = 96
 class FrameAnswer:
     """Values that were computed on Spark."""
 
-    def __init__(self, blocks: Blocks, task: Task, done: Computed, bytes_max: int) -> None:
+    def __init__(self, blocks: Blocks, task: Task, done: BlockResult, bytes_max: int) -> None:
         """Hold what was computed for these blocks."""
         self._runner: SparkRunner = blocks.runner
         self._names = blocks.selection.nodes
@@ -63,7 +63,7 @@ class FrameAnswer:
         }
 
 
-def _rows(blocks: Blocks, task: Task, done: Computed) -> Frame:
+def _rows(blocks: Blocks, task: Task, done: BlockResult) -> Frame:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
     parts, width = blocks.layout.partitions, blocks.layout.width

@@ -40,7 +40,7 @@ _PIECES_ARROW: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BlockLayout:
     """How vertices are divided: `size` of them into blocks of `width`."""
 
     size: int
@@ -57,7 +57,7 @@ class Layout:
         return min(self.width, self.size - block * self.width)
 
 
-def layout(vertices: int, edges: int, parallelism: int) -> Layout:
+def layout(vertices: int, edges: int, parallelism: int) -> BlockLayout:
     """Blocks that are small enough for a task, and enough of them for all tasks."""
     if vertices > VERTICES_MAX:
         text = f"an algorithm takes at most {VERTICES_MAX} vertices"
@@ -67,7 +67,7 @@ def layout(vertices: int, edges: int, parallelism: int) -> Layout:
     width = max(1, -(-vertices // count))
     # Tasks cost more than what they do on a graph that one piece could hold.
     most = parallelism if edges <= PIECE_EDGES else 4 * parallelism
-    return Layout(vertices, width, max(1, min(count, most)))
+    return BlockLayout(vertices, width, max(1, min(count, most)))
 
 
 def kept(frame: Frame) -> Frame:

@@ -42,7 +42,7 @@ from omnigraph.errors import Code, NotFound
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class BlockResult:
     """The last state of every block, and how it was found.
 
     Attributes:
@@ -58,7 +58,7 @@ class Computed:
     converged: bool = True
 
 
-def compute(blocks: Blocks, task: Task, bytes_max: int) -> Computed:
+def compute(blocks: Blocks, task: Task, bytes_max: int) -> BlockResult:
     """Run an algorithm on Spark.
 
     Raises:
@@ -70,13 +70,13 @@ def compute(blocks: Blocks, task: Task, bytes_max: int) -> Computed:
         case PageRankTask(terms=terms):
             return _pagerank(blocks, task, terms)
         case ComponentsTask():
-            return Computed(component_states(blocks, bytes_max), np.int32)
+            return BlockResult(component_states(blocks, bytes_max), np.int32)
         case LabelPropagationTask():
             return _labels(blocks, task)
         case ShortestPathsTask():
             return _distances(blocks, task)
         case TrianglesTask():
-            return Computed(triangle_states(blocks), np.int64)
+            return BlockResult(triangle_states(blocks), np.int64)
         case _:
             raise AssertionError(task)
 
@@ -84,10 +84,10 @@ def compute(blocks: Blocks, task: Task, bytes_max: int) -> Computed:
 # -- PageRank --------------------------------------------------------------------------------------
 
 
-def _pagerank(blocks: Blocks, task: PageRankTask, terms: PageRankTerms) -> Computed:
+def _pagerank(blocks: Blocks, task: PageRankTask, terms: PageRankTerms) -> BlockResult:
     size = blocks.layout.size
     if not size:
-        return Computed(states(blocks, partial(_equal_ranks, 1)), np.float64, 0)
+        return BlockResult(states(blocks, partial(_equal_ranks, 1)), np.float64, 0)
     pieces = blocks.pieces(task.direction)
     kinds = Kinds(np.float64, np.int64, np.float64, np.int64)
     begin = states(blocks, partial(_equal_ranks, size))
@@ -101,8 +101,8 @@ def _pagerank(blocks: Blocks, task: PageRankTask, terms: PageRankTerms) -> Compu
         state = iterated(blocks, state, pieces, kinds, send, learn)
         change, dangling = sums(blocks, f"pagerank: iteration {iteration}", state)
         if change < terms.tolerance:
-            return Computed(state, np.float64, iteration)
-    return Computed(state, np.float64, terms.iterations, converged=False)
+            return BlockResult(state, np.float64, iteration)
+    return BlockResult(state, np.float64, terms.iterations, converged=False)
 
 
 def _equal_ranks(size: int, first: int, count: int) -> State:
@@ -140,18 +140,18 @@ def _learn_ranks(everywhere: float, first: int, old: State, heard: Message) -> S
 # -- label propagation -----------------------------------------------------------------------------
 
 
-def _labels(blocks: Blocks, task: LabelPropagationTask) -> Computed:
+def _labels(blocks: Blocks, task: LabelPropagationTask) -> BlockResult:
     state = states(blocks, _own_labels)
     if not blocks.layout.size:
-        return Computed(state, np.int32, 1)
+        return BlockResult(state, np.int32, 1)
     kinds = Kinds(np.int32, np.int32, np.int32, np.int64)
     pieces = blocks.pieces(task.direction)
     for iteration in range(1, task.iterations + 1):
         state = iterated(blocks, state, pieces, kinds, _send_votes, _learn_labels)
         changed, _ = sums(blocks, f"label propagation: iteration {iteration}", state)
         if not changed:
-            return Computed(state, np.int32, iteration)
-    return Computed(state, np.int32, task.iterations, converged=False)
+            return BlockResult(state, np.int32, iteration)
+    return BlockResult(state, np.int32, task.iterations, converged=False)
 
 
 def _own_labels(first: int, count: int) -> State:
@@ -179,7 +179,7 @@ def _learn_labels(first: int, old: State, heard: Message) -> State:
 # -- shortest paths --------------------------------------------------------------------------------
 
 
-def _distances(blocks: Blocks, task: ShortestPathsTask) -> Computed:
+def _distances(blocks: Blocks, task: ShortestPathsTask) -> BlockResult:
     sources = _sources(blocks, task)
     limit = np.inf if task.most is None else task.most
     kinds = Kinds(np.float64, np.bool_, np.float64, np.int64)
@@ -193,7 +193,7 @@ def _distances(blocks: Blocks, task: ShortestPathsTask) -> Computed:
         messages = sent(blocks, sending, pieces, kinds, _send_distances)
         state = learned(blocks, state, messages, kinds, learn)
         active, _ = sums(blocks, f"shortest paths: iteration {iteration}", state)
-    return Computed(state, np.float64)
+    return BlockResult(state, np.float64)
 
 
 def _sources(blocks: Blocks, task: ShortestPathsTask) -> np.ndarray:

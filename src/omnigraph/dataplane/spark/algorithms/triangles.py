@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.algorithms.csr import simple_csr_graph
 from omnigraph.algorithms.triangles import triangle_counts
-from omnigraph.dataplane.spark.algorithms.blocks import Blocks, Layout, each_row
+from omnigraph.dataplane.spark.algorithms.blocks import BlockLayout, Blocks, each_row
 from omnigraph.dataplane.spark.algorithms.messages import (
     MESSAGES,
     MESSAGES_ARROW,
@@ -49,7 +49,7 @@ def triangle_states(blocks: Blocks) -> Frame:
     shape = blocks.layout
     # Fewer and larger blocks than for iterations: the number of tasks grows with their third power.
     count = max(2, int(np.ceil(np.sqrt(12 * blocks.edge_count / _TASK_EDGES))))
-    blocks.layout = Layout(shape.size, max(1, -(-shape.size // count)), shape.partitions)
+    blocks.layout = BlockLayout(shape.size, max(1, -(-shape.size // count)), shape.partitions)
     state = states(blocks, _none)
     if not shape.size:
         return state

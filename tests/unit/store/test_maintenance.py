@@ -10,8 +10,9 @@ import pytest
 
 from omnigraph.runtime.failpoints import Refuse, armed
 from omnigraph.store.calls import StorageCall
-from omnigraph.store.chores import Chores, plan_chores
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.maintenance import Draft
+from omnigraph.store.maintenance_plan import MaintenancePlan, plan_maintenance
 from omnigraph.store.probe import TableProbe
 from omnigraph.store.root import Root
 from omnigraph.store.shape import read_shape
@@ -19,14 +20,13 @@ from omnigraph.store.tables import (
     Btree,
     Fts,
     IndexWish,
-    Metric,
     Pin,
     Staged,
     Tables,
     Vector,
     open_tables,
 )
-from omnigraph.store.upkeep import Draft
+from omnigraph.types import Metric
 from tests.unit.test_store_durability import SCHEMA, everything_synced, rows
 
 WISHES = (
@@ -59,25 +59,25 @@ def insert(tables: Tables, pin: Pin, *ids: str) -> Pin:
     return Pin(pin.path, tables.land(staged), pin.branch)
 
 
-def chores_of(tables: Tables, pin: Pin) -> Chores:
+def plan_of(tables: Tables, pin: Pin) -> MaintenancePlan:
     table = tables.open(pin)
-    return plan_chores(read_shape(table), WISHES, TableProbe(table), target_rows=TARGET)
+    return plan_maintenance(read_shape(table), WISHES, TableProbe(table), target_rows=TARGET)
 
 
 def kept(tables: Tables, pin: Pin, uuids: Iterator[str]) -> tuple[tuple[Staged, ...], Draft | None]:
     """Everything up to landing."""
-    table, chores, upkeep = tables.open(pin), chores_of(tables, pin), tables.upkeep
-    rewritten = [upkeep.rewrite(table, group, target_rows=TARGET) for group in chores.groups]
-    draft = upkeep.draft(table, chores, rewritten, uuid=next(uuids)) if rewritten else None
+    table, plan, maintenance = tables.open(pin), plan_of(tables, pin), tables.maintenance
+    rewritten = [maintenance.rewrite(table, group, target_rows=TARGET) for group in plan.groups]
+    draft = maintenance.draft(table, plan, rewritten, uuid=next(uuids)) if rewritten else None
     at = pin if draft is None else draft.pin
     segments = [
-        upkeep.build(at, chore.wish, part if draft is None else draft.stands_for(part))
-        for chore in chores.indexes
-        for part in chore.parts
+        maintenance.build(at, build.wish, part if draft is None else draft.stands_for(part))
+        for build in plan.indexes
+        for part in build.parts
     ]
     if draft is not None:
-        upkeep.drop(draft)
-    chain = upkeep.stage(table, chores, draft, rewritten, segments, new_uuid=uuids.__next__)
+        maintenance.drop(draft)
+    chain = maintenance.stage(table, plan, draft, rewritten, segments, new_uuid=uuids.__next__)
     return chain, draft
 
 
@@ -105,7 +105,7 @@ def test_one_commit_two_or_three(tables: Tables, uuids: Iterator[str], branch: s
         table = tables.open(pin)
         assert [set(info.fragments) for info in table.indexes()] == [set(table.fragment_ids())] * 3
         assert len(table.fragment_ids()) == 1
-        assert not chores_of(tables, pin)
+        assert not plan_of(tables, pin)
     # The first has nothing to rewrite; later the word index covers a part of what is rewritten.
     assert lengths == [["index"], *[["index", "rewrite", "index"]] * 3]
     read = tables.open(pin).read(["id"], row_id=True)
@@ -136,22 +136,24 @@ def test_a_draft_goes_without_a_trace(root: Root, tables: Tables, uuids: Iterato
     tables.create("t", SCHEMA, rows=rows("a"))
     pin = land(tables, kept(tables, Pin("t", 1), uuids)[0])
     pin = insert(tables, pin, "b")
-    table, chores = tables.open(pin), chores_of(tables, pin)
+    table, plan = tables.open(pin), plan_of(tables, pin)
     folder = root.local_path / "t"
 
     def control() -> set[Path]:
         found = {*(folder / "_versions").iterdir(), *(folder / "_transactions").iterdir()}
         return {path for path in found if path.name != "latest_version_hint.json"}
 
-    rewritten = [tables.upkeep.rewrite(table, group, target_rows=TARGET) for group in chores.groups]
+    rewritten = [
+        tables.maintenance.rewrite(table, group, target_rows=TARGET) for group in plan.groups
+    ]
     before = control()
-    draft = tables.upkeep.draft(table, chores, rewritten, uuid="u")
+    draft = tables.maintenance.draft(table, plan, rewritten, uuid="u")
     assert len(control() - before) == len(draft.litter) == 4
     assert tables.head("t") == pin.version
     assert tables.open(draft.pin).fragment_ids() == tuple(sorted(*draft.fragments.values()))
-    tables.upkeep.drop(draft)
+    tables.maintenance.drop(draft)
     assert control() == before
-    tables.upkeep.drop(draft)
+    tables.maintenance.drop(draft)
 
 
 def test_half_a_draft_goes_as_well(root: Root, tables: Tables, uuids: Iterator[str]) -> None:

@@ -24,7 +24,7 @@ from typing import Final, Protocol, TypeVar
 from omnigraph.store.model import Btree, Fts, IndexWish, Vector
 from omnigraph.store.shape import FragmentInfo, SegmentInfo, Shape
 
-__all__ = ["Chores", "IndexChore", "Probe", "plan_chores"]
+__all__ = ["IndexBuild", "MaintenancePlan", "Probe", "plan_maintenance"]
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Probe(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexChore:
+class IndexBuild:
     """An index to build, wholly or in part.
 
     Attributes:
@@ -71,7 +71,7 @@ class IndexChore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chores:
+class MaintenancePlan:
     """What is to be done about one table.
 
     Attributes:
@@ -82,7 +82,7 @@ class Chores:
     """
 
     groups: tuple[tuple[int, ...], ...] = ()
-    indexes: tuple[IndexChore, ...] = ()
+    indexes: tuple[IndexBuild, ...] = ()
     torn: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
@@ -92,12 +92,12 @@ class Chores:
     @property
     def replaced(self) -> frozenset[str]:
         """Every segment that goes."""
-        return frozenset().union(*(chore.replaced for chore in self.indexes))
+        return frozenset().union(*(build.replaced for build in self.indexes))
 
 
-def plan_chores(
+def plan_maintenance(
     shape: Shape, wishes: Sequence[IndexWish], probe: Probe, *, target_rows: int
-) -> Chores:
+) -> MaintenancePlan:
     """Tell what a table needs.
 
     Args:
@@ -108,18 +108,18 @@ def plan_chores(
     """
     tiny = target_rows // _TINY
     rows = {fragment.id: fragment.rows for fragment in shape.fragments}
-    plan = _Plan(shape, probe, rows, tiny)
-    moving = [chore for wish in wishes if (chore := plan.moving(wish)) is not None]
-    gone = frozenset().union(*(chore.replaced for chore in moving))
+    planner = _IndexPlanner(shape, probe, rows, tiny)
+    moving = [build for wish in wishes if (build := planner.moving(wish)) is not None]
+    gone = frozenset().union(*(build.replaced for build in moving))
     kept = [each for each in shape.segments if each.moves and each.uuid not in gone]
     classes = _classes(shape.fragments, kept, moving)
     groups = tuple(_groups(classes, target_rows, 0 if shape.has_blobs else tiny))
     lost = frozenset(fragment for group in groups for fragment in group)
-    fixed = [chore for wish in wishes if (chore := plan.fixed(wish, lost)) is not None]
-    chores = (*moving, *fixed)
-    return Chores(
+    fixed = [build for wish in wishes if (build := planner.fixed(wish, lost)) is not None]
+    builds = (*moving, *fixed)
+    return MaintenancePlan(
         groups=groups,
-        indexes=tuple(plan.parted(chore, groups) for chore in chores),
+        indexes=tuple(planner.parted(build, groups) for build in builds),
         torn=frozenset(
             segment.uuid
             for segment in shape.segments
@@ -129,7 +129,7 @@ def plan_chores(
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _IndexPlanner:
     """The indexes of one table."""
 
     shape: Shape
@@ -137,7 +137,7 @@ class _Plan:
     rows: Mapping[int, int]  # of the fragments that are there
     tiny: int
 
-    def moving(self, wish: IndexWish) -> IndexChore | None:
+    def moving(self, wish: IndexWish) -> IndexBuild | None:
         """What an index needs that names rows by identity."""
         if isinstance(wish.kind, Btree):
             return None
@@ -145,20 +145,20 @@ class _Plan:
         worn = {each.id for each in self.shape.fragments if _is_worn(each)}
         spoiled = [each for each in known if each.damaged or not worn.isdisjoint(each.fragments)]
         bare = self._bare(wish, known)
-        chore = self._folded(wish, known, bare, spoiled=spoiled)
-        if isinstance(wish.kind, Fts) and bare and len(chore.replaced) < len(known):
+        build = self._folded(wish, known, bare, spoiled=spoiled)
+        if isinstance(wish.kind, Fts) and bare and len(build.replaced) < len(known):
             updated = self.probe.older(bare, max(segment.built_at for segment in known))
             if _MANY * self._count(updated) > sum(self.rows.values()):
-                return self._chore(wish, self.rows.keys(), known)
+                return self._build(wish, self.rows.keys(), known)
             if updated:
-                chore = self._folded(wish, known, bare - updated, spoiled=spoiled)
-        if isinstance(wish.kind, Vector) and chore.replaced:
-            (whole,) = chore.parts
+                build = self._folded(wish, known, bare - updated, spoiled=spoiled)
+        if isinstance(wish.kind, Vector) and build.replaced:
+            (whole,) = build.parts
             if not self.probe.has_values(wish.column, whole):
-                chore = replace(chore, parts=(frozenset(),))
-        return chore if chore.parts[0] or chore.replaced else None
+                build = replace(build, parts=(frozenset(),))
+        return build if build.parts[0] or build.replaced else None
 
-    def fixed(self, wish: IndexWish, lost: frozenset[int]) -> IndexChore | None:
+    def fixed(self, wish: IndexWish, lost: frozenset[int]) -> IndexBuild | None:
         """What an index needs that names rows by place; it loses the fragments in `lost`."""
         if not isinstance(wish.kind, Btree):
             return None
@@ -169,18 +169,18 @@ class _Plan:
             return None
         return self._folded(wish, known, bare, spoiled=spoiled, lost=lost)
 
-    def parted(self, chore: IndexChore, groups: Iterable[tuple[int, ...]]) -> IndexChore:
+    def parted(self, build: IndexBuild, groups: Iterable[tuple[int, ...]]) -> IndexBuild:
         """Divide the fragments of an index among segments, without dividing a group."""
-        (whole,) = chore.parts
+        (whole,) = build.parts
         units = [group for group in groups if whole.issuperset(group)]
         grouped = frozenset(fragment for unit in units for fragment in unit)
         units += [(fragment,) for fragment in sorted(whole - grouped)]
         packs = _packed(units, lambda unit: (self._count(unit),), (_SEGMENT_ROWS,))
         parts = [frozenset(fragment for unit in pack for fragment in unit) for pack in packs]
-        if isinstance(chore.wish.kind, Vector) and len(parts) > 1:
+        if isinstance(build.wish.kind, Vector) and len(parts) > 1:
             # Lance cannot train on nothing.
-            parts = [part for part in parts if self.probe.has_values(chore.wish.column, part)]
-        return replace(chore, parts=tuple(parts))
+            parts = [part for part in parts if self.probe.has_values(build.wish.column, part)]
+        return replace(build, parts=tuple(parts))
 
     def _bare(self, wish: IndexWish, known: Sequence[SegmentInfo]) -> frozenset[int]:
         """The fragments that an index could cover and does not."""
@@ -197,12 +197,12 @@ class _Plan:
         *,
         spoiled: Sequence[SegmentInfo] = (),
         lost: frozenset[int] = frozenset(),
-    ) -> IndexChore:
+    ) -> IndexBuild:
         """Cover what is bare, together with the segments that go or are small beside it."""
         left = {segment: self._left(segment, lost) for segment in known}
         fragments = bare.union(*(left[segment] for segment in spoiled))
         if not fragments:
-            return self._chore(wish, fragments, ())
+            return self._build(wish, fragments, ())
         small = {
             segment: rows
             for segment, there in left.items()
@@ -210,15 +210,15 @@ class _Plan:
         }
         merged = _merged(small.items(), self._count(fragments) + self.tiny)
         fragments = fragments.union(*(left[segment] for segment in merged))
-        return self._chore(wish, fragments, [*spoiled, *merged])
+        return self._build(wish, fragments, [*spoiled, *merged])
 
     def _left(self, segment: SegmentInfo, lost: frozenset[int]) -> frozenset[int]:
         return (segment.fragments & self.rows.keys()) - lost
 
-    def _chore(
+    def _build(
         self, wish: IndexWish, fragments: Collection[int], replaced: Iterable[SegmentInfo]
-    ) -> IndexChore:
-        return IndexChore(
+    ) -> IndexBuild:
+        return IndexBuild(
             wish=wish,
             parts=(frozenset(fragments),),
             replaced=frozenset(segment.uuid for segment in replaced),
@@ -232,13 +232,13 @@ class _Plan:
 def _classes(
     fragments: Iterable[FragmentInfo],
     kept: Collection[SegmentInfo],
-    built: Collection[IndexChore],
+    built: Collection[IndexBuild],
 ) -> list[list[FragmentInfo]]:
     """The fragments that may be rewritten: those together that are covered by the same."""
     classes: dict[frozenset[str], list[FragmentInfo]] = {}
     for fragment in fragments:
         now = [segment.uuid for segment in kept if fragment.id in segment.fragments]
-        then = [chore.wish.name for chore in built if fragment.id in chore.parts[0]]
+        then = [build.wish.name for build in built if fragment.id in build.parts[0]]
         if not (now and fragment.deleted):
             classes.setdefault(frozenset((*now, *then)), []).append(fragment)
     return list(classes.values())

@@ -1,4 +1,4 @@
-"""A change: everything that publishing a write takes, as one value.
+"""A commit request: everything that publishing a write takes, as one value.
 
 The writer makes it, its intent stores it, and the publisher and recovery take it as it is.
 """
@@ -14,7 +14,7 @@ from omnigraph.core.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class CommitRequest:
     """A commit, the branch that it is for, what it depends on, and the rows that it publishes.
 
     Attributes:
@@ -31,6 +31,6 @@ class Change:
     records: tuple[Record, ...] = ()
     schema_digest: str | None = None
 
-    def with_records(self, records: Iterable[Record]) -> Change:
-        """The change with more rows, which come before its own."""
+    def with_records(self, records: Iterable[Record]) -> CommitRequest:
+        """The request with more rows, which come before its own."""
         return replace(self, records=(*records, *self.records))

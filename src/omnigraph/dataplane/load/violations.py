@@ -21,7 +21,7 @@ from omnigraph.dataplane.load.exchange import split_label
 from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.staging import Parcel, Staging
+from omnigraph.dataplane.staging import StagedPart, Staging
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.rules.violation import Violation, Violations
 
@@ -29,7 +29,7 @@ _PIECE: Final = 1 << 14
 _TABLE: Final = "violations"
 
 
-class Found(Violations):
+class LoadViolations(Violations):
     """What one task found, or all of them together. Picklable once it is `settled`."""
 
     def __init__(self, kept_max: int, staging: Staging | None, label: str | None = None) -> None:
@@ -38,7 +38,7 @@ class Found(Violations):
         self._staging = staging
         self._label = label
         self._waiting: list[Violation] = []
-        self._pieces: list[Parcel] = []
+        self._pieces: list[StagedPart] = []
 
     @property
     def described_max(self) -> int:
@@ -58,14 +58,14 @@ class Found(Violations):
 
     def merge(self, other: Violations) -> None:
         """Take over what another collector found, and what it has put aside."""
-        if not isinstance(other, Found):
+        if not isinstance(other, LoadViolations):
             super().merge(other)
             return
         other.settled()
         super().add_all(other.items, other.total)
         self._pieces += other._pieces
 
-    def settled(self) -> Found:
+    def settled(self) -> LoadViolations:
         """Put aside what is still in memory."""
         if self._staging is not None and self._waiting:
             ordered = sorted(self._waiting, key=lambda item: item.rank)
@@ -80,17 +80,17 @@ class Found(Violations):
         runs = [self._read(piece) for piece in self._pieces]
         return heapq.merge(*runs, key=lambda item: item.rank)
 
-    def _read(self, piece: Parcel) -> Iterator[Violation]:
+    def _read(self, piece: StagedPart) -> Iterator[Violation]:
         assert self._staging is not None
         for batch in self._staging.get(piece)[_TABLE].to_batches():
             for value in batch.column(0):
                 yield pickle.loads(value.as_py())
 
 
-def collector(plan: LoadPlan, split: int | None = None) -> Found:
+def collector(plan: LoadPlan, split: int | None = None) -> LoadViolations:
     """An empty collector for a task of a load; for a task that reads one split, with its name."""
     label = None if split is None else split_label(split)
-    return Found(plan.violations_max, plan.staging if plan.tells_all else None, label)
+    return LoadViolations(plan.violations_max, plan.staging if plan.tells_all else None, label)
 
 
 def open_file(path: str) -> TextIO:
@@ -108,7 +108,7 @@ def open_file(path: str) -> TextIO:
 
 def write_all(
     file: TextIO,
-    found: Found,
+    found: LoadViolations,
     places: Places,
     receipts: Sequence[ReadReceipt],
     staging: Staging,

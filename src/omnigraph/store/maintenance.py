@@ -15,17 +15,17 @@ from typing import Any
 from lance import LanceOperation
 
 from omnigraph.store.calls import StorageCall, storage_call
-from omnigraph.store.chores import Chores
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import Gateway, transaction, transaction_uuid, tree_path
 from omnigraph.store.index import build_segment, existing_segments, segments_of
+from omnigraph.store.maintenance_plan import MaintenancePlan
 from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt, Staged, StagedKind
 from omnigraph.store.objects import Backend
 from omnigraph.store.rewrite import file_of, rewrite_fragments, rewrite_operation
 from omnigraph.store.table import Table
 
-__all__ = ["Draft", "Upkeep"]
+__all__ = ["Draft", "Maintenance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Draft:
         return left.union(*(self.fragments[group] for group in inside))
 
 
-class Upkeep:
+class Maintenance:
     """Keeps the tables of one root in order. Thread-safe."""
 
     def __init__(self, gateway: Gateway, files: Files, backend: Backend) -> None:
@@ -76,13 +76,13 @@ class Upkeep:
     # ------------------------------------------------------------ what the driver does
 
     def draft(
-        self, table: Table, chores: Chores, rewritten: Sequence[RewriteReceipt], *, uuid: str
+        self, table: Table, plan: MaintenancePlan, rewritten: Sequence[RewriteReceipt], *, uuid: str
     ) -> Draft:
         """Draft a table with rewritten fragments in place, for indexes to be built on.
 
         Args:
             table: The table.
-            chores: What is done about it.
+            plan: What is done about it.
             rewritten: One receipt for each of the groups, in their order.
             uuid: Names the draft.
         """
@@ -106,7 +106,7 @@ class Upkeep:
         groups = rewrite_operation(rewritten).groups
         fragments = {
             group: frozenset(numbers[file_of(new)] for new in made.new_fragments)
-            for group, made in zip(chores.groups, groups, strict=True)
+            for group, made in zip(plan.groups, groups, strict=True)
         }
         pin = Pin(table.pin.path, int(handle.version), table.pin.branch)
         return Draft(pin=pin, fragments=fragments, numbers=numbers, litter=tuple(litter))
@@ -120,7 +120,7 @@ class Upkeep:
     def stage(
         self,
         table: Table,
-        chores: Chores,
+        plan: MaintenancePlan,
         draft: Draft | None,
         rewritten: Sequence[RewriteReceipt],
         segments: Sequence[SegmentReceipt],
@@ -133,9 +133,9 @@ class Upkeep:
         only one of these to do, or the last two.
         """
         steps: list[tuple[StagedKind, Any, tuple[str, ...]]] = []
-        known = existing_segments(table) if chores.replaced else []
-        torn = [each for each in known if each.uuid in chores.torn]
-        late = [each for each in known if each.uuid in chores.replaced - chores.torn]
+        known = existing_segments(table) if plan.replaced else []
+        torn = [each for each in known if each.uuid in plan.torn]
+        late = [each for each in known if each.uuid in plan.replaced - plan.torn]
         if torn:
             steps.append((StagedKind.INDEX, LanceOperation.CreateIndex([], torn), ()))
         if draft is not None:

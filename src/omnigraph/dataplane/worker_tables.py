@@ -1,0 +1,60 @@
+"""The tables of a graph in whichever process a task of a bulk operation runs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane.run.seen import require_seen
+from omnigraph.store.root import Root
+from omnigraph.store.tables import Tables, open_tables
+
+
+class WorkerTables:
+    """The tables of a graph: the given ones in this process, opened anew in others. Picklable."""
+
+    def __init__(self, root: Root, *, durable: bool, tables: Tables | None = None) -> None:
+        """Use these tables in this process; others open their own."""
+        self.root = root
+        self.durable = durable
+        self._tables = tables
+
+    @property
+    def is_driver(self) -> bool:
+        """This is the process that runs the operation."""
+        return self._tables is not None
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Translates storage failures of a worker; the driver does that for its own."""
+        return nullcontext() if self.is_driver else storage_errors()
+
+    def require_seen(self) -> None:
+        """Refuse to work on a graph that this worker does not see.
+
+        Raises:
+            InvalidInput: With the code `path_not_shared`.
+        """
+        if not self.is_driver:
+            require_seen(self.root)
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of the graph."""
+        if self._tables is not None:
+            return self._tables
+        self.require_seen()
+        options = tuple(sorted(self.root.storage_options.items()))
+        return _opened(self.root.uri, options, self.durable)
+
+    def __getstate__(self) -> tuple[Root, bool]:
+        return self.root, self.durable
+
+    def __setstate__(self, state: tuple[Root, bool]) -> None:
+        self.root, self.durable = state
+        self._tables = None
+
+
+@lru_cache(maxsize=8)
+def _opened(uri: str, options: tuple[tuple[str, str], ...], durable: bool) -> Tables:
+    return open_tables(Root(uri, dict(options)), durable=durable)
