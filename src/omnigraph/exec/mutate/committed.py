@@ -100,7 +100,7 @@ class CommittedRows:
             wanted = list(dict.fromkeys([*columns, *tested]))
             rows = self._named(ids, wanted)
             if not rows.num_rows:
-                return self._projected(columns).empty_table()
+                return self.nothing(columns)
             return rows.filter(_truth(where, rows, context)).select([*columns, *PLACES])
         condition = prefilter(where, context)
         first = list(dict.fromkeys(["id", *tested]))
@@ -119,7 +119,7 @@ class CommittedRows:
         """Give rows that were found by few columns the ones that are wanted of them."""
         rest = [name for name in columns if name not in rows.schema.names]
         if not rows.num_rows:
-            return self._projected(columns).empty_table()
+            return self.nothing(columns)
         if rest:
             found = self._rest(rows, rest, condition)
             for name in rest:
@@ -168,6 +168,11 @@ class CommittedRows:
         else:
             self._expected_columns.update(columns)
 
+    def expect_nothing(self) -> None:
+        """Forget what was announced: the query that asks for it has ended."""
+        self._expected, self._expected_columns = {}, set()
+        self._ahead, self._ahead_at = None, {}
+
     def _named(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table:
         """The rows of some entities, those that were announced all at once."""
         if len(self._expected) <= len(ids) or not self._is_expected(ids, columns):
@@ -196,7 +201,7 @@ class CommittedRows:
         sought = {name: tuple(dict.fromkeys(values)) for name, values in wanted.items()}
         most = max((len(values) for values in sought.values()), default=0)
         if not most or not self.pin.row_count:
-            return self._projected(columns).empty_table()
+            return self.nothing(columns)
         if not all(self.table.prefers_lists(name, len(values)) for name, values in sought.items()):
             return self._passing(sought, columns)
         parts: list[pa.Table] = []
@@ -214,8 +219,12 @@ class CommittedRows:
                 self.check_rows(count)
                 self.check_bytes(size)
         if not parts:
-            return self._projected(columns).empty_table()
+            return self.nothing(columns)
         return without_repeats(parts)
+
+    def nothing(self, columns: Sequence[str]) -> pa.Table:
+        """No rows, with these columns and their places."""
+        return self._projected(columns).empty_table()
 
     def locate(self, ids: Iterable[str]) -> pa.Table:
         """The entities that exist among some ids: `id` and place."""

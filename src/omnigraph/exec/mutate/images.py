@@ -78,6 +78,12 @@ class ImageTable:
         # In many pieces they are taken slowly.
         return pa.concat_tables(self._parts).combine_chunks().take(rows)
 
+    def remove(self, names: Iterable[str]) -> None:
+        """Drop the images of some entities. Needs the index."""
+        assert self._at is not None
+        for name in names:
+            self._at.pop(name, None)
+
     def put(self, names: Sequence[str], rows: pa.Table) -> None:
         """Add images, each in the place of the one that its entity had."""
         if not rows.num_rows:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.layout import table_key
 from omnigraph.exec.mutate.committed import PLACES, CommittedRows
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
@@ -23,15 +24,24 @@ Ends = Mapping[EntityRef, tuple[EntityRef, EntityRef]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeImages:
-    """The new images of one type, and how they came about."""
+    """The new images of one type, how they came about, and the committed rows that are deleted."""
 
     committed: CommittedRows
     rows: pa.Table
+    removed: pa.Table  # those of entities that have an image again included
     inserted: frozenset[str]  # ids
     assigned: frozenset[str]  # columns that updates set
 
+    def gone(self) -> pa.Table:
+        """The committed rows of entities that are not there any more."""
+        if not self.rows.num_rows or not self.removed.num_rows:
+            return self.removed
+        images = self.rows.column("id").combine_chunks()
+        again = pc.is_in(self.removed.column("id"), value_set=images, skip_nulls=True)
+        return self.removed.filter(pc.invert(again))
 
-def judge_images(
+
+def judge_changes(
     images: Mapping[EntityRef, TypeImages],
     ends: Ends,
     committed: Callable[[EntityRef], CommittedRows],
@@ -39,8 +49,35 @@ def judge_images(
 ) -> frozenset[str]:
     """Judge everything; return the keys of the tables that must not change meanwhile."""
     for item in images.values():
-        judge_rows(item.committed.entity, item.rows.drop_columns([*PLACES]), out)
+        _judge_rows(item, out)
         _judge_uniques(item, out)
+    edges = {ref: _inserted(images[ref]) for ref in ends}
+    nodes = _nodes(edges, ends, images, committed)
+    for ref, item in images.items():
+        entity = item.committed.entity
+        if not isinstance(entity, EdgeType):
+            continue
+        touched = _left_sources(entity, item, images)
+        if ref in edges:
+            source, target = (nodes[end] for end in ends[ref])
+            judge_endpoints(entity, edges[ref], out, sources=source, targets=target)
+            new = pc.unique(edges[ref].column("src"))
+            new = new.filter(pc.is_in(new, value_set=source))
+            touched = pc.unique(pa.concat_arrays([new, touched]))
+        if len(touched) and (entity.cardinality.low or entity.cardinality.high is not None):
+            _judge_new_degrees(entity, item, touched, out)
+    return frozenset(node.table_key for pair in ends.values() for node in pair)
+
+
+def judge_readable(
+    images: Mapping[EntityRef, TypeImages],
+    ends: Ends,
+    committed: Callable[[EntityRef], CommittedRows],
+    out: Violations,
+) -> None:
+    """Judge what a reader depends on: the values of each row, and the nodes at ends of edges."""
+    for item in images.values():
+        _judge_rows(item, out)
     edges = {ref: _inserted(images[ref]) for ref in ends}
     nodes = _nodes(edges, ends, images, committed)
     for ref, rows in edges.items():
@@ -48,11 +85,26 @@ def judge_images(
         assert isinstance(entity, EdgeType)
         source, target = (nodes[end] for end in ends[ref])
         judge_endpoints(entity, rows, out, sources=source, targets=target)
-        if entity.cardinality.low or entity.cardinality.high is not None:
-            touched = pc.unique(rows.column("src"))
-            touched = touched.filter(pc.is_in(touched, value_set=source))
-            _judge_new_degrees(entity, images[ref], touched, out)
-    return frozenset(node.table_key for pair in ends.values() for node in pair)
+
+
+def _judge_rows(item: TypeImages, out: Violations) -> None:
+    if item.rows.num_rows:
+        judge_rows(item.committed.entity, item.rows.drop_columns([*PLACES]), out)
+
+
+def _left_sources(
+    edge: EdgeType, item: TypeImages, images: Mapping[EntityRef, TypeImages]
+) -> pa.Array:
+    """Sources that stay and lose edges: they may have too few now."""
+    if not edge.cardinality.low or not item.removed.num_rows:
+        return _TEXTS
+    sources = pc.unique(item.removed.column("src"))
+    key = table_key("node", edge.source)
+    for ref, nodes in images.items():
+        if ref.table_key == key:
+            gone = nodes.gone().column("id").combine_chunks()
+            sources = sources.filter(pc.invert(pc.is_in(sources, value_set=gone)))
+    return sources
 
 
 def judge_degrees(
@@ -76,9 +128,14 @@ def judge_degrees(
 def _judge_new_degrees(
     edge: EdgeType, item: TypeImages, sources: pa.Array, out: Violations
 ) -> None:
-    rows = item.rows
+    changed = [*item.rows.column("id").chunks, *item.removed.column("id").chunks]
     judge_degrees(
-        edge, item.committed, sources, out, without=rows.column("id"), added=rows.column("src")
+        edge,
+        item.committed,
+        sources,
+        out,
+        without=pa.chunked_array(changed, pa.string()),
+        added=item.rows.column("src"),
     )
 
 
@@ -90,7 +147,8 @@ def _judge_uniques(item: TypeImages, out: Violations) -> None:
         wanted = {name: _values(item.rows.column(name)) for name in columns}
         if all(wanted.values()):
             found = item.committed.candidates(wanted)
-            judge_unique(entity, columns, item.rows, out, committed=found)
+            gone = item.removed.column("id")
+            judge_unique(entity, columns, item.rows, out, committed=found, removed=gone)
 
 
 def _inserted(item: TypeImages) -> pa.Table:
@@ -120,6 +178,9 @@ def _nodes(
         made = images[node].rows.column("id").combine_chunks() if node in images else _TEXTS
         missing = wanted.filter(pc.invert(pc.is_in(wanted, value_set=made)))
         old = committed(node).locate(missing.to_pylist()).column("id").combine_chunks()
+        if node in images and len(old):
+            gone = images[node].removed.column("id").combine_chunks()
+            old = old.filter(pc.invert(pc.is_in(old, value_set=gone)))
         found[node] = pa.concat_arrays([made, old])
     return found
 

@@ -24,15 +24,12 @@ from omnigraph.errors import (
 )
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
-from omnigraph.exec.mutate.delete import Deletes, columns_read
 from omnigraph.exec.mutate.delta import MutationDelta, stage
 from omnigraph.exec.mutate.embedding import EmbedderSource, QueryEmbeddings
-from omnigraph.exec.mutate.upsert import Upserts
-from omnigraph.exec.prefilter import fixed_ids
+from omnigraph.exec.mutate.pending import PendingChanges
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import DeleteOp, InsertOp, MutationPlan
-from omnigraph.rules.violation import Violations
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import CommitId
 
@@ -199,32 +196,26 @@ class Mutator:
         self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings
     ) -> MutationDelta:
         """Carry out the statements in memory and judge what comes out."""
-        context = EvalContext(request.params, self._repo.clock.now_us() // 1_000)
+        pending = self._pending(request.catalog, base, embeddings)
+        pending.run(
+            request.plan.ops, EvalContext(request.params, self._repo.clock.now_us() // 1_000)
+        )
+        return pending.outcome()
+
+    def _pending(
+        self, catalog: Catalog, base: GraphVersion, embeddings: QueryEmbeddings
+    ) -> PendingChanges:
+        """No changes yet, on this base."""
         known: dict[str, CommittedRows] = {}
 
         def committed(ref: EntityRef) -> CommittedRows:
             key = ref.table_key
             if key not in known:
-                entity = _entity(request.catalog, ref)
+                entity = _entity(catalog, ref)
                 known[key] = CommittedRows(self._repo, base, entity, self._limits)
             return known[key]
 
-        _announce(request, committed, context)
-        out = Violations()
-        upserts = Upserts(committed, embeddings, self._repo.ids)
-        deletes = Deletes(request.catalog, committed)
-        is_delete = False
-        for op in request.plan.ops:
-            cancellation.check()
-            if isinstance(op, DeleteOp):
-                is_delete = True
-                deletes.delete(op, context)
-            else:
-                upserts.apply(op, context)
-        # A query does one or the other; the compiler sees to it.
-        outcome = deletes.finish(out) if is_delete else upserts.finish(out)
-        out.raise_if_any()
-        return outcome
+        return PendingChanges(committed, embeddings, self._repo.ids)
 
     def _replayed(self, request: Request, base: GraphVersion) -> Mutated | None:
         """The result of an earlier call with the same key; running on its result could fail."""
@@ -254,19 +245,6 @@ def _recorded(commit: Commit, request: Request) -> Mutated:
         replayed=True,
         missing=from_json(commit.details.get(DETAIL)),
     )
-
-
-def _announce(
-    request: Request, committed: Callable[[EntityRef], CommittedRows], context: EvalContext
-) -> None:
-    """Tell which entities the statements name, so that those of a type are read together."""
-    for op in request.plan.ops:
-        if isinstance(op, InsertOp):
-            continue
-        ids = fixed_ids(op.where, _entity(request.catalog, op.entity), context)
-        if ids is not None:
-            columns = columns_read(op) if isinstance(op, DeleteOp) else None
-            committed(op.entity).expect(ids, columns)
 
 
 def _number(value: JsonValue) -> int:

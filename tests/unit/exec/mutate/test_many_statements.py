@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.exec import evaluate
-from omnigraph.exec.mutate import committed, images, upsert
+from omnigraph.exec.mutate import committed, images, type_changes
 from omnigraph.exec.tuning import tuned
 from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
@@ -70,7 +70,7 @@ def test_rows_looked_at_grow_with_statements_alone(
         looked += count
         return evaluate.holds(predicate, column, count, context)
 
-    monkeypatch.setattr(upsert, "holds", holds)
+    monkeypatch.setattr(type_changes, "holds", holds)
     monkeypatch.setattr(committed, "holds", holds)
     lab.run(body(100))
     assert 100 <= looked <= 2 * 100

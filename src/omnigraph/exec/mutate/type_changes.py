@@ -1,43 +1,39 @@
-"""Inserts and updates of one query: the new images of the entities that it touches.
+"""The changes of one type that are not committed yet: new images of entities, and deletions.
 
-Statements read what the earlier ones left: committed rows, with the images of this query in the
-place of the entities that it has touched already. Of each entity only the last image counts, and
-all of them are judged together at the end.
+Statements read what the earlier ones left: committed rows, with the images in the place of the
+entities that were touched already, and without those that were deleted. Of each entity only the
+last image counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.embed.missing import summed
 from omnigraph.exec.evaluate import EvalContext, holds
-from omnigraph.exec.mutate.committed import PLACES, CommittedRows
-from omnigraph.exec.mutate.delta import MutationDelta, TypeDelta
+from omnigraph.exec.mutate.committed import PLACES, CommittedRows, without_repeats
 from omnigraph.exec.mutate.embedding import Pair, QueryEmbeddings, VectorsOfType
 from omnigraph.exec.mutate.images import ImageTable
-from omnigraph.exec.mutate.judge import TypeImages, judge_images
 from omnigraph.exec.mutate.values import Stored, given
 from omnigraph.exec.prefilter import fixed_ids
-from omnigraph.lang.ir.expr import EntityRef
-from omnigraph.lang.ir.ops import EmbedSpec, InsertOp, UpdateOp
+from omnigraph.lang.catalog.model import EntityKind
+from omnigraph.lang.ir.ops import DeleteOp, EmbedSpec, InsertOp, UpdateOp
 from omnigraph.rules.identity import entity_id
-from omnigraph.rules.violation import Violations
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.table import ROW_ID
 
 _Values: TypeAlias = Sequence[tuple[str, Stored]]
 
 
-class TypeUpserts:
-    """The inserts and updates of one type. An image without a place is of a new entity."""
+class TypeChanges:
+    """The changes of one type. An image without a place is of a new entity."""
 
     def __init__(self, committed: CommittedRows, embeddings: QueryEmbeddings, ids: Ids) -> None:
-        """Starts without images."""
+        """Starts without changes."""
         self.committed = committed
         self.entity = committed.entity
         self.inserted: set[str] = set()  # ids that an insert gave, new or not
@@ -47,6 +43,12 @@ class TypeUpserts:
         self._images = ImageTable(committed.schema)
         self._rows: dict[str, dict[str, Stored]] = {}  # inserts since the last look at images
         self._embeds: dict[EmbedSpec, list[dict[str, Stored]]] = {}
+        # Committed rows that were deleted: by earlier queries, and by this one, perhaps twice.
+        self._removed = committed.nothing(columns_deleted(self.entity.kind))
+        self._removed_now: list[pa.Table] = []
+        self._absent: set[str] = set()  # ids that are known not to be committed
+        self._touched: list[pa.ChunkedArray] = []  # ids that this query updated or deleted
+        self._named: set[str] = set()  # ids that this query inserted
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -62,6 +64,7 @@ class TypeUpserts:
             row["id"] = name = entity_id(self.entity, key)
         # Without its whole key an entity has no id; the rules will say so.
         self.inserted.add(name)
+        self._named.add(name)
         self._rows[name] = row
         for spec in op.embeds:
             self._embeds.setdefault(spec, []).append(row)
@@ -90,6 +93,7 @@ class TypeUpserts:
             if rows.num_rows:
                 changed = self._changed(op, rows, values)
                 self._images.put(changed.column("id").to_pylist(), changed)
+                self._touched.append(changed.column("id"))
 
     def _update_all(self, op: UpdateOp, values: _Values, context: EvalContext) -> None:
         """Change whatever meets a condition."""
@@ -97,6 +101,7 @@ class TypeUpserts:
         mine = _truth(op, images, context)
         fresh = self._fresh(op, images, {name for name, _ in values}, context)
         changed = [self._changed(op, rows, values) for rows in (images.filter(mine), fresh)]
+        self._touched += [rows.column("id") for rows in changed]
         self._images.assign(pa.concat_tables([images.filter(pc.invert(mine)), *changed]))
 
     def _changed(self, op: UpdateOp, rows: pa.Table, values: _Values) -> pa.Table:
@@ -127,9 +132,7 @@ class TypeUpserts:
         schema, blobs = self.committed.schema, self.committed.blobs
         columns = [name for name in schema.names if name not in blobs and name not in PLACES]
         rows = self.committed.matching(op.where, op.reads, columns, context)
-        if images.num_rows and rows.num_rows:
-            known = pc.is_in(rows.column("id"), value_set=images.column("id").combine_chunks())
-            rows = rows.filter(pc.invert(known))
+        rows = self._untouched(rows, images)
         if blobs:
             carried = sorted(blobs.difference(assigned))
             cells = self.committed.blob_values(carried, rows.column(ROW_ID).to_pylist())
@@ -138,7 +141,93 @@ class TypeUpserts:
                 rows = rows.append_column(schema.field(name), cells.get(name, replaced))
         return rows.select(schema.names).cast(schema)
 
+    def _untouched(self, rows: pa.Table, images: pa.Table | None = None) -> pa.Table:
+        """Committed rows without those that have one of these images or were deleted before."""
+        for known in (images, self._removed):
+            if known is not None and known.num_rows and rows.num_rows:
+                rows = rows.filter(pc.invert(_among(rows.column("id"), known.column("id"))))
+        return rows
+
+    # -- deletes -----------------------------------------------------------------------------------
+
+    def delete(self, op: DeleteOp, context: EvalContext) -> pa.ChunkedArray:
+        """Delete every entity that meets the predicate; returns their ids."""
+        self._flush()
+        rows = self.committed.matching(op.where, op.reads, self._deleted_columns, context)
+        if not self._images.count:
+            return self._remove(self._untouched(rows))
+        ids = fixed_ids(op.where, self.entity, context)
+        if ids is not None and self._images.index():
+            images = self._images.find(ids)
+            mine = images.filter(_truth(op, images, context))
+            self._images.remove(mine.column("id").to_pylist())
+        else:
+            images = self._images.whole()
+            truth = _truth(op, images, context)
+            mine = images.filter(truth)
+            self._images.assign(images.filter(pc.invert(truth)))
+        return self._remove(self._untouched(rows, images), mine)
+
+    def delete_at_ends(self, ends: Mapping[str, Sequence[str]]) -> None:
+        """Delete the edges that have one of these nodes at an end: by column, the ids of nodes."""
+        self._flush()
+        rows = self.committed.having(ends, self._deleted_columns)
+        if not self._images.count:
+            self._remove(self._untouched(rows))
+            return
+        images = self._images.whole()
+        hangs = [
+            pc.is_in(images.column(name), value_set=pa.array(ids, pa.string()))
+            for name, ids in ends.items()
+        ]
+        truth = hangs[0] if len(hangs) == 1 else pc.or_(*hangs)
+        self._images.assign(images.filter(pc.invert(truth)))
+        self._remove(self._untouched(rows, images), images.filter(truth))
+
+    @property
+    def _deleted_columns(self) -> list[str]:
+        return columns_deleted(self.entity.kind)
+
+    def _remove(self, rows: pa.Table, images: pa.Table | None = None) -> pa.ChunkedArray:
+        """Note that committed rows and images are deleted; returns the ids of both."""
+        self._touched.append(rows.column("id"))
+        self._removed_now.append(rows)
+        if images is None or not images.num_rows:
+            return rows.column("id")
+        ids = images.column("id").drop_null()
+        self._touched.append(ids)
+        self.inserted.difference_update(ids.to_pylist())
+        if self.entity.key:
+            # An insert replaces a committed entity without a look at it.
+            stored = self.committed.having({"id": ids.to_pylist()}, self._deleted_columns)
+        else:
+            stored = images.filter(images.column(ROW_ID).is_valid()).select(rows.column_names)
+            stored = stored.cast(rows.schema)
+        self._removed_now.append(self._untouched(stored))
+        return pa.chunked_array([*rows.column("id").chunks, *ids.chunks], pa.string())
+
     # -- the outcome -------------------------------------------------------------------------------
+
+    def settle(self) -> int:
+        """End a query; returns how many different entities it has touched."""
+        self.removed()
+        parts = [ids for ids in self._touched if len(ids)]
+        if self._named:
+            parts.append(pa.chunked_array([pa.array(list(self._named), pa.string())]))
+        self._touched, self._named = [], set()
+        if len(parts) < 2:
+            return sum(map(len, parts))
+        return int(
+            pc.count_distinct(pa.chunked_array([c for p in parts for c in p.chunks])).as_py()
+        )
+
+    def removed(self) -> pa.Table:
+        """The committed rows that are deleted, once each, with their places."""
+        if self._removed_now:
+            parts = [rows for rows in (self._removed, *self._removed_now) if rows.num_rows]
+            self._removed = without_repeats(parts) if parts else self._removed
+            self._removed_now = []
+        return self._removed
 
     def _flush(self) -> None:
         """Make images of the inserts since the last look."""
@@ -168,15 +257,13 @@ class TypeUpserts:
             images = whole.filter(
                 pc.is_in(whole.column("id"), value_set=pa.array(ids, pa.string()))
             )
-        parts = [
-            self.committed.having({"id": tuple(ids)}, names).select(names),
-            # What this query made of an entity counts, not what it was.
-            images.select(names),
-        ]
+        stored = self.committed.having({"id": tuple(ids)}, names)
+        # What was made of an entity counts, not what it was.
+        parts = [self._untouched(stored, images).select(names), images.select(names)]
         columns = ([value for part in parts for value in part[name].to_pylist()] for name in names)
         return {key: (text, vector) for key, text, vector in zip(*columns, strict=True)}
 
-    def finish(self) -> pa.Table:
+    def images(self) -> pa.Table:
         """All images, those of committed entities with their places."""
         self._flush()
         images = self._images.whole()
@@ -189,8 +276,11 @@ class TypeUpserts:
     def _located(self, images: pa.Table) -> pa.Table:
         """Give upserted entities the places that they have."""
         missing = images.column(ROW_ID).is_null()
-        sought = images.column("id").filter(missing).to_pylist()
+        named = images.column("id").filter(missing).drop_null().to_pylist()
+        sought = [name for name in named if name not in self._absent]
         found = self.committed.locate(sought)
+        self._absent.update(sought)
+        self._absent.difference_update(found.column("id").to_pylist())
         if not found.num_rows:
             return images
         where = pc.index_in(images.column("id"), value_set=found.column("id").combine_chunks())
@@ -201,55 +291,19 @@ class TypeUpserts:
         return images
 
 
-def _truth(op: UpdateOp, rows: pa.Table, context: EvalContext) -> pa.Array:
+def _truth(op: UpdateOp | DeleteOp, rows: pa.Table, context: EvalContext) -> pa.Array:
     truth = holds(op.where, lambda _, name: rows.column(name), rows.num_rows, context)
     return truth.fill_null(False)
 
 
-class Upserts:
-    """The inserts and updates of one query."""
+def columns_deleted(kind: EntityKind) -> list[str]:
+    """The columns that are read of what is deleted."""
+    return ["id"] if kind == "node" else ["id", "src"]
 
-    def __init__(
-        self, committed: Callable[[EntityRef], CommittedRows], embeddings: QueryEmbeddings, ids: Ids
-    ) -> None:
-        """Build on these committed rows."""
-        self._committed = committed
-        self._embeddings = embeddings
-        self._ids = ids
-        self._drafts: dict[EntityRef, TypeUpserts] = {}
-        self._ends: dict[EntityRef, tuple[EntityRef, EntityRef]] = {}
 
-    def apply(self, op: InsertOp | UpdateOp, context: EvalContext) -> None:
-        """Carry out one statement, on top of the earlier ones."""
-        draft = self._drafts.get(op.entity)
-        if draft is None:
-            draft = TypeUpserts(self._committed(op.entity), self._embeddings, self._ids)
-            self._drafts[op.entity] = draft
-        if isinstance(op, UpdateOp):
-            draft.update(op, context)
-            return
-        draft.insert(op, context)
-        if op.ends is not None:
-            self._ends[op.entity] = op.ends
-
-    def finish(self, out: Violations) -> MutationDelta:
-        """Judge the last images."""
-        images = {
-            ref: TypeImages(
-                committed=draft.committed,
-                rows=draft.finish(),
-                inserted=frozenset(draft.inserted),
-                assigned=frozenset(draft.assigned),
-            )
-            for ref, draft in self._drafts.items()
-        }
-        judged = judge_images(images, self._ends, self._committed, out)
-        deltas = tuple(
-            TypeDelta(committed=item.committed, images=item.rows) for item in images.values()
-        )
-        missing = summed(
-            item
-            for ref, draft in self._drafts.items()
-            for item in draft.vectors.missing(ref.table_key, images[ref].rows)
-        )
-        return MutationDelta(deltas=deltas, judged=judged, missing=missing)
+def _among(ids: pa.ChunkedArray, known: pa.ChunkedArray) -> pa.ChunkedArray:
+    """True for the ids that are known."""
+    if len(ids) < len(known):
+        # Few are sought among many: the few are hashed.
+        known = known.filter(pc.is_in(known, value_set=ids.combine_chunks()))
+    return pc.is_in(ids, value_set=known.combine_chunks(), skip_nulls=True)
