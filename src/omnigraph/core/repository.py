@@ -152,8 +152,9 @@ class Repository:
         try:
             repo.manifest.snapshot(MAIN)
         except StorageFailure as failure:
-            if failure.kind is FailureKind.NOT_FOUND:
-                text = f"there is no graph at {root.uri}"
+            is_file = root.is_local and root.local_path.is_file()
+            if is_file or failure.kind is FailureKind.NOT_FOUND:
+                text = f"there is no graph at {root.uri}" + (": it is a file" if is_file else "")
                 raise NotFound(Code.NOT_FOUND, text, uri=root.uri) from failure
             with storage_errors():
                 raise

@@ -20,7 +20,7 @@ from omnigraph.core.layout import (
     table_path,
 )
 from omnigraph.core.recovery.live import PROCESS
-from omnigraph.core.repository import Repository
+from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, LostReply, Plan, Refuse
@@ -114,6 +114,9 @@ def test_a_file_is_no_place_for_a_graph(root: Root) -> None:
     with pytest.raises(InvalidInput, match="is a file") as caught:
         make(root)
     assert caught.value.code is Code.FOLDER_NOT_EMPTY
+    for mode in OpenMode:
+        with pytest.raises(NotFound, match="it is a file"):
+            Repository.open(root, fresh_parts(root), mode)
 
 
 def test_a_question_mark_is_refused_because_branches_would_break(tmp_path: Path) -> None:
