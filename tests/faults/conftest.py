@@ -1,3 +1,5 @@
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +11,31 @@ from tests.faults import worlds
 from tests.faults.harness import Lab
 from tests.faults.slow_server import SlowServer, slow_server
 
+SHARED_MEMORY = Path("/dev/shm")
+
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    folder: Path = tmp_path_factory.mktemp("worlds")
+def ramdisk() -> Iterator[Path]:
+    """A folder in memory where the machine has one: thousands of graphs are put there and removed.
+
+    Faults are caused above the file system, so which one it is makes no difference to them.
+    """
+    place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=place, prefix="omnigraph-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def folder(ramdisk: Path) -> Iterator[Path]:
+    """A folder in memory for one test."""
+    with tempfile.TemporaryDirectory(dir=ramdisk) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def lab(ramdisk: Path) -> Lab:
+    folder = ramdisk / "worlds"
+    folder.mkdir()
     return Lab(folder)
 
 

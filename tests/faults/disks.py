@@ -30,7 +30,8 @@ _OPTIONS: Final = {
 }
 # The smallest for which there is a log of the usual size, and room for the files of a test.
 _BYTES: Final = 400 << 20
-_UNMOUNT_TRIES: Final = 200
+# A killed process lets go when its last call to the disk returns, on a busy machine after a while.
+_UNMOUNT_TRIES: Final = 3_000
 
 
 class Cut(IntEnum):

@@ -47,8 +47,8 @@ def check(patient: Patient, path: Path, harms: list[Damage], kind: str) -> None:
 
 
 @pytest.fixture
-def patient(tmp_path: Path) -> Patient:
-    return Patient(tmp_path)
+def patient(folder: Path) -> Patient:
+    return Patient(folder)
 
 
 def other(patient: Patient, path: Path, files: list[Path]) -> bytes:
@@ -98,8 +98,8 @@ def test_every_byte_of_the_newest_manifest_data(patient: Patient) -> None:
 
 
 @pytest.mark.deep
-def test_a_damaged_intent(tmp_path: Path) -> None:
-    patient = Patient(tmp_path, with_intent=True)
+def test_a_damaged_intent(folder: Path) -> None:
+    patient = Patient(folder, with_intent=True)
     [path] = patient.files()["intent"]
     harms = damages(patient.content(path), b"foreign", places=MANY_PLACES, masks=[0x01, 0x80])
     check(patient, path, list(harms), "intent")

@@ -63,17 +63,17 @@ def counted(folder: Path) -> dict[StrEnum, int]:
 
 
 @faults
-def test_every_failpoint(tmp_path: Path, fault: str) -> None:
-    for point, times in counted(tmp_path).items():
+def test_every_failpoint(folder: Path, fault: str) -> None:
+    for point, times in counted(folder).items():
         if point in set(Fp):
             for nth in range(1, times + 1):
-                break_one(tmp_path / f"{point}-{nth}", {point: FAULTS[fault]}, nth)
+                break_one(folder / f"{point}-{nth}", {point: FAULTS[fault]}, nth)
 
 
 @pytest.mark.deep
 @faults
-def test_every_storage_call(tmp_path: Path, fault: str) -> None:
-    points = counted(tmp_path)
+def test_every_storage_call(folder: Path, fault: str) -> None:
+    points = counted(folder)
     calls = sum(times for point, times in points.items() if point in set(StorageCall))
     for nth in range(1, calls + 1):
-        break_one(tmp_path / str(nth), dict.fromkeys(StorageCall, FAULTS[fault]), nth)
+        break_one(folder / str(nth), dict.fromkeys(StorageCall, FAULTS[fault]), nth)

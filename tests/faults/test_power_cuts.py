@@ -102,12 +102,12 @@ def cut_often(kind: str, folder: Path, *, seed: int, cuts: int) -> Ledger:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_power_cut_loses_nothing(kind: str, tmp_path: Path) -> None:
-    assert cut_often(kind, tmp_path, seed=1, cuts=2).acknowledged > 0
+def test_a_power_cut_loses_nothing(kind: str, folder: Path) -> None:
+    assert cut_often(kind, folder, seed=1, cuts=2).acknowledged > 0
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(2, 14))
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_power_cuts_lose_nothing(kind: str, seed: int, tmp_path: Path) -> None:
-    assert cut_often(kind, tmp_path, seed=seed, cuts=12).acknowledged > 0
+def test_many_power_cuts_lose_nothing(kind: str, seed: int, folder: Path) -> None:
+    assert cut_often(kind, folder, seed=seed, cuts=12).acknowledged > 0

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -38,24 +36,6 @@ def _delete(repo: Repository) -> None:
 WRITES: Mapping[str, Action] = {**ACTIONS, "branch_delete": Action(run=_delete, prepare=_doomed)}
 # How many states of each write the ordinary suite looks at.
 FEW = 4
-
-
-# States are told by the recorder, whatever the disk below it does; in memory thousands are put in
-# place in minutes.
-MEMORY = Path("/dev/shm")
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Path]:
-    """A folder that takes no time to write to, where the machine has one."""
-    place = MEMORY if os.access(MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=place) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture(scope="module")
-def lab(memory: Path) -> Lab:
-    return Lab(memory)
 
 
 class Recorded:
@@ -154,8 +134,8 @@ def _judge_init(root: Path, acknowledged: bool) -> None:
 
 
 @pytest.mark.parametrize("few", [12, pytest.param(None, marks=pytest.mark.deep)])
-def test_a_graph_is_there_or_can_be_made(memory: Path, few: int | None) -> None:
-    root = memory / f"graph-{few}"
+def test_a_graph_is_there_or_can_be_made(ramdisk: Path, few: int | None) -> None:
+    root = ramdisk / f"graph-{few}"
     root.mkdir()
     recorder = Recorder(root)
     recorder.record(lambda: worlds.begin(root, durable=True))
