@@ -20,7 +20,7 @@ import pytest
 
 from omnigraph.core.branches import Branches
 from omnigraph.core.deleted_branches import DeletedBranches
-from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, intent_path
+from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, MANIFEST, intent_path
 from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.recovery.liveness import GRACE_US
@@ -42,6 +42,8 @@ from tests.faults.meddling import Hooks, commit_with, hooked
 from tests.faults.worlds import COMPANY, DEV, PERSON
 
 BOTH = {PERSON: ("late",), COMPANY: ("late",)}
+# Of the forks that a branch is created with when its commit writes to one table: its own.
+LAST_FORK = 3
 LONG_AGO_S = (LEASE_US + GRACE_US) / 1e6 + 5
 
 
@@ -288,11 +290,7 @@ def test_a_late_deletion_never_hits_a_branch_that_was_made_anew(
     other = worlds.attach(world)
 
     def meanwhile() -> None:
-        (claim,) = (world / BRANCH_CLAIM).iterdir()
-        plain = json.loads(claim.read_bytes())
-        plain["owner"]["machine"] = "elsewhere"
-        claim.write_text(json.dumps(plain))
-        age(world, f"{BRANCH_CLAIM}/{claim.name}")
+        with_claim_taken_over(world)
         if DEV in other.branches.list():
             other.branches.delete(DEV)
         other.branches.create(DEV)
@@ -356,6 +354,119 @@ def replace_writers(repo: Repository) -> Branches:
         repo.intents,
         lambda _: (),
     )
+
+
+def with_claim_taken_over(world: Path) -> None:
+    """Let the one claim of those who make branches be that of a silent process elsewhere."""
+    (claim,) = (world / BRANCH_CLAIM).iterdir()
+    plain = json.loads(claim.read_bytes())
+    plain["owner"]["machine"] = "elsewhere"
+    claim.write_text(json.dumps(plain))
+    age(world, f"{BRANCH_CLAIM}/{claim.name}")
+
+
+def test_a_maker_that_is_stopped_while_it_looks_at_leftovers_does_not_touch_the_next_branch(
+    world: Path, repo: Repository
+) -> None:
+    """One maker died half-way, a second one stops over what it left, a third makes the branch."""
+    with (
+        failpoints.armed({StorageCall.OBJECT_PUT_NEW: Refuse()}, nth=2),
+        pytest.raises(StorageFailure),
+    ):
+        worlds.attach(world).branches.create(DEV)
+    assert repo.tables.has_files_of_fork(MANIFEST, DEV)
+    other = worlds.attach(world)
+
+    def meanwhile() -> None:
+        with_claim_taken_over(world)
+        other.branches.create(DEV)
+        worlds.add(other, {PERSON: ("new",)}, branch=DEV)
+
+    late = hooked(worlds.attach(world), after={"fork_info": nth(1, meanwhile)})
+    with pytest.raises(GraphError):
+        late.branches.create(DEV)
+    reopened = worlds.open_world(world)
+    assert worlds.rows_of(reopened, PERSON, DEV) == {"p0", "p1", "new"}
+    worlds.add(reopened, {PERSON: ("next",)}, branch=DEV)
+    worlds.assert_in_order(reopened)
+
+
+@pytest.mark.parametrize("where", ["fork", "record"])
+def test_a_branch_that_was_given_up_is_at_no_moment_seen_when_its_maker_goes_on(
+    world: Path, repo: Repository, where: str
+) -> None:
+    """Stopped before the last step of all, or in the middle of it: before its record is written."""
+    other = worlds.attach(world)
+    seen: list[bool] = []
+
+    def meanwhile() -> None:
+        with_claim_taken_over(world)
+        other.branches.create(DEV)
+        (intent,) = other.intents.pending()
+        other.intents.replace(replace(intent, owner=replace(intent.owner, machine="elsewhere")))
+        file = world / intent_path(intent.operation_id)
+        then = file.stat().st_mtime - 26 * 3_600
+        os.utime(file, (then, then))
+        # The name is taken, so it is given up; and then the name is free again.
+        assert [item.settled for item in other.recover()] == [Settled.ROLLED_BACK]
+        other.branches.delete(DEV)
+
+    def look() -> None:
+        seen.append(worlds.attach(world).has_branch(DEV))
+
+    late = worlds.attach(world)
+    if where == "fork":
+        late = hooked(late, before={"fork": nth(LAST_FORK, meanwhile)})
+    else:
+        records = late.tables._forks.records
+        create, pause = records.create, nth(LAST_FORK, meanwhile)
+
+        def paused(*args: Any) -> None:
+            pause()
+            create(*args)
+            look()
+
+        records.create = paused  # type: ignore[method-assign, assignment]
+    with pytest.raises(Conflict):
+        worlds.commit_new_branch(late, {PERSON: ("late",)})
+    look()
+    assert not any(seen)
+    other.branches.create(DEV)
+    worlds.add(other, {PERSON: ("next",)}, branch=DEV)
+    reopened = worlds.open_world(world)
+    assert worlds.rows_of(reopened, PERSON, DEV) == worlds.rows_of(reopened, PERSON) | {"next"}
+    worlds.assert_in_order(reopened)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_deletion_whose_reply_is_lost_is_finished_or_said_to_be_unclear(
+    world: Path, repo: Repository, lost: int
+) -> None:
+    repo.branches.create(DEV)
+    kept: list[tuple[str, bytes]] = []
+    real = repo.objects.put_new
+
+    def put_new(path: str, data: bytes) -> None:
+        if path.startswith(DELETED_BRANCHES) and len(kept) < lost:
+            kept.append((path, data))
+            raise StorageFailure(FailureKind.UNKNOWN, "put_new", path, "timed out")
+        real(path, data)
+
+    repo.objects.put_new = put_new  # type: ignore[method-assign]
+    if lost == 1:
+        repo.branches.delete(DEV)
+    else:
+        with pytest.raises(RecoveryRequired) as caught:
+            repo.branches.delete(DEV)
+        assert caught.value.code is Code.OUTCOME_UNKNOWN
+        repo.branches.delete(DEV)
+    # The store applies the late requests when the name is in use again.
+    repo.branches.create(DEV)
+    worlds.add(repo, {PERSON: ("new",)}, branch=DEV)
+    for path, data in kept:
+        with pytest.raises(StorageFailure):
+            real(path, data)
+    assert worlds.rows_of(worlds.open_world(world), PERSON, DEV) == {"p0", "p1", "new"}
 
 
 def test_a_name_can_be_used_again_and_again(world: Path, repo: Repository) -> None:

@@ -23,7 +23,14 @@ from omnigraph.core.claims import Claim, Claims
 from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import BRANCH_CLAIM, MANIFEST, fork_mark, staging_ref
+from omnigraph.core.layout import (
+    BRANCH_CLAIM,
+    MANIFEST,
+    branch_parts,
+    fork_mark,
+    staging_ref,
+    staging_ref_parts,
+)
 from omnigraph.core.manifest import Manifest
 from omnigraph.core.records import KEY, Commit
 from omnigraph.core.recovery.audit import Audit, RecoveryKind
@@ -37,7 +44,7 @@ from omnigraph.core.requirements import (
     requirement_of,
 )
 from omnigraph.core.target import NewBranch
-from omnigraph.errors import Code, Conflict, GraphError, NotFound
+from omnigraph.errors import Busy, Code, Conflict, GraphError, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin, Tables
@@ -45,6 +52,8 @@ from omnigraph.types import BranchName, CommitId
 
 # A branch in the making is in nobody's way, so there is no hurry to take a slow maker for dead.
 MAKING_LEASE_US = 24 * 3_600 * 1_000_000
+# How often what a maker left half made may be stepped over.
+_LEFT_MAX = 64
 
 
 class BranchCreation:
@@ -235,7 +244,12 @@ class BranchCreation:
         fork = self.free_fork(target.branch)
         # Once more: it may have been made, and deleted, before we learned of this generation.
         self._check_unsettled(target)
-        guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, fork, at))
+        try:
+            guarded(Fp.PUBLISH, lambda: self._tables.fork(MANIFEST, fork, at))
+        except StorageFailure as failure:
+            if failure.effect_free:
+                self._check_unsettled(target)
+            raise
         self._check_made(target, fork)
         return at.version
 
@@ -272,22 +286,28 @@ class BranchCreation:
         )
 
     def free_fork(self, name: BranchName) -> str:
-        """The fork that a new branch will be, cleared of what a maker that died left there."""
-        fork = self._manifest.fork_of(name)
-        try:
-            if self._tables.clear_fork(MANIFEST, fork):
-                telemetry.count("branch.leftovers_removed")
-        except StorageFailure as failure:
-            if failure.kind is FailureKind.EXISTS:
-                raise branch_exists(name) from failure
-            raise
-        self.still_alone()
-        return fork
+        """The fork that a new branch will be. Only for who is alone.
+
+        Where a maker left files and no branch, its generation of the name is skipped. The files are
+        not removed: they are there under the names that those of the next maker would have, and a
+        process that is stopped while it removes them could hit the wrong ones.
+        """
+        for _ in range(_LEFT_MAX):
+            fork = self._manifest.fork_of(name)
+            # Files first, record after: those of a fork that is made meanwhile are not among them.
+            has_files = self._tables.has_files_of_fork(MANIFEST, fork)
+            if self._tables.fork_info(MANIFEST, fork) is not None:
+                raise branch_exists(name)
+            self.still_alone()
+            if not has_files:
+                return fork
+            self._manifest.skip_generation(name, branch_parts(fork)[1], self.new_id())
+        text = f"{_LEFT_MAX} attempts to make the branch '{name}' were cut off; use another name"
+        raise Busy(Code.BUSY, text, branch=name)
 
     def _first_commit(self, target: NewBranch, rows: pa.Table, lookup: Collection[str]) -> Pin:
         """The commit in its staging ref; an attempt that stopped half-way is continued."""
-        ref = staging_ref(target.operation_id, target.source)
-        self._make_staging_ref(ref, target)
+        ref = self._staging_ref(target)
         base = Pin(path=MANIFEST, version=target.source_version, branch=ref)
 
         def merge() -> int:
@@ -305,12 +325,22 @@ class BranchCreation:
         self._tables.sync(MANIFEST, ref)
         return replace(base, version=version)
 
-    def _make_staging_ref(self, ref: str, target: NewBranch) -> None:
-        if self._tables.fork_info(MANIFEST, ref) is not None:
-            return
+    def _staging_ref(self, target: NewBranch) -> str:
+        """The staging ref of a branch; made if it is not there."""
         source = self._manifest.branch(target.source).fork
         at = Pin(path=MANIFEST, version=target.source_version, branch=source)
-        self._tables.clear_fork(MANIFEST, ref)
+        for attempt in range(_LEFT_MAX):
+            ref = staging_ref(target.operation_id, target.source, attempt)
+            if self._tables.fork_info(MANIFEST, ref) is not None:
+                return ref
+            if self._tables.has_files_of_fork(MANIFEST, ref):
+                continue  # of a maker that died, or is slow
+            self._make_staging_ref(ref, at)
+            return ref
+        text = f"{_LEFT_MAX} attempts to make the branch '{target.branch}' were cut off; begin anew"
+        raise Busy(Code.BUSY, text, branch=target.branch)
+
+    def _make_staging_ref(self, ref: str, at: Pin) -> None:
         try:
             guarded(Fp.FORK, lambda: self._tables.fork(MANIFEST, ref, at))
         except StorageFailure:
@@ -326,9 +356,10 @@ class BranchCreation:
         """
         if self.is_created(target):
             return
-        ref = staging_ref(target.operation_id, target.source)
-        if self._tables.fork_info(MANIFEST, ref) is not None:
-            self.drop(MANIFEST, ref)
+        for ref in self._tables.fork_names(MANIFEST):
+            parts = staging_ref_parts(ref)
+            if parts is not None and parts[0] == target.operation_id:
+                self.drop(MANIFEST, ref)
         self._drop_tables(target, paths)
 
     def _drop_tables(self, target: NewBranch, paths: Iterable[str]) -> None:

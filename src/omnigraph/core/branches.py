@@ -4,7 +4,8 @@ Making a branch is one operation, however many tables there are. A table's fork 
 incarnation of the branch, so that a branch made again under an old name never meets old forks.
 
 Lance makes and deletes a branch in two steps, a folder and a record. A claim keeps others out in
-between, and what a process that died there left behind is removed before the name is used again.
+between, and a name under which a process left files when it died there goes on with its next
+generation.
 That a late step hits the wrong branch is ruled out by the names: each generation of a branch name
 has a fork of its own, made by a step that succeeds once and ended by a mark that is created once.
 """
@@ -23,7 +24,7 @@ from omnigraph.core.recovery.intent import IntentLog
 from omnigraph.core.requirements import branch_exists, branch_replaced
 from omnigraph.core.storage_errors import not_stored
 from omnigraph.core.target import created_by
-from omnigraph.errors import Busy, Code, Conflict, InvalidInput
+from omnigraph.errors import Busy, Code, Conflict, InvalidInput, RecoveryRequired
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
@@ -122,19 +123,30 @@ class Branches:
                 self._creation.drop(pin.path, str(pin.table_branch))
 
     def _mark(self, info: BranchInfo) -> None:
-        """Delete the branch of this generation, and no other."""
+        """Delete the branch of this generation, and no other.
+
+        A mark whose fate is unclear is made once more: the store may still apply it, and a branch
+        that is gone later, although its deletion was said to have failed, would be a loss.
+        """
         operation_id = self._creation.new_id()
 
         def mark() -> None:
             self._manifest.mark_deleted(info, operation_id)
 
-        try:
-            guarded(Fp.DROP, mark)
-        except StorageFailure as failure:
-            if failure.kind is FailureKind.EXISTS:
-                raise branch_replaced(info.name) from failure
-            if failure.effect_free or not self._deleted.is_deleted(info.name, info.generation):
-                raise
+        for is_last in (False, True):
+            try:
+                guarded(Fp.DROP, mark)
+            except StorageFailure as failure:
+                if failure.kind is FailureKind.EXISTS:
+                    break
+                if failure.effect_free:
+                    raise
+                if is_last:
+                    raise _perhaps_deleted(info.name) from failure
+            else:
+                return
+        if self._deleted.marked_by(info.name, info.generation) != operation_id:
+            raise branch_replaced(info.name)
 
     def _require_childless(self, info: BranchInfo) -> None:
         """Refuse to delete a branch that others were made from, or are being made from."""
@@ -255,6 +267,14 @@ class Branches:
             for name, parts in refs
             if parts is not None and created_by(parts[0]) not in living
         )
+
+
+def _perhaps_deleted(name: BranchName) -> RecoveryRequired:
+    text = (
+        f"storage did not say whether the branch '{name}' was deleted, and may still delete it; "
+        "delete it again before anything is written to it"
+    )
+    return RecoveryRequired(Code.OUTCOME_UNKNOWN, text, branch=name)
 
 
 def is_fork_of(pin: TablePin, incarnation: str) -> bool:

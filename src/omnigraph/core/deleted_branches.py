@@ -5,6 +5,9 @@ never hits the new branch, each branch of a name has a generation and a fork of 
 own. Deleting the branch of one generation means to create its mark, which storage grants to one
 caller only; from then on the name belongs to the next generation. The files of a deleted generation
 are removed afterwards, by anybody, at any time.
+
+A generation in which a branch was begun and not made is marked, too: what its maker left, or still
+makes there if it is only slow, is then nobody's.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from omnigraph.core.layout import DELETED_BRANCHES
+from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectStore
 from omnigraph.types import BranchName
 
@@ -46,8 +50,24 @@ class DeletedBranches:
     def mark(self, name: BranchName, generation: int, incarnation: str, operation_id: str) -> None:
         """Delete a branch; EXISTS when somebody else has deleted it."""
         plain = {"branch": name, "incarnation": incarnation, "operation_id": operation_id}
-        data = json.dumps(plain, sort_keys=True).encode()
-        self.objects.put_new(_path(name, generation), data)
+        self._put(_path(name, generation), plain)
+
+    def skip(self, name: BranchName, generation: int, operation_id: str) -> None:
+        """End a generation in which no branch was made; EXISTS when somebody else has ended it."""
+        self._put(_path(name, generation), {"branch": name, "operation_id": operation_id})
+
+    def marked_by(self, name: BranchName, generation: int) -> str | None:
+        """The operation that ended a generation; None while it has not ended."""
+        try:
+            plain = json.loads(self.objects.get(_path(name, generation)))
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                return None
+            raise
+        return str(plain["operation_id"])
+
+    def _put(self, path: str, plain: dict[str, str]) -> None:
+        self.objects.put_new(path, json.dumps(plain, sort_keys=True).encode())
 
 
 def _folder(name: BranchName) -> str:

@@ -103,13 +103,15 @@ def branch_parts(fork: str) -> tuple[str, int]:
     return (name, int(generation)) if is_later else (fork, 0)
 
 
-def staging_ref(operation_id: str, source: str) -> str:
+def staging_ref(operation_id: str, source: str, attempt: int = 0) -> str:
     """The fork in which an operation writes the first commit of a branch made from `source`."""
-    return f"{STAGING_REFS}/{operation_id}/{source}"
+    number = f".{attempt}" if attempt else ""
+    return f"{STAGING_REFS}/{operation_id}{number}/{source}"
 
 
 def staging_ref_parts(fork: str | None) -> tuple[str, str] | None:
     """The operation and the source that the name of a staging ref tells; None for other forks."""
     folder, _, rest = (fork or "").partition("/")
-    operation_id, _, source = rest.partition("/")
-    return (operation_id, source) if folder == STAGING_REFS and source else None
+    operation, _, source = rest.partition("/")
+    is_ref = folder == STAGING_REFS and source
+    return (operation.partition(".")[0], source) if is_ref else None

@@ -137,6 +137,18 @@ class Manifest:
         """Delete the branch of one generation, and no other; EXISTS when it is deleted already."""
         self._deleted.mark(info.name, info.generation, info.incarnation, operation_id)
 
+    def skip_generation(self, name: BranchName, generation: int, operation_id: str) -> None:
+        """End a generation of a name in which no branch was made, so that none can be made there.
+
+        A maker that is only slow makes its fork in vain: nobody takes it for a branch.
+        """
+        try:
+            self._deleted.skip(name, generation, operation_id)
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.EXISTS:
+                raise
+        telemetry.count("branch.generation_skipped")
+
     def branch(self, name: BranchName) -> BranchInfo:
         """One branch as it is now."""
         if name == MAIN:

@@ -305,22 +305,14 @@ class Tables:
         """Close the readers of a fork that somebody else dropped or made anew."""
         self._forget(path, branch)
 
-    def clear_fork(self, path: str, branch: str) -> int:
-        """Remove files that a fork left behind which is not there (any more); count them.
+    def has_files_of_fork(self, path: str, branch: str) -> bool:
+        """Tell whether a fork of this name has files, be it there or not.
 
-        A fork is made and dropped in two steps. When a process dies between them, its files stay
-        and no fork of that name can be made. The caller sees to it that nobody is making one.
+        A fork is made and dropped in two steps. When a process dies between them, its files stay,
+        and no fork of that name can be made.
         """
         place = tree_path(path, branch)
-        # Files first, record after: those of a fork that is made meanwhile are not among them.
-        left = storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place))
-        if self.fork_info(path, branch) is not None:
-            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_DROP_FORK, path, branch)
-        for info in left:
-            self._erase_object(info.path)
-        if left:
-            self._forget(path, branch)
-        return len(left)
+        return bool(storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place)))
 
     # ------------------------------------------------------------ what power cuts leave
 

@@ -17,6 +17,7 @@ from omnigraph.errors import (
     GraphError,
     InvalidInput,
     NotFound,
+    RecoveryRequired,
     Unavailable,
 )
 from omnigraph.runtime import failpoints, telemetry
@@ -400,11 +401,19 @@ def test_a_lost_reply_is_no_failure(graph: Repository) -> None:
     assert forks(graph, PERSON) == set()
 
 
-def test_a_deletion_that_was_refused_changes_nothing(graph: Repository) -> None:
+def test_a_deletion_that_was_refused_twice_is_unclear_and_can_be_repeated(
+    graph: Repository,
+) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("c")}, branch=DEV)
-    with failpoints.armed({Fp.DROP: Refuse()}), pytest.raises(Unavailable):
+    refused = {Fp.DROP: Refuse()}
+    with (
+        failpoints.armed(refused),
+        failpoints.armed(refused),
+        pytest.raises(RecoveryRequired) as caught,
+    ):
         graph.delete_branch(DEV)
+    assert caught.value.code is Code.OUTCOME_UNKNOWN
     assert ids(graph, PERSON, DEV) == {"a", "b", "c"}
     graph.delete_branch(DEV)
 
