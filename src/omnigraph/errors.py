@@ -56,7 +56,7 @@ JsonValue: TypeAlias = (
 
 
 class Effect(StrEnum):
-    """Whether the failed operation may have changed what is stored."""
+    """The effect of a failed operation on what is stored, as far as it is known."""
 
     NONE = "none"
     UNKNOWN = "unknown"
@@ -192,7 +192,7 @@ class InvalidInput(GraphError):
 
     @property
     def diagnostics(self) -> list[dict[str, JsonValue]]:
-        """What the compiler found, each with its code, message and place."""
+        """The findings of the compiler, each with its code, message and place."""
         return self._records("diagnostics")
 
 
@@ -257,7 +257,7 @@ class Unavailable(GraphError):
 
 
 class Corrupt(GraphError):
-    """What is stored contradicts itself."""
+    """The stored data contradicts itself."""
 
 
 class Internal(GraphError):

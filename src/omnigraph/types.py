@@ -120,7 +120,7 @@ class CommitId(str):
 
 
 class Actor(str):
-    """Who performs an operation. Free text on one line; never interpreted, only recorded."""
+    """The actor of an operation. Free text on one line; never interpreted, only recorded."""
 
     __slots__ = ()
 
@@ -137,7 +137,7 @@ class Actor(str):
 
     @property
     def is_system(self) -> bool:
-        """Whether the name belongs to the system itself, such as recovery."""
+        """True if the name belongs to the system itself, such as recovery."""
         return self.startswith("omnigraph:")
 
 
@@ -156,7 +156,7 @@ class IdempotencyKey(str):
 
 
 class CommitMessage(str):
-    """What a commit is about, in the words of who made it. Recorded, never interpreted."""
+    """The subject of a commit, in the words of who made it. Recorded, never interpreted."""
 
     __slots__ = ()
 

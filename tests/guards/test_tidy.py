@@ -13,6 +13,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 90
 CONFTEST_LINES_MAX = 150
+ASKING = {"What", "How", "Who", "Whose", "Where", "Whether", "Which", "When", "Why"}
 
 # Spelled in pieces, or this file would break its own rules.
 MARKERS = ("TO" + "DO", "FIX" + "ME", "XX" + "X:")
@@ -93,6 +94,18 @@ def test_a_class_name_means_one_thing() -> None:
     twice = {each: sorted(paths) for each, paths in known.items() if len(paths) > 1}
     assert {each: paths for each, paths in twice.items() if each not in NAMED_TWICE} == {}
     assert NAMED_TWICE.keys() <= twice.keys(), "an exception that is no longer needed"
+
+
+def test_docstrings_say_what_a_thing_is(module: Path) -> None:
+    """A thing or an action stands first, not a question about it."""
+    asking = [
+        text.splitlines()[0]
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and (text := ast.get_docstring(node))
+        and text.split(maxsplit=1)[0].strip(",.:") in ASKING
+    ]
+    assert asking == []
 
 
 def test_imports_are_absolute(module: Path) -> None:

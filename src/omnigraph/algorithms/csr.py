@@ -30,11 +30,11 @@ class CsrGraph:
 
     @property
     def size(self) -> int:
-        """How many vertices there are."""
+        """The number of vertices."""
         return len(self.offsets) - 1
 
     def degrees(self) -> Counts:
-        """How many neighbours each vertex has."""
+        """The number of neighbours of each vertex."""
         return np.diff(self.offsets)
 
 

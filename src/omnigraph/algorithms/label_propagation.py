@@ -61,7 +61,7 @@ def label_propagation(voters: CsrGraph, iterations: int, hearers: CsrGraph | Non
 
 
 def _hearing(hearers: CsrGraph, changed: Counts) -> Counts:
-    """Who hears of a change, in order."""
+    """The vertices that hear of a change, in order."""
     starts = hearers.offsets[changed]
     marks = np.zeros(hearers.size, np.bool_)
     places = row_places(starts, hearers.offsets[changed + 1] - starts)
@@ -72,7 +72,7 @@ def _hearing(hearers: CsrGraph, changed: Counts) -> Counts:
 def winning_labels(
     rows: Counts, votes: Ids, current: Ids, weights: Counts | None = None
 ) -> tuple[Counts, Ids]:
-    """Who hears any votes, and the label that wins there.
+    """The vertices that get any votes, and the label that wins at each.
 
     Args:
         rows: Who each vote is for.

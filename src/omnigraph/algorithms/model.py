@@ -1,4 +1,4 @@
-"""What an algorithm is asked to compute: on which part of a graph, and how.
+"""The tasks that algorithms are given: on which part of a graph, and with which parameters.
 
 Vertices are numbered type after type, in the order of the names of the types, and within a type in
 the order of their ids. Both engines number them alike, so their answers are the same.
@@ -189,7 +189,7 @@ class ShortestPathsTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrianglesTask:
-    """How many triangles each vertex is in."""
+    """Counting the triangles that each vertex is in."""
 
     name: ClassVar[str] = "triangle_counts"
     column: ClassVar[str] = "triangles"

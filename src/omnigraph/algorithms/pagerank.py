@@ -17,7 +17,7 @@ from omnigraph.runtime.cancellation import check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRankTerms:
-    """How ranks are computed.
+    """The parameters of PageRank.
 
     Attributes:
         damping: The probability to follow an edge.
@@ -75,7 +75,7 @@ def pagerank(inward: CsrGraph, out_degrees: Counts, terms: PageRankTerms) -> Ran
 
 
 def teleport(size: int, damping: float, dangling: float) -> float:
-    """What every vertex gets in one iteration, whatever leads to it.
+    """The rank that every vertex gets in one iteration, whatever leads to it.
 
     Args:
         size: How many vertices there are.

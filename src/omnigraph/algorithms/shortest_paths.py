@@ -20,7 +20,7 @@ _CHECK_EVERY: Final = 4096
 
 
 def hops(outward: CsrGraph, sources: Ids, most: int | None = None) -> Ids:
-    """How many edges away the nearest source is; -1 if none leads there.
+    """The number of edges to the nearest source; -1 if none leads there.
 
     Args:
         outward: For each vertex those that it leads to.

@@ -22,7 +22,7 @@ _ROOM: Final = 3  # bits; the filter has eight places per edge
 
 
 def triangle_counts(neighbours: CsrGraph, colours: Colours | None = None) -> Counts:
-    """How many triangles each vertex is in.
+    """The number of triangles that each vertex is in.
 
     Args:
         neighbours: A simple undirected graph: each neighbour once, at both ends, no loops.

@@ -215,7 +215,7 @@ class BranchCreation:
     # -- the first commit --------------------------------------------------------------------------
 
     def base(self, target: NewBranch) -> GraphVersion:
-        """What a branch starts from, if that is still there."""
+        """The version that a branch starts from, if it is still there."""
         self._check_source(target)
         return _based_on(self._manifest.at_version(target.source, target.source_version), target)
 

@@ -38,7 +38,7 @@ _SUFFIX = ".claim"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What is needed to hold a claim."""
+    """The claims of one graph: everything that holding one takes."""
 
     objects: ObjectStore
     clock: Clock

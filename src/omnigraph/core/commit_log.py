@@ -86,7 +86,7 @@ class CommitLog:
             return commit in self._versions
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of commits."""
         with self._lock:
             self._index()
             return len(self._versions)

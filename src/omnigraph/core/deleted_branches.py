@@ -1,4 +1,4 @@
-"""Which branches were deleted: one small object per deletion, created once and kept.
+"""Deleted branches: one small object per deletion, created once and kept.
 
 A branch name may be used again after its branch was deleted. So that a late step of the deletion
 never hits the new branch, each branch of a name has a generation and a fork of the manifest of its

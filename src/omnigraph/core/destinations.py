@@ -49,7 +49,7 @@ class Destination(ABC):
 
     @abstractmethod
     def needs_intent(self, tables: Collection[object]) -> bool:
-        """Whether a write of these tables takes more than one step."""
+        """True if a write of these tables takes more than one step."""
 
     def writing(self, table_keys: Iterable[str]) -> AbstractContextManager[None]:
         """Keep other writers of this process out of these tables."""
@@ -92,7 +92,7 @@ class Destination(ABC):
         """Refuse if nobody can see what was written."""
 
     def is_lost(self) -> bool:
-        """Whether the branch was deleted while a write to it was under way."""
+        """True if the branch was deleted while a write to it was under way."""
         return False
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Which manifests this release reads.
+"""The manifest formats that this release reads.
 
 The original of OmniGraph, written in Rust, keeps its format under the same key and counts it by
 itself. Its numbers say nothing here; that its columns of versions and counts are unsigned does.

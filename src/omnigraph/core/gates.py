@@ -154,5 +154,5 @@ def again(root: str, branch: str) -> Iterator[None]:
 
 
 def is_started_over(root: str, branch: str) -> bool:
-    """Whether somebody starts over on a branch, or waits to."""
+    """True while a writer starts over on a branch, or waits to."""
     return (root, "again", branch) in _registry

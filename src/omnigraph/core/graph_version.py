@@ -36,7 +36,7 @@ class GraphVersion:
 
     @property
     def target(self) -> Target:
-        """What a commit on top of this version is for."""
+        """The target of a commit on top of this version."""
         return self.creation or ExistingBranch(branch=self.branch, incarnation=self.incarnation)
 
     def pin(self, table_key: str) -> TablePin:

@@ -1,4 +1,4 @@
-"""Which indexes a type should have, and building the ones that are missing.
+"""The indexes that a type should have, and building those that are missing.
 
 Indexes are derived: answers never depend on them and no write waits for them. Building them is a
 write of its own that changes no row, published like any other.
@@ -38,7 +38,7 @@ class PendingIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """What `ensure_indices` did. `published` is None when nothing was missing."""
+    """The result of `ensure_indices`. `published` is None when nothing was missing."""
 
     published: Published | None
     built: tuple[tuple[str, str], ...]  # table key and index name
@@ -128,7 +128,7 @@ def _missing(table: Table, wishes: tuple[IndexWish, ...]) -> list[IndexWish]:
 
 
 def not_yet(table: Table, wish: IndexWish) -> str | None:
-    """Why an index cannot be built now; None when it can."""
+    """The reason for which an index cannot be built now; None when it can."""
     if table.row_count == 0:
         return "the table is empty"
     if isinstance(wish.kind, Vector) and not TableProbe(table).has_values(wish.column):

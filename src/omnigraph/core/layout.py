@@ -1,4 +1,4 @@
-"""Where things lie below the root of a graph. Every name on disk is decided here."""
+"""The layout of a graph below its root. Every name on disk is decided here."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def schema_path(digest: str) -> str:
 
 
 def fork_mark(incarnation: str) -> str:
-    """What the names of all forks of tables begin with that belong to one branch."""
+    """The prefix of the names of all forks of tables that belong to one branch."""
     return "f" + hashlib.sha256(incarnation.encode()).hexdigest()[:20]
 
 

@@ -259,7 +259,7 @@ class Manifest:
         return tuple(chain)
 
     def _parent(self, info: BranchInfo, name: BranchName) -> BranchInfo:
-        """What a branch was made from. By its fork: its name may be that of another one by now."""
+        """The origin of a branch, by its fork: its name may be that of another one by now."""
         if info.parent_fork is None:
             return self.branch(name)
         fork = self._tables.fork_info(MANIFEST, info.parent_fork)
@@ -358,7 +358,7 @@ class _BranchReader:
             return self._snapshot
 
     def has_folded(self, version: int) -> bool:
-        """Whether everything is known that was published up to a version."""
+        """True if everything is known that was published up to a version."""
         last = self._snapshot
         return last is not None and last.manifest_version >= version
 

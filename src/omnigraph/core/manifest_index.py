@@ -41,7 +41,7 @@ _DAMAGED = -1  # a version that is missing; decoding says so, unless there is a 
 
 
 class ManifestIndex:
-    """What a manifest says. Folding is idempotent and its order does not matter.
+    """The content of a manifest. Folding is idempotent and its order does not matter.
 
     Of two states of one row the one that was written later counts. Not thread-safe, except for
     `commits`: its reader guards it.
@@ -106,7 +106,7 @@ class ManifestIndex:
         return True
 
     def perhaps_holds(self, record: Record) -> bool:
-        """Whether there may be a row with the key of a record; if not, there is none."""
+        """True if there may be a row with the key of a record; False if there is certainly none."""
         match record:
             case TableRecord():
                 return record.location in self.tables

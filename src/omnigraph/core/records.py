@@ -99,7 +99,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRecord:
-    """Where a branch stands, and the schema in force there."""
+    """The head of a branch, and the schema in force there."""
 
     branch: BranchName
     commit: CommitId

@@ -49,7 +49,7 @@ from omnigraph.types import MAIN, BranchName, CommitId
 
 
 class OpenMode(StrEnum):
-    """Whether a handle may write. A read-only one never does, not even to recover."""
+    """The rights of a handle. A read-only one never writes, not even to recover."""
 
     READ_WRITE = "rw"
     READ_ONLY = "r"
@@ -57,7 +57,7 @@ class OpenMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """What a test may swap."""
+    """The parts of a repository that a test may swap."""
 
     objects: ObjectStore
     tables: Tables

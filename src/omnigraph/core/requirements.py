@@ -1,4 +1,4 @@
-"""What a write depends on: requirements, each with its check and the conflict that it ends in.
+"""Requirements of a write, each with its check and the conflict that it ends in.
 
 A write is made for one version of the graph. Its requirements say what of that version must still
 hold when it is admitted, when it is published, and when recovery decides whether it may be.
@@ -113,7 +113,7 @@ Requirement: TypeAlias = BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt
 
 
 def requirement_of(target: Target) -> Requirement:
-    """What the target itself demands."""
+    """The requirement that the target itself makes."""
     if isinstance(target, ExistingBranch):
         return BranchIs(target.branch, target.incarnation)
     return BranchAbsent(target.branch)
@@ -158,7 +158,7 @@ def version_mismatch(table_key: str, expected: int, actual: int | None) -> Confl
 
 
 def to_json(requires: Iterable[Requirement]) -> dict[str, JsonValue]:
-    """What an intent stores of them; the target and the tables that move are stored apart."""
+    """The form of requirements in an intent; the target and the moved tables are stored apart."""
     judged: dict[str, JsonValue] = {}
     plain: dict[str, JsonValue] = {"head": None, "schema_base": None, "judged": judged}
     for requirement in requires:

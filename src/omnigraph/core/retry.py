@@ -29,7 +29,7 @@ _LOST_RACES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often a write starts over, and how it backs off.
+    """The number of times that a write starts over, and its backoff.
 
     Attributes:
         retries: How often at most; 0 gives the conflict to the caller at once.
@@ -60,7 +60,7 @@ def wait_seconds(seconds: float) -> None:
 
 
 def is_lost_race(error: Conflict | Busy) -> bool:
-    """Whether the same write may succeed when it is made for a newer state."""
+    """True if the same write may succeed when it is made for a newer state."""
     return error.code in _LOST_RACES
 
 

@@ -47,7 +47,7 @@ _COMMIT, _SWEEP = b"commit", b"sweep"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """Whose an area is, which tables it wrote into, and a folder of the owner's machine."""
+    """The record of an area: its owner, the tables that it wrote into, a folder of the machine."""
 
     owner: Owner
     tables: tuple[Pin, ...] = ()
@@ -73,7 +73,7 @@ class _Record:
 
 
 class Ending(StrEnum):
-    """What came of an operation."""
+    """The ways in which an operation ends."""
 
     COMMITTED = "committed"
     FAILED = "failed"  # nothing of it is visible
@@ -332,12 +332,12 @@ class StagingAreas:
 
 
 def note_path(operation: str, name: str) -> str:
-    """Where a task notes files that it wrote under names of others, as a JSON list of paths."""
+    """The path at which a task lists files that it wrote under other names, as JSON."""
     return _place(operation, f"{_NOTE}{name}.json")
 
 
 def record_path(operation: str) -> str:
-    """Where the record of an area is."""
+    """The path of the record of an area."""
     return _place(operation, RECORD)
 
 

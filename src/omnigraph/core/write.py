@@ -83,7 +83,7 @@ class Prepared:
 
     @property
     def request(self) -> CommitRequest:
-        """What it publishes, but for the versions that its tables reach."""
+        """The commit request, without the versions that its tables reach."""
         return CommitRequest(
             commit=self.commit,
             target=self.base.target,

@@ -1,4 +1,4 @@
-"""What a long operation tells while it runs, and how it is stopped."""
+"""Progress of long operations, and stopping them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFigures:
-    """What one stage of an operation did.
+    """The figures of one stage of an operation.
 
     Attributes:
         stage: Its name: `read`, `match`, `write`, `judge`, `commit` and so on.
@@ -156,7 +156,7 @@ class Monitor:
 
     @property
     def now(self) -> Progress:
-        """Where the operation stands."""
+        """The progress of the operation at this moment."""
         with self._lock:
             return replace(self._now, seconds=self._seconds())
 

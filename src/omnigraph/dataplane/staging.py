@@ -62,7 +62,7 @@ class StagedPart:
 
     @property
     def bytes(self) -> int:
-        """How many bytes fetching it reads; none if it is in memory."""
+        """The number of bytes that fetching it reads; none if it is in memory."""
         return self.span[1] - self.span[0]
 
 
@@ -92,7 +92,7 @@ class Staging(Protocol):
 
     @property
     def storage_options(self) -> Mapping[str, str]:
-        """How to reach that folder."""
+        """The options for access to that folder."""
         ...
 
     def note(self, paths: Sequence[str]) -> None:
@@ -190,7 +190,7 @@ class SharedStaging:
 
     @property
     def storage_options(self) -> Mapping[str, str]:
-        """How to reach it."""
+        """The options for access to that folder."""
         return self._root.storage_options
 
     def put(self, content: Content) -> StagedPart:

@@ -29,7 +29,7 @@ def refused_text(problem: InvalidInput, text: str, position: int) -> InvalidInpu
 
 
 def position_of(problem: InvalidInput) -> int | None:
-    """Which of the texts that were given is refused; None if that is not known."""
+    """The position of the text that is refused among those given; None if it is not known."""
     found = problem.details.get(_POSITION)
     return found if isinstance(found, int) else None
 

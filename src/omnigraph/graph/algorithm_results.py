@@ -1,4 +1,4 @@
-"""What an algorithm found: read as a table, or written back as a property."""
+"""The result of an algorithm: read as a table, or written back as a property."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Write = Callable[[Mapping[str, Any], str | None, str | None], LoadResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmResult:
-    """What an algorithm found for each node.
+    """The values that an algorithm computed, one for each node.
 
     A table with the columns `id` and the one that `column` names; before them `type` when nodes of
     several types took part. Rows are ordered by type and id.

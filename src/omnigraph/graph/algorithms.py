@@ -72,7 +72,7 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True)
 class _EngineResult:
-    """What an engine computed."""
+    """The values that an engine computed, and how."""
 
     answer: Answer
     iterations: int | None
@@ -248,7 +248,7 @@ class Algorithms:
     def triangle_counts(
         self, nodes: Types = None, edges: Types = None, **options: Unpack[RunOptions]
     ) -> AlgorithmResult:
-        """How many triangles each node is a corner of.
+        """Counts the triangles that each node is a corner of.
 
         The direction of edges does not matter; loops and parallel edges count for nothing.
 
@@ -313,7 +313,7 @@ class Algorithms:
     def _chosen(
         self, task: Task, selection: Selection, pinned: GraphVersion, terms: _Terms
     ) -> tuple[Engine, str]:
-        """What it runs on, and why."""
+        """Returns the engine that it runs on, and the reason."""
         asked: EngineChoice = one_of(EngineChoice, terms.engine, "engine")
         config = configured(terms.spark)
         if asked == "spark":

@@ -191,7 +191,7 @@ class ChangeFeed:
         return found[::-1]
 
     def _changes(self, commit: Commit, place: Cursor) -> Diff:
-        """What a commit changed against its first parent; the first commit changes nothing."""
+        """The changes of a commit against its first parent; the first commit changes nothing."""
         operations = place.operations
         older = commit.parent_id or commit.id
         return self._compare(older, commit.id, place.types, operations)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from omnigraph.graph.values import Commit, commit_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeResult:
-    """What a merge did, or would do.
+    """The result of a merge, done or only planned.
 
     Attributes:
         outcome: `already_up_to_date`, `fast_forward` or `merged`.
@@ -50,7 +50,7 @@ class MergeResult:
 
 
 def merge_result(done: Merged, source: str, into: str) -> MergeResult:
-    """What a merge did, as users see it."""
+    """The result of a merge, as users see it."""
     return MergeResult(
         outcome=done.outcome.value,
         commit=None if done.commit is None else commit_of(done.commit),

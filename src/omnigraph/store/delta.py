@@ -1,4 +1,4 @@
-"""What changed between two versions of a table.
+"""The difference between two versions of a table.
 
 Rows that were written since lie in fragments that the older version does not have, and say so
 themselves: each row carries the version that wrote it last. A fold or a compaction moves rows that

@@ -17,7 +17,7 @@ __all__ = ["FailureKind", "StorageFailure", "is_panic", "lance_errors", "object_
 
 
 class FailureKind(StrEnum):
-    """What is known about a failed storage call."""
+    """The kinds of failed storage calls, by what is known about their effect."""
 
     NOT_FOUND = "not_found"
     EXISTS = "exists"
@@ -64,12 +64,12 @@ class StorageFailure(Exception):
 
     @property
     def is_denied(self) -> bool:
-        """Whether the storage refused the caller: wrong credentials, or no right."""
+        """True if the storage refused the caller: wrong credentials, or no right."""
         return _is_denied(self.text)
 
     @property
     def effect_free(self) -> bool:
-        """Whether there is evidence that nothing moved."""
+        """True if there is evidence that nothing moved."""
         return self.kind in _EFFECT_FREE
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ def lance_errors(verb: str, place: str) -> Iterator[None]:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether this is how a panic of a native library arrives: by no means an ``Exception``."""
+    """True for a panic of a native library, which is no ``Exception``."""
     return type(error).__name__ == "PanicException"
 
 

@@ -1,4 +1,4 @@
-"""Which files a write left behind, and making them durable.
+"""The files that a write created, and making them durable.
 
 Lance names its files by rules that guard tests pin; from its metadata this module tells exactly
 what one write created, so that nothing else needs to be looked at. On object storage there is
@@ -40,12 +40,12 @@ class Files:
 
     @property
     def is_durable(self) -> bool:
-        """Whether files are synced, or lie where that is not up to us."""
+        """True if files are synced, or are kept by a store that syncs them itself."""
         return self._base is None or self._disk is not None
 
     @property
     def durable(self) -> bool:
-        """Whether files are made durable before a write returns."""
+        """True if files are made durable before a write returns."""
         return self._disk is not None
 
     def of_fragments(self, place: str, fragments: Iterable[Any]) -> tuple[str, ...]:

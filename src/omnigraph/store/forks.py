@@ -139,7 +139,7 @@ class Forks:
         return self._quarantine.take(reference_path(path, branch), _TORN, is_torn)
 
     def _record(self, path: str, at: Pin) -> dict[str, Any]:
-        """What Lance would note: guard tests compare it with what it does."""
+        """The record of a fork as Lance would write it: guard tests compare the two."""
         steps: list[list[int | str]] = []
         if at.branch is not None:
             parent = self.find(path, at.branch)

@@ -92,7 +92,7 @@ class FaultyObjects(_Layer):
 
     @property
     def fired(self) -> bool:
-        """Whether the planned call has come."""
+        """True once the planned call has come."""
         with self._lock:
             return self._calls >= self._nth
 

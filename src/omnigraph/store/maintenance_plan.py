@@ -1,4 +1,4 @@
-"""What a table needs to be in order: which fragments to rewrite, which indexes to bring up to date.
+"""The maintenance plan of a table: fragments to rewrite, and indexes to bring up to date.
 
 A pure function of how the table lies in storage. Its rules:
 
@@ -41,14 +41,14 @@ _WORN: Final = 10
 
 
 class Probe(Protocol):
-    """What the rows themselves must tell."""
+    """Questions that only the rows of a table answer."""
 
     def has_values(self, column: str, fragments: Collection[int]) -> bool:
         """Is there a row in these fragments that is not null there?"""
         ...
 
     def older(self, fragments: Collection[int], version: int) -> frozenset[int]:
-        """Which of these fragments have a row that was created in this version or before?"""
+        """The fragments among these that have a row created in this version or before."""
         ...
 
 
@@ -72,7 +72,7 @@ class IndexBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenancePlan:
-    """What is to be done about one table.
+    """The maintenance that one table needs.
 
     Attributes:
         groups: The fragments to rewrite; those of one group into one.
@@ -138,7 +138,7 @@ class _IndexPlanner:
     tiny: int
 
     def moving(self, wish: IndexWish) -> IndexBuild | None:
-        """What an index needs that names rows by identity."""
+        """The build that an index of row identities needs."""
         if isinstance(wish.kind, Btree):
             return None
         known = self.shape.of(wish.name)
@@ -159,7 +159,7 @@ class _IndexPlanner:
         return build if build.parts[0] or build.replaced else None
 
     def fixed(self, wish: IndexWish, lost: frozenset[int]) -> IndexBuild | None:
-        """What an index needs that names rows by place; it loses the fragments in `lost`."""
+        """The build that an index of row addresses needs; it loses the fragments in `lost`."""
         if not isinstance(wish.kind, Btree):
             return None
         known = self.shape.of(wish.name)

@@ -36,7 +36,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class ForkInfo:
-    """Where a fork left its parent. ``identifier`` differs between two forks of one name."""
+    """The origin of a fork. ``identifier`` differs between two forks of one name."""
 
     parent_branch: str | None
     parent_version: int
@@ -44,7 +44,7 @@ class ForkInfo:
 
 
 class StagedKind(StrEnum):
-    """How a staged change replaces what is there."""
+    """The kinds of staged changes, by what they do to the rows of a table."""
 
     UPDATE = "update"
     OVERWRITE = "overwrite"
@@ -111,7 +111,7 @@ class WrittenBy:
 
 @dataclass(frozen=True, slots=True)
 class DeletionReceipt:
-    """What a worker did about rows that go: small, whatever their number.
+    """The rows that a worker marked as deleted: small, whatever their number.
 
     Attributes:
         deletions: The deletion files that it wrote: number of the fragment, version of the table
@@ -129,7 +129,7 @@ class DeletionReceipt:
 
 @dataclass(frozen=True, slots=True)
 class RewriteReceipt:
-    """What a worker made of some fragments: texts that travel, and what to sync."""
+    """The fragments that a worker rewrote: texts that travel, and what to sync."""
 
     old: str
     new: str

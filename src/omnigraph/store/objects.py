@@ -39,7 +39,7 @@ class ObjectInfo:
 
 
 class ObjectStore(Protocol):
-    """Where objects are kept. Failures are ``StorageFailure``."""
+    """Objects by path. Failures are ``StorageFailure``."""
 
     def put_new(self, path: str, data: bytes) -> None:
         """Create an object; EXISTS if it is there. Of racing callers exactly one wins.
@@ -75,7 +75,7 @@ class ObjectStore(Protocol):
 
 
 class Backend(Protocol):
-    """What one kind of storage must do. Foreign errors are fine; ``_Objects`` translates."""
+    """One kind of storage. It may raise errors of its own; ``_Objects`` translates them."""
 
     def put_new(self, path: str, data: bytes) -> None:
         """Create, or fail if it is there."""

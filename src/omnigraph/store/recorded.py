@@ -1,4 +1,4 @@
-"""Where forks say that the tables lie which they were made from.
+"""The places at which forks record the tables that they were made from.
 
 Lance writes that place into every version of a fork as an absolute path, and reads the shared files
 from there. In a graph that was moved they are missing; in one that was copied, they are those of

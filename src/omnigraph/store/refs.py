@@ -59,7 +59,7 @@ class References:
         return info if self._is_sound(path, branch, info) else None
 
     def _is_sound(self, path: str, branch: str, info: ForkInfo) -> bool:
-        """Whether a fork has a version: the cut may have kept the record alone."""
+        """True if a fork has a version: the cut may have kept the record alone."""
         key = (path, branch, info.identifier)
         with self._lock:
             if self._is_unfinished is None or key in self._sound:

@@ -1,4 +1,4 @@
-"""Where a graph lives: a directory, a bucket and prefix, or memory.
+"""The root of a graph: a directory, a bucket and prefix, or memory.
 
 Parsing happens once; afterwards a root is plain data that can be pickled to a worker. Nothing is
 read from the environment here. Options come in Lance's spelling (``aws_endpoint``,
@@ -65,12 +65,12 @@ class Root:
 
     @property
     def is_local(self) -> bool:
-        """Whether the root is a directory of this machine."""
+        """True if the root is a directory of this machine."""
         return "://" not in self.uri
 
     @property
     def is_memory(self) -> bool:
-        """Whether the root lives and ends with this process."""
+        """True if the root lives and ends with this process."""
         return self.uri.startswith(f"{_MEMORY}://")
 
     @property

@@ -1,4 +1,4 @@
-"""How a table lies in storage: its fragments, and the segments that its indexes consist of."""
+"""The shape of a table in storage: its fragments, and the segments of its indexes."""
 
 from dataclasses import dataclass
 from typing import Any, Final

@@ -61,11 +61,11 @@ class StreamInfo:
 
 
 class Output(Protocol):
-    """What is written to. `close` does nothing: the end of the block completes the stream."""
+    """A stream to write to. `close` does nothing: the end of the block completes the stream."""
 
     @property
     def closed(self) -> bool:
-        """Whether the block has ended."""
+        """True once the block has ended."""
         ...
 
     def write(self, data: Any, /) -> int:
@@ -81,7 +81,7 @@ class Output(Protocol):
         ...
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """The number of bytes written."""
         ...
 
 

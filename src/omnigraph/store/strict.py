@@ -80,7 +80,7 @@ class _ObjectPlacer:
 
 
 class ExactVersion:
-    """What Lance calls to place the manifest of one commit.
+    """Places the manifest of one commit when Lance calls it, at exactly one version.
 
     ``check`` is asked at the last moment and may raise; ``refused`` is what it raised, which Lance
     does not hand on.

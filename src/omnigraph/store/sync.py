@@ -23,7 +23,7 @@ __all__ = ["Disk", "DiskStep", "link", "replace", "unlink", "watching"]
 
 
 class DiskStep(StrEnum):
-    """What is done to a file or a directory."""
+    """The steps that are done to a file or a directory."""
 
     LINK = "link"
     REPLACE = "replace"

@@ -62,17 +62,17 @@ class Table:
 
     @property
     def has_row_versions(self) -> bool:
-        """Whether rows keep an identity and know the versions that made and last wrote them."""
+        """True if rows keep an identity and know the versions that made and last wrote them."""
         return bool(self._dataset.has_stable_row_ids)
 
     @property
     def row_count(self) -> int:
-        """How many rows are alive."""
+        """The number of live rows."""
         return int(self._dataset.count_rows())
 
     @property
     def data_bytes(self) -> int:
-        """How many bytes the data files have, as far as the table knows."""
+        """The size of the data files in bytes, as far as the table knows."""
         files = (file for f in self._dataset.get_fragments() for file in f.metadata.files)
         return sum(int(file.file_size_bytes or 0) for file in files)
 
@@ -407,7 +407,7 @@ class Table:
 
 
 def _overflows(error: BaseException | None) -> bool:
-    """Whether Lance says that a batch has more text than its 32-bit offsets reach."""
+    """True if Lance says that a batch has more text than its 32-bit offsets reach."""
     return "Offset overflow error" in str(error)
 
 

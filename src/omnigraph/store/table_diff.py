@@ -113,7 +113,7 @@ class _Fragment:
 
     @property
     def rows(self) -> int:
-        """How many rows are left."""
+        """The number of rows that are left."""
         return int(self.handle.metadata.num_rows)
 
     def addresses(self, offsets: npt.NDArray[np.uint32]) -> Addresses:

@@ -123,12 +123,12 @@ class Tables:
 
     @property
     def is_durable(self) -> bool:
-        """Whether what is acknowledged survives a power cut, as far as that is up to us."""
+        """True if what is acknowledged survives a power cut, as far as that is up to us."""
         return self._files.is_durable
 
     @property
     def durable(self) -> bool:
-        """Whether what a write created is synced before the write returns."""
+        """True if what a write created is synced before the write returns."""
         return self._files.durable
 
     # ------------------------------------------------------------ versions

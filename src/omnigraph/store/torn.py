@@ -20,7 +20,7 @@ _MAGIC: Final = b"LANC"
 
 
 class Condition(StrEnum):
-    """What can be told about a file from its bytes."""
+    """The conditions of a file that its bytes tell."""
 
     WHOLE = "whole"
     TORN = "torn"

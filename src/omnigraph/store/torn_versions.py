@@ -89,7 +89,7 @@ class TornVersions:
         return self._condition(place, version) is Condition.TORN
 
     def _condition(self, place: str, version: int) -> Condition | None:
-        """What a version file is like; None if there is none."""
+        """The condition of a version file; None if there is none."""
         file = _file(place, version)
 
         def read() -> bytes:

@@ -32,7 +32,7 @@ _ATTEMPTS_MAX = 5
 
 
 class RecoveryKind(StrEnum):
-    """How an operation was settled."""
+    """The ways in which an operation is settled."""
 
     ROLLED_FORWARD = "RolledForward"
     ROLLED_BACK = "RolledBack"

@@ -1,4 +1,4 @@
-"""What to do about an intent: a pure, total function of what is seen. `sweep` only obeys.
+"""Decides about an intent: a pure, total function of what is seen. `sweep` carries it out.
 
 All tables of an intent go the same way, forward or back. Forward is chosen only when every table
 has landed exactly what was planned; back only when whatever moved is provably the writer's own.
@@ -21,7 +21,7 @@ from omnigraph.core.recovery.intent import Intent, PlannedTable
 
 
 class TableState(StrEnum):
-    """Where a table stands, seen from an intent."""
+    """The state of a table with respect to an intent."""
 
     NO_MOVEMENT = "no_movement"
     ROLLED_PAST_EXPECTED = "rolled_past_expected"
@@ -35,7 +35,7 @@ class TableState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tip:
-    """What is seen of a table: its head, the transactions since `expected`, its published pin."""
+    """A table as recovery sees it: its head, transactions since `expected`, its published pin."""
 
     head: int
     uuids: tuple[str | None, ...]  # of the versions expected + 1 to head
@@ -80,7 +80,7 @@ class Stop:
 
     @property
     def reason(self) -> str:
-        """What was seen, in one line."""
+        """The evidence, in one line."""
         return ", ".join(f"{key}: {state}" for key, state in sorted(self.states.items()))
 
 
@@ -96,7 +96,7 @@ _FOREIGN = frozenset(
 
 
 def classify(planned: PlannedTable, tip: Tip | None, *, confirms: bool) -> TableState:
-    """Where one table stands. `confirms`: the writer notes the landed versions before it goes on.
+    """The state of one table. `confirms`: the writer notes landed versions before it goes on.
 
     Without a tip nothing is known about the table, which is as bad as a contradiction.
     """
@@ -132,7 +132,7 @@ def _overtaken(planned: PlannedTable, tip: Tip) -> bool:
 
 
 def _own_commits(planned: PlannedTable, tip: Tip) -> int | None:
-    """How many planned commits have landed; None when anything else is among them.
+    """The number of planned commits that have landed; None when anything else is among them.
 
     The history since `expected` must be the planned commits in their order, as far as they came,
     and after them nothing or the one that restores or fences the table.

@@ -36,7 +36,7 @@ INTENT_FORMAT = 1
 
 
 class WriterKind(StrEnum):
-    """Who writes. Appended to, never renamed: the names are on disk."""
+    """The kinds of writers. Appended to, never renamed: the names are on disk."""
 
     MUTATION = "mutation"
     LOAD = "load"

@@ -1,4 +1,4 @@
-"""Whether the owner of an intent or a claim can still be at work.
+"""Liveness: decides if the owner of an intent or a claim can still be at work.
 
 Two clocks are never compared. How long ago an owner on another machine wrote its file is told by
 the store alone: the age of the file is the time that the store gives a new object, minus the time
@@ -50,7 +50,7 @@ class StoreClock:
             self.objects.delete(place)
 
     def modified_us(self, place: str) -> int | None:
-        """When the store last saw an object written; None when it is not there."""
+        """The time at which the store last saw an object written; None when it is not there."""
         folder, _, _ = place.rpartition("/")
         found = (info.modified_us for info in self.objects.list(folder) if info.path == place)
         return next(found, None)

@@ -109,7 +109,7 @@ def _machine() -> str:
 
 
 def _started(process: int) -> str | None:
-    """When a process started, in the kernel's own count; None when it does not run."""
+    """The start of a process, in the kernel's own count; None when it does not run."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""What became of a write that stopped half-way."""
+"""The outcome of settling a write that stopped half-way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECOVERY_ACTOR: Final = "omnigraph:recovery"
 
 
 class Settled(StrEnum):
-    """How the intent of a write was settled, or why it was not."""
+    """The ways in which the intent of a write was settled, or was not."""
 
     ROLLED_FORWARD = "rolled_forward"
     ROLLED_BACK = "rolled_back"

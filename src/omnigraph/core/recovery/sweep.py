@@ -57,7 +57,7 @@ LOOKS_MAX = 8
 
 
 class Authority(StrEnum):
-    """Who settles an intent."""
+    """The settler of an intent, and what it may do."""
 
     OTHERS = "others"  # settles the write of another process, or what this one lost track of
     OWNER = "owner"  # a writer that was refused: nothing of its own write is under way any more
@@ -246,7 +246,7 @@ class Recovery:
             return item.expected
 
     def _uuid(self, item: PlannedTable, version: int) -> str | None:
-        """Whose commit a version is; None when it cannot be told, for instance any more."""
+        """The transaction that made a version; None when it cannot be told any more."""
         try:
             return self._tables.transaction_uuid(
                 Pin(path=item.path, version=version, branch=item.table_branch)

@@ -1,4 +1,4 @@
-"""What power cuts leave of other programs' and older releases' commits, at the level of a graph.
+"""Torn files that power cuts leave of commits of other programs and older releases, per graph.
 
 We give a file its name when its content is on disk, so none of ours is ever torn. If the newest
 version of a manifest is, its writer died before it could acknowledge anything, and the version
@@ -59,7 +59,7 @@ class TornFiles:
         self._tables.set_aside_torn_records(MANIFEST)
 
     def records(self) -> tuple[SetAside, ...]:
-        """What was set aside so far, oldest first."""
+        """The files that were set aside so far, oldest first."""
         return self._tables.quarantine.records()
 
     def _moved(self, snapshot: GraphVersion) -> list[str]:

@@ -40,7 +40,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBase:
-    """What a load is judged against. Picklable.
+    """The committed tables that a load is judged against. Picklable.
 
     Attributes:
         tables: The committed tables, by table key.
@@ -61,7 +61,7 @@ class Committed:
         self._partition = partition
 
     def rows(self, key: str) -> int:
-        """How many rows of a type there are, replaced or not."""
+        """The number of rows of a type, replaced or not."""
         found = self._base.tables.get(key)
         return 0 if found is None else found.rows
 
@@ -95,7 +95,7 @@ class Committed:
             yield at.drop_null().to_numpy().astype(np.int64)
 
     def found(self, key: str, column: str, values: pa.Array) -> npt.NDArray[np.bool_]:
-        """Which of some distinct texts a row has in a column."""
+        """The texts among some distinct ones that a row has in a column."""
         mask = np.zeros(len(values), np.bool_)
         for codes in self.codes(key, column, values):
             mask[codes] = True

@@ -116,7 +116,7 @@ class DeletionTask:
 
     @property
     def rows(self) -> int:
-        """How many rows go, those that are named twice twice."""
+        """The number of rows to delete; one that is named twice counts twice."""
         return sum(sum(staged_part.rows.values()) for staged_part in self.staged_parts)
 
 

@@ -76,7 +76,7 @@ class Entities:
 
 
 def decode_spec(plan: LoadPlan) -> DecodeSpec:
-    """What a decoder has to tell for this load."""
+    """The specification of the decoder for this load."""
     absences: dict[str, frozenset[str]] = {}
     for entity in (*plan.catalog.nodes, *plan.catalog.edges):
         partial = plan.mode == "merge" and not plan.replace

@@ -71,7 +71,7 @@ def released_channel(key: str, columns: Sequence[str]) -> str:
 
 
 def stored_channel(key: str, columns: Sequence[str]) -> str:
-    """What committed entities have in some columns."""
+    """The channel for the values of committed entities in some columns."""
     return f"stored {key} {','.join(columns)}"
 
 
@@ -183,7 +183,7 @@ def _sorted_block(columns: list[pa.Array], of: npt.NDArray[np.uint16], partition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What one task, of a split or of a committed table, put into one partition."""
+    """The keys that one task, of a split or of a committed table, put into one partition."""
 
     split: int
     staged_part: StagedPart
@@ -201,7 +201,7 @@ class Partition:
         return next(iter(fetched(staging, [tuple(sent)])))
 
     def tables(self, channel: str) -> list[pa.Table]:
-        """What a channel has, piece by piece."""
+        """The tables of a channel, piece by piece."""
         return [content[channel] for _, content in self.contents if channel in content]
 
     def keys(self, channel: str) -> Keys:
@@ -249,7 +249,7 @@ class Keys:
 
     @cached_property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(table.num_rows for table in self.tables)
 
     @property
@@ -272,7 +272,7 @@ class Keys:
         return lambda row: place_named(int(self.places(np.array([row]))[0]))
 
     def places(self, rows: Lines) -> Lines:
-        """Where rows come from, as numbers in the order of the input; -1 for nowhere."""
+        """The origins of rows, as numbers in the order of the input; -1 for nowhere."""
         found = np.empty(len(rows), np.int64)
         at = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(at).tolist():
@@ -323,5 +323,5 @@ def place_named(place: int) -> tuple[str, int]:
 
 
 def split_label(number: int) -> str:
-    """What stands for the file of a violation until all splits are counted."""
+    """The name that stands for a file in violations until all splits are counted."""
     return f"{number:012d}"

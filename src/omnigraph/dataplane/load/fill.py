@@ -43,7 +43,7 @@ _SCAN_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillRequest:
-    """Which vectors to compute.
+    """The vectors to compute.
 
     Attributes:
         branch: Where.
@@ -64,7 +64,7 @@ class FillRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """What was computed.
+    """The vectors that were computed.
 
     Attributes:
         commit: The last commit; None if there was nothing to do.

@@ -112,7 +112,7 @@ def _mixed(numbers: Numbers) -> Numbers:
 
 
 def _parts(column: pa.Array) -> Iterator[_Part]:
-    """What the digests of rows are made of for one column: nulls, lengths, values."""
+    """The parts of the digests of rows for one column: nulls, lengths, values."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     yield _numbers(column.is_valid().cast(pa.uint8()))

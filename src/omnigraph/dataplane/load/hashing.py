@@ -1,4 +1,4 @@
-"""Which partition a value belongs to: a cheap hash of whole columns, the same in every process.
+"""The partition of a value: a cheap hash of whole columns, the same in every process.
 
 It spreads keys, it does not tell them apart. Values that are equal have equal hashes. Of a very
 long text it looks at the beginning and the end.

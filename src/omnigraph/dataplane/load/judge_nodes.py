@@ -215,7 +215,7 @@ class _Touched:
     codes: Codes
 
     def firsts(self, wanted: Codes) -> Codes:
-        """Where some of them, which ascend, are touched first; -1 for nowhere."""
+        """The first places that touch some of them, which ascend; -1 for nowhere."""
         found = np.full(len(wanted), -1, np.int64)
         at = np.flatnonzero(np.isin(self.codes, wanted))
         codes, firsts = np.unique(self.codes[at], return_index=True)

@@ -160,7 +160,7 @@ class Loader:
         is_remote: bool,
         sizes: Sizes | None = None,
     ) -> LoadPlan:
-        """What the tasks of a load are told. Whoever makes a plan calls `end`, too.
+        """The plan that the tasks of a load are given. Its maker calls `end`, too.
 
         Args:
             request: The load.
@@ -424,7 +424,7 @@ class Loader:
     # -- conditions --------------------------------------------------------------------------------
 
     def _replayed(self, request: LoadRequest, base: GraphVersion) -> Loaded | None:
-        """What an earlier call with the same key did; loading on its result would fail."""
+        """The result of an earlier call with the same key; loading on top of it would fail."""
         if request.idempotency_key is None:
             return None
         with storage_errors():

@@ -1,4 +1,4 @@
-"""What an overwrite does to edges that it does not replace.
+"""The effect of an overwrite on edges that it does not replace.
 
 When a node type is replaced, edges of other types may lose an end. They are violations, or they go,
 too: then the sources that stay have fewer edges than before.

@@ -18,7 +18,7 @@ from omnigraph.rules.violation import Rule, Violation
 
 
 class _Pack:
-    """What one task read: its pieces, and how many lines of their files come before each."""
+    """The pieces that one task read, and how many lines of their files come before each."""
 
     def __init__(self, pieces: Sequence[PackPiece], before: Sequence[int]) -> None:
         self._pieces = pieces
@@ -33,7 +33,7 @@ class _Pack:
 
 
 class Places:
-    """Where the files of a load begin in what its tasks read."""
+    """The places of a load's files among the lines that its tasks read."""
 
     def __init__(self, receipts: Sequence[ReadReceipt]) -> None:
         """Count the lines; the receipts are in the order of the input."""

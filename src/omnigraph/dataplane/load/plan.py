@@ -1,4 +1,4 @@
-"""What every task of a load is told: where to work, on what, and how the keys are divided.
+"""The plan of a load, as its tasks get it: the tables, the types, and the division of keys.
 
 A plan can be pickled. What only this process has, such as open tables, stays behind then, and the
 task opens what it needs where it runs.
@@ -67,7 +67,7 @@ class Targets:
 
 
 class StopSignal:
-    """How a task of this process learns that it should stop; elsewhere nobody tells it."""
+    """Tells a task of this process to stop; a task of another process hears nothing."""
 
     def __init__(self, is_stopped: Callable[[], bool] | None = None) -> None:
         """Ask this from time to time."""

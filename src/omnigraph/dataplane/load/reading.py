@@ -77,7 +77,7 @@ def read_inputs(
 
 
 def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
-    """How much one task reads: less than it could when all of them would not have work then."""
+    """The number of bytes that one task reads: fewer where some tasks would have no work."""
     found = [sizes.of(item) for item in request.inputs]
     total = sum((0 if size is None else size.plain) + OPEN_BYTES for size in found)
     fair = max(_FAIR_BYTES, -(-total // runner.parallelism))
@@ -105,7 +105,7 @@ def _read_frames(
 
 
 def bytes_of(inputs: tuple[Input, ...]) -> int | None:
-    """How many bytes there are to read; None if nobody knows."""
+    """The number of bytes to read; None if it is not known."""
     sizes = [_size(item) for item in inputs]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
@@ -138,7 +138,7 @@ def _size(item: Input) -> int | None:
 
 
 def _share(item: Input, catalog: Catalog) -> float:
-    """How much of an input is not vectors, about: they come without keys."""
+    """The share of an input that is not vectors, about: they come without keys."""
     if item.type is None:
         return 1.0
     types: Mapping[str, EntityType] = (

@@ -1,4 +1,4 @@
-"""What tasks of a load hand back: small, picklable, and the only word on what they made."""
+"""Receipts: the results of the tasks of a load. Small, picklable, and all that is known of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fragments = Mapping[str, tuple[FragmentReceipt, ...]]  # by table key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReceipt:
-    """What one task read.
+    """The result of a task that reads splits.
 
     Attributes:
         split: The number of what was read; the order of numbers is the order of the input.
@@ -49,25 +49,25 @@ class ReadReceipt:
 
     @property
     def label(self) -> str:
-        """What stands for the file in violations until all splits are counted."""
+        """The name that stands for the file in violations until all splits are counted."""
         return split_label(self.split)
 
     @property
     def rows(self) -> int:
-        """How many rows were decoded."""
+        """The number of rows that were decoded."""
         return sum(self.present.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanReceipt:
-    """What reading committed rows gave to the exchange."""
+    """The keys that reading committed rows gave to the exchange."""
 
     staged_parts: tuple[Placed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchReceipt:
-    """Which rows of a merge are those of known entities: per split, one table by table key."""
+    """The rows of a merge that are known entities: per split, one table by table key."""
 
     staged_parts: tuple[tuple[int, StagedPart], ...]
     violations: Violations
@@ -75,7 +75,7 @@ class MatchReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteReceipt:
-    """What finishing the rows of one split of a merge gave.
+    """The result of finishing the rows of one split of a merge.
 
     Attributes:
         fragments: What was written, new rows and new images of known ones.
@@ -94,7 +94,7 @@ class WriteReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanReceipt:
-    """What replacing nodes does to edges that stay.
+    """The effect of replacing nodes on edges that stay.
 
     Attributes:
         violations: The edges that lose an end, unless they are to go.
@@ -109,6 +109,6 @@ class OrphanReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReceipt:
-    """What judging partitions gave."""
+    """The result of judging partitions."""
 
     violations: Violations

@@ -1,4 +1,4 @@
-"""What a load is asked to do, and what it did."""
+"""The request of a load, and its result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRIVER_KEYS = 1 << 22
 
 
 class Fill(StrEnum):
-    """Which known entities rows change, where they never add any."""
+    """The known entities that rows change, where they never add any."""
 
     MISSING = "missing"  # those that have the text still which the row names, and no vector
     ALL = "all"  # those that have the text still which the row names
@@ -100,7 +100,7 @@ class LoadRequest:
 
     @property
     def digest(self) -> str:
-        """What tells it from other requests that are given the same idempotency key.
+        """A digest that tells it from other requests with the same idempotency key.
 
         The content of the inputs is not part of it: finding out would mean to read them all.
         """
@@ -122,7 +122,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many entities of one type a load touched."""
+    """The numbers of entities of one type that a load touched."""
 
     inserted: int = 0
     updated: int = 0
@@ -131,7 +131,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What a load did.
+    """The result of a load.
 
     Attributes:
         commit: The commit that it made.

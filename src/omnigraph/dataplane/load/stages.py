@@ -67,7 +67,7 @@ _COMMITTED: Final = -1  # the split of what no input says
 
 @dataclass(slots=True)
 class Verdict:
-    """What came of a load on one base.
+    """The result of judging a load on one base.
 
     Attributes:
         violations: Everything that breaks a rule; files are splits still.
@@ -345,7 +345,7 @@ class Stages:
 
 
 def _rows_in(receipt: object) -> int:
-    """How many rows a task wrote; of one that only sent keys on, how many of these."""
+    """The number of rows that a task wrote; of one that only sent keys on, of those."""
     fragments: Fragments | None = getattr(receipt, "fragments", None)
     if fragments:
         return sum(each.rows for found in fragments.values() for each in found)
@@ -354,5 +354,5 @@ def _rows_in(receipt: object) -> int:
 
 
 def _keys_in(sent: Iterable[Sent]) -> int:
-    """How many keys were sent to a partition."""
+    """The number of keys that were sent to a partition."""
     return sum(sum(each.staged_part.rows.values()) for each in sent)

@@ -74,7 +74,7 @@ def batch_key(
 
 
 def recorded(batch: StreamBatch) -> dict[str, JsonValue]:
-    """What a commit tells of the batch that it holds."""
+    """The details that a commit records of the batch that it holds."""
     return {_NAME: batch.stream, _QUERY: batch.query, _BATCH: batch.number}
 
 

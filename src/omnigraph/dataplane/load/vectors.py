@@ -43,7 +43,7 @@ def embedded(entity: EntityType) -> tuple[tuple[Property, Embed], ...]:
 
 
 def rows_at_once(plan: LoadPlan, entity: EntityType, most: int) -> int:
-    """How many rows of a type are finished at a time, so that their vectors fit in memory."""
+    """The number of rows that are finished at a time, so that their vectors fit in memory."""
     numbers = sum(item.type.dim for item, _ in embedded(entity))
     if not numbers:
         return most

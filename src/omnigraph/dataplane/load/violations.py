@@ -30,7 +30,7 @@ _TABLE: Final = "violations"
 
 
 class LoadViolations(Violations):
-    """What one task found, or all of them together. Picklable once it is `settled`."""
+    """The violations of one task, or of all together. Picklable once it is `settled`."""
 
     def __init__(self, kept_max: int, staging: Staging | None, label: str | None = None) -> None:
         """Keep the first; put all aside if there is a staging area; name every place so."""
@@ -42,7 +42,7 @@ class LoadViolations(Violations):
 
     @property
     def described_max(self) -> int:
-        """How many of the rows that break a rule are described."""
+        """The number of rows that break a rule and are described."""
         return self.kept_max if self._staging is None else sys.maxsize
 
     def add_all(self, violations: Iterable[Violation], total: int) -> None:

@@ -20,7 +20,7 @@ _MASKS: Final = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], np
 
 
 def bounds_of(column: pa.StringArray) -> npt.NDArray[np.int32]:
-    """Where each text begins in the buffer of the column; in the end, where the last one ends."""
+    """The start of each text in the buffer of the column, and the end of the last one."""
     count = len(column)
     offsets = column.buffers()[1]
     if not count or offsets is None:

@@ -143,7 +143,7 @@ class _Finishing:
         )
 
     def _pieces(self, table: Table, known: _Known) -> Iterator[tuple[int, int]]:
-        """How many known entities are finished at a time: fewer if large values come along."""
+        """Pieces of known entities to finish at a time: smaller if large values come along."""
         entities, count = known.entities, len(known.row_ids)
         most = rows_at_once(self._plan, entities.entity, _ROWS)
         kept = [] if self._plan.replace else sorted(_blobs(entities.entity) & set(entities.absent))
@@ -225,7 +225,7 @@ class _Finishing:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """What matching found of one split: by table key, sorted by line."""
+    """The known entities that matching found in one split: by table key, sorted by line."""
 
     tables: Mapping[str, pa.Table]
 
@@ -362,7 +362,7 @@ def _blobs(entity: EntityType) -> frozenset[str]:
 
 
 def _changed(rows: pa.Table, before: Mapping[str, pa.Array]) -> pa.Array:
-    """Which rows differ from what they were in one of some columns."""
+    """A mask of the rows that differ from what they were in one of some columns."""
     changed: pa.Array | None = None
     for name, old in before.items():
         new = joined(rows.column(name))

@@ -33,7 +33,7 @@ class Job:
 
     @property
     def bytes(self) -> int:
-        """How much is read for it, at most."""
+        """The number of bytes that are read for it, at most."""
         touched = {fragment for group in self.plan.groups for fragment in group}
         touched.update(*(part for build in self.plan.indexes for part in build.parts))
         return sum(each.bytes for each in self.shape.fragments if each.id in touched)
@@ -71,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What was written beside a table. No head has moved."""
+    """The files that were written beside a table. No head has moved."""
 
     draft: Draft | None = None
     rewritten: tuple[RewriteReceipt, ...] = ()
@@ -106,7 +106,7 @@ def staged(
 
 
 def report(job: Job, done: Done | None) -> OptimizedTable:
-    """What became of a table."""
+    """The result for one table."""
     before = len(job.shape.fragments)
     made = {} if done is None or done.draft is None else done.draft.fragments
     change = sum(len(new) - len(group) for group, new in made.items())

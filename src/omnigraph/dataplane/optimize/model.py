@@ -1,4 +1,4 @@
-"""What an optimisation did."""
+"""The result of an optimisation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.core.publish import Published
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizedTable:
-    """What became of the table of one type.
+    """The result of an optimisation for the table of one type.
 
     Attributes:
         table_key: Whose table it is.
@@ -30,7 +30,7 @@ class OptimizedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimized:
-    """What an optimisation did.
+    """The result of an optimisation.
 
     Attributes:
         published: The one commit that took the result into use; None when nothing was to gain.

@@ -41,7 +41,7 @@ def choose(
     cluster: str | None = None,
     limits: SparkLimits | None = None,
 ) -> tuple[Engine, str]:
-    """What an operation runs on, and why.
+    """Returns the engine that an operation runs on, and the reason.
 
     Args:
         engine: What was asked for.

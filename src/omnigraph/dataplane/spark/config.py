@@ -30,7 +30,7 @@ _NEEDED_BY_CONNECT: Final = ("grpc", "grpc_status", "google.rpc", "zstandard")
 
 
 class MasterKind(StrEnum):
-    """What kind of place a master is."""
+    """The kinds of masters."""
 
     LOCAL = "local"
     LOCAL_CLUSTER = "local-cluster"
@@ -53,7 +53,7 @@ _ADDRESS: Final = re.compile(
 
 
 def master_kind(master: str) -> MasterKind:
-    """What kind of place a master is.
+    """The kind of a master.
 
     Raises:
         InvalidInput: It is none of those that exist.
@@ -79,7 +79,7 @@ def shown(master: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkConfig:
-    """Which Spark to use.
+    """The choice of a Spark.
 
     Attributes:
         home: The folder for what is kept between processes: archives, logs.

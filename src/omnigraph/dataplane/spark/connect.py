@@ -85,7 +85,7 @@ def _impatient(session: Any) -> None:
 
 
 def server_folder(home: Path) -> Path:
-    """Where the server for this Python and this Spark keeps its address, its log and its number."""
+    """The folder of the server for this Python and Spark: its address, log and process number."""
     made_of = (sys.executable, importlib.metadata.version("pyspark"))
     digest = blake2b("\0".join(made_of).encode(), digest_size=4).hexdigest()
     return home / "connect" / digest
@@ -103,7 +103,7 @@ def stop_server(home: Path) -> bool:
 
 
 def _served(config: SparkConfig, folder: Path) -> Any:
-    """How to reach the server that stays, started if it does not run."""
+    """The address of the server that stays, started if it does not run."""
     try:
         from pyspark.sql.connect.local_server import (  # noqa: PLC0415
             Discovery,
@@ -139,7 +139,7 @@ def _served(config: SparkConfig, folder: Path) -> Any:
 
 
 def _channel(url: str) -> Any:
-    """How to reach a server: what the session, and those made from it, open channels with."""
+    """Makes channels to a server, for the session and those made from it."""
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
 
     with suppress(ValueError):

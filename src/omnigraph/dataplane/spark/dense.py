@@ -105,7 +105,7 @@ class DenseFrames:
         schema: pa.Schema,
         where: str | None = None,
     ) -> Frame:
-        """What a function makes, on the workers, of the rows of a table; see `TableScan`."""
+        """A frame that a function makes of the rows of a table, on the workers; see `TableScan`."""
         pin = self.snapshot.pin(table_key)
         table = self.repo.table(pin)
         scan = TableScan(
@@ -129,7 +129,7 @@ class DenseFrames:
         )
 
     def _state(self, table_key: str) -> tuple[Pin, str | None]:
-        """What tells a state of a table from all others, forks of one name among them."""
+        """A key that tells a state of a table from all others, forks of one name among them."""
         pin = store_pin(self.snapshot.pin(table_key))
         return pin, self.repo.tables.transaction_uuid(pin)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a driver listens, and which of its sessions is meant; none for its classic one."""
+    """The socket of a driver, and which of its sessions is meant; none for its classic one."""
 
     socket: str
     session: str = ""
@@ -95,7 +95,7 @@ def finished_by(address: Address | None, staged: StagedLoad) -> bool:
 
 
 def address_of(session: Any = None) -> Address:
-    """Where this process listens for the writes of a session."""
+    """The address at which this process listens for the writes of a session."""
     service = _service()
     return Address(service.socket, "" if session is None else service.know(session))
 

@@ -1,4 +1,4 @@
-"""What Spark says when something went wrong, in words that help."""
+"""Errors of Spark, translated into ours with a hint."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def find_java(variables: Mapping[str, str]) -> Java:
 
 @lru_cache(maxsize=8)
 def _answering(path: Path, modified_ns: int) -> Java:
-    """What a program says of itself. Asked once, as long as it is the same program."""
+    """The version that a program reports. Asked once, as long as it is the same program."""
     printed = _asked(path)
     found = _VERSION.search(printed)
     if found is None:

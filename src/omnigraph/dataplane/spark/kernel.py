@@ -1,4 +1,4 @@
-"""What runs on the workers: a task for an item, or for the rows of a partition.
+"""Kernels: they run on the workers, a task for an item, or for the rows of a partition.
 
 Spark sees numbers go out and pickled outcomes come back. A kernel is pickled with everything that
 it needs; what it imports, it imports there. An error that would come again on every attempt comes
@@ -32,7 +32,7 @@ _ARROW: Final = pa.schema([("number", pa.int64()), ("payload", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """How a task ended: with a value, or with an error that another attempt would not mend."""
+    """The end of a task: a value, or an error that another attempt would not mend."""
 
     value: Any = None
     error: GraphError | None = None

@@ -39,7 +39,7 @@ _given: dict[str, str] = {}
 
 
 def log_file(home: Path) -> Path:
-    """Where the JVM of this process writes."""
+    """The file to which the JVM of this process writes."""
     return home / "logs" / f"spark-{os.getpid()}.log"
 
 
@@ -163,7 +163,7 @@ def forking_to_execute() -> Iterator[None]:
 
 
 def _quieten(log: Path) -> None:
-    """What py4j has to say goes to the file, too, unless somebody listens already."""
+    """Sends the log of py4j to the file, too, unless somebody listens already."""
     logger = logging.getLogger("py4j")
     if not logger.hasHandlers():
         handler = logging.FileHandler(log, delay=True)

@@ -123,7 +123,7 @@ def entity_named(name: str, catalog: Catalog) -> EntityType:
 
 
 def flag(options: Mapping[str, str], name: str) -> bool:
-    """Whether an option says yes."""
+    """True if an option says yes."""
     text = options.get(name, "false").strip().lower()
     if text not in ("true", "false"):
         message = f"option {name} is true or false, not '{text}'"

@@ -117,7 +117,7 @@ def frame_schema(schema: pa.Schema) -> StructType:
 
 
 def _pads(schema: pa.Schema) -> int:
-    """How many null columns make a row of the range as wide as one of this schema is likely to be.
+    """The number of null columns that make a row of the range about as wide as one of this schema.
 
     Spark's estimate of the range is 6 bytes per row, and 50 more for each of these columns.
     """

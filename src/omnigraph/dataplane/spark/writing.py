@@ -37,7 +37,7 @@ _VIOLATIONS_MAX: Final = 100  # so many are listed in the text of the error
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote."""
+    """The rows that one task wrote."""
 
     receipt: ReadReceipt
 

@@ -29,7 +29,7 @@ class Arrays:
 
     @property
     def size(self) -> int:
-        """How many vertices there are."""
+        """The number of vertices."""
         return sum(self._sizes())
 
     def first(self, type_name: str) -> int:
@@ -143,7 +143,7 @@ def _edge(edge: EdgeType) -> EntityRef:
 
 
 def _turned(sources: Ids, targets: Ids, towards: Towards) -> tuple[Ids, Ids]:
-    """Where rows start and end. Towards both ends an edge has two entries, but a loop only one."""
+    """The bounds of rows. Towards both ends an edge has two entries, a loop only one."""
     if towards is Towards.OUT:
         return sources, targets
     if towards is Towards.IN:

@@ -29,7 +29,7 @@ _BACK = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Computed:
-    """What an algorithm found for each vertex, in the order of their numbers.
+    """The result of an algorithm for each vertex, in the order of their numbers.
 
     Attributes:
         values: Longs or doubles; null where there is none.

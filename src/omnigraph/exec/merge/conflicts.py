@@ -91,7 +91,7 @@ def unsettled(_: MergeConflict) -> None:
 
 
 def resolver(given: object) -> Resolve:
-    """What settles conflicts, as a caller says it: a side, a function, or None for nothing.
+    """Returns the resolver that a caller asks for: a side, a function, or None for nothing.
 
     Raises:
         InvalidInput: It is neither.

@@ -45,7 +45,7 @@ def agree(plans: Sequence[tuple[TableMerge, MergedTable]], resolve: Resolve) -> 
 
 
 def _decisions(merge: TableMerge, outcome: MergedTable) -> dict[str, Decision]:
-    """What a merge does with each entity; those that stay as ours are left out."""
+    """The decision of a merge on each entity; those that stay as ours are left out."""
     ids = outcome.keys.column("id").to_pylist()
     found: dict[str, Decision] = {ids[row]: None for row in outcome.drop.tolist()}
     rows = outcome.take

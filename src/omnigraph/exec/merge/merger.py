@@ -107,7 +107,7 @@ class _States:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _MergePlan:
-    """What a merge is going to do. Nothing is written yet."""
+    """The plan of a merge. Nothing is written yet."""
 
     states: _States
     types: Mapping[str, TypeMerge]

@@ -97,7 +97,7 @@ class TableMerge:
         return outcome
 
     def counts(self, outcome: MergedTable) -> ChangeCounts:
-        """What the merge does to our side."""
+        """The numbers of entities that the merge changes on our side."""
         new = ~_valid(outcome.keys.column(OURS))[outcome.take]
         return ChangeCounts(
             inserted=int(new.sum()), updated=int((~new).sum()), deleted=len(outcome.drop)

@@ -321,7 +321,7 @@ def _reads(op: StepOp) -> frozenset[str]:
 
 
 def multiplies(op: StepOp) -> bool:
-    """Whether an operator can make several rows of one."""
+    """True if an operator can make several rows of one."""
     match op:
         case Filter() | AntiJoin():
             return False

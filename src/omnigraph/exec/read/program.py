@@ -135,7 +135,7 @@ def prepare(plan: ReadPlan, catalog: Catalog) -> Program:
 
 
 def mode_of(plan: ReadPlan) -> Multiplicity:
-    """What the results need to know about equal rows of the pattern."""
+    """Returns what the results need to know about equal rows of the pattern."""
     if not plan.grouped:
         return Multiplicity.SET if plan.distinct else Multiplicity.ROWS
     aggregates = [item.expr for item in plan.outputs if isinstance(item.expr, Aggregate)]

@@ -286,7 +286,7 @@ def query_words(query: Expr, context: EvalContext) -> list[str]:
 
 
 def edits_of(expr: Expr | None, context: EvalContext) -> int:
-    """How many edits a fuzzy search allows."""
+    """Returns the number of edits that a fuzzy search allows."""
     edits = 0 if expr is None else constant(expr, context)
     if not isinstance(edits, int) or not 0 <= edits <= EDITS_MAX:
         message = f"the number of edits is from 0 to {EDITS_MAX}, not {edits}"

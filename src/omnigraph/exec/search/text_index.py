@@ -70,7 +70,7 @@ class Relevance:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What the relevance of a text depends on besides itself: all texts of its type.
+    """All texts of a type, as the relevance of one of them depends on them.
 
     Attributes:
         count: How many texts there are.
@@ -190,7 +190,7 @@ class TextIndex:
         return int(np.count_nonzero(self.lengths >= 0))
 
     def corpus(self, terms: Sequence[str]) -> Corpus:
-        """What these texts are, to a query of these terms."""
+        """The corpus of these texts for a query of these terms."""
         holders = tuple(
             sum(len(handles) for handles, _ in self._postings(term)) for term in distinct(terms)
         )
@@ -275,7 +275,7 @@ class TextIndex:
 
 
 def _average(count: int, words: int) -> float:
-    """How many words a text has on average; without any word nobody asks."""
+    """The average number of words of a text; with no words at all it is never asked for."""
     return words / max(1, count) or 1.0
 
 

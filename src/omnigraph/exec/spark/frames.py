@@ -59,7 +59,7 @@ class Frames:
         return self._names.setdefault(var, f"v{len(self._names)}")
 
     def sql(self, text: str, **frames: Frame) -> Frame:
-        """What a statement makes of frames; `{f}` in it stands for the frame `f`."""
+        """Runs a statement on frames; `{f}` in it stands for the frame `f`."""
         return self.session.sql(text, **frames)
 
     def start(self) -> Bound:

@@ -1,4 +1,4 @@
-"""What workers decide: which entities and which rows meet the predicates of a plan.
+"""Predicates of a plan on workers: which entities and which rows meet them.
 
 Predicates are evaluated by the code that evaluates them in process, on Arrow columns, so they mean
 the same. Entities are judged where they are read, before they cross to the JVM.
@@ -95,7 +95,7 @@ def truth(
     rows: int,
     context: EvalContext,
 ) -> Mask:
-    """Where a predicate is true, text search included."""
+    """A mask of the rows for which a predicate is true, text search included."""
 
     def text(match: TextMatch) -> pa.Array:
         texts = joined(column(match.var, match.column))

@@ -256,7 +256,7 @@ class Pipeline:
     def _inner(
         self, op: AntiJoin | OptionalJoin, bound: Bound, binds: frozenset[str], mode: Multiplicity
     ) -> Bound:
-        """What the inner pipeline yields, started once from each different outer row."""
+        """The rows of the inner pipeline, started once from each different outer row."""
         outer = frozenset(op.outer)
         begin = self._without(bound, outer, Multiplicity.SET) if outer else self.frames.start()
         return self.run(op.inner, begin, outer | binds, mode)
@@ -281,7 +281,7 @@ class Pipeline:
         return Bound(self._sql(text, f=bound.frame, g=inner.frame), bound.vars | binds)
 
     def _same(self, outer: tuple[str, ...]) -> str:
-        """Where two frames agree in some variables, missing ones included."""
+        """The condition that two frames agree in some variables, missing ones included."""
         names = [self._name(var) for var in outer]
         return " AND ".join(f"f.{name} <=> g.{name}" for name in names) or "true"
 

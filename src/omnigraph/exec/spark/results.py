@@ -209,7 +209,7 @@ class Results:
         )
 
     def _argument(self, item: Aggregate) -> str | None:
-        """What an aggregate is computed of; None when it counts rows."""
+        """The argument of an aggregate; None when it counts rows."""
         if always_there(item):
             return None
         if _counts_entities(item):
@@ -263,7 +263,7 @@ class Results:
     # -- order -----------------------------------------------------------------------------
 
     def _sort_keys(self) -> list[str | Expr]:
-        """What results are sorted by: expressions, or names of result columns."""
+        """The sort keys of results: expressions, or names of result columns."""
         plan = self.plan
         keys: list[str | Expr] = []
         if plan.ranking is not None:
@@ -392,7 +392,7 @@ def _is_late(expr: Expr) -> bool:
 
 
 def _counts_entities(item: Aggregate) -> bool:
-    """Whether an aggregate counts entities, for which their numbers are enough."""
+    """True if an aggregate counts entities, for which their numbers are enough."""
     return (
         item.function is AggregateFunction.COUNT
         and isinstance(item.arg, Prop)

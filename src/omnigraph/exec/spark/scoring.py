@@ -1,4 +1,4 @@
-"""What workers compute for search: distances, and the relevance of texts.
+"""Search on workers: distances, and the relevance of texts.
 
 The arithmetic is that of search in process. Relevance depends on the texts of the whole type, so
 these are counted first, in a job of its own.

@@ -217,7 +217,7 @@ class _Reader:
                 return max(known, default=None)
 
     def _identity(self, values: Iterable[Any]) -> tuple[Any, ...]:
-        """What makes results the same: entities are their ids."""
+        """The identity of a result: entities are their ids."""
         return tuple(value["id"] if isinstance(value, Mapping) else value for value in values)
 
     # -- order -------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def no_embedding(_text: str, _dim: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a statement is run with: parameters in stored form, the moment, an embedding."""
+    """The givens of a statement: parameters in stored form, the moment, an embedding."""
 
     params: Mapping[str, ir.ConstValue] = field(default_factory=dict)
     now_ms: int = 0
@@ -74,7 +74,7 @@ class Scope:
         return self.graph.row(self.entities[var], entity_id)[name]
 
     def holds(self, predicate: ir.Predicate) -> Truth:
-        """Whether a predicate is true, false or unknown."""
+        """The truth of a predicate: true, false or unknown."""
         match predicate:
             case ir.Compare(op, left, right):
                 return _compare(op, self.value(left), self.value(right))

@@ -36,7 +36,7 @@ def terms(text: str) -> list[str]:
 
 
 def matches(mode: TextMode, text: str, query: str, edits: int) -> bool:
-    """Whether a text meets a text predicate."""
+    """True if a text meets a text predicate."""
     match mode:
         case TextMode.SEARCH:
             return not set(terms(text)).isdisjoint(terms(query))
@@ -51,14 +51,14 @@ def matches(mode: TextMode, text: str, query: str, edits: int) -> bool:
 
 
 def _occurs(part: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether a part that is not empty stands somewhere in the whole, without gaps."""
+    """True if a part that is not empty stands somewhere in the whole, without gaps."""
     size = len(part)
     starts = range(len(whole) - size + 1)
     return size > 0 and any(list(whole[at : at + size]) == list(part) for at in starts)
 
 
 def distance(left: str, right: str) -> int:
-    """How many characters must be put in, taken out or exchanged to make one the other."""
+    """The number of characters to put in, take out or exchange to make one the other."""
     above = list(range(len(right) + 1))
     for row, one in enumerate(left, 1):
         line = [row]
@@ -70,7 +70,7 @@ def distance(left: str, right: str) -> int:
 
 
 def bm25(corpus: Iterable[str], text: str, query: str) -> float | None:
-    """How relevant a text is among all texts of its column; None where no term occurs."""
+    """The relevance of a text among all texts of its column; None where no term occurs."""
     documents = [terms(each) for each in corpus]
     mean = sum(map(len, documents)) / len(documents)
     own = terms(text)

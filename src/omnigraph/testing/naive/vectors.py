@@ -9,7 +9,7 @@ from omnigraph.types import Metric
 
 
 def distance(metric: Metric, left: Sequence[float], right: Sequence[float]) -> float | None:
-    """How far two vectors are apart; None when one has no direction and the metric needs it."""
+    """The distance of two vectors; None when one has no direction and the metric needs it."""
     product = math.fsum(a * b for a, b in zip(left, right, strict=True))
     match metric:
         case Metric.L2:

@@ -25,7 +25,7 @@ class Outcome:
 
     @property
     def published(self) -> bool:
-        """Whether there is a commit: what touches nothing makes none."""
+        """True if there is a commit: a change that touches nothing makes none."""
         return bool(self.affected_nodes or self.affected_edges)
 
 

@@ -1,4 +1,4 @@
-"""What an algorithm found on Spark: it stays there until somebody wants it."""
+"""The result of an algorithm on Spark; it stays there until it is asked for."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _PIECES_ARROW: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """How vertices are divided: `size` of them into blocks of `width`."""
+    """The division of vertices: `size` of them into blocks of `width`."""
 
     size: int
     width: int
@@ -49,11 +49,11 @@ class BlockLayout:
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return -(-self.size // self.width)
 
     def block_size(self, block: int) -> int:
-        """How many vertices a block has."""
+        """The number of vertices of a block."""
         return min(self.width, self.size - block * self.width)
 
 

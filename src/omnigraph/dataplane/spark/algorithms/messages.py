@@ -39,7 +39,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of the vertices of one block.
+    """The values of the vertices of one block.
 
     Attributes:
         value: One number per vertex.
@@ -56,7 +56,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a block learns: places of vertices in it, and numbers for each."""
+    """A message to a block: places of vertices in it, and numbers for each."""
 
     places: Array
     value: Array
@@ -74,7 +74,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What the arrays of states and messages consist of."""
+    """The types of the arrays in states and messages."""
 
     value: Any
     extra: Any = np.int32
@@ -236,7 +236,7 @@ def _piece(cell: Row) -> Piece:
 
 
 def summed(size: int, places: Array, values: Array) -> Counts:
-    """How much each place gets, in whole numbers."""
+    """The sum of the whole numbers that each place gets."""
     counts = np.zeros(size, np.int64)
     np.add.at(counts, places, values)
     return counts
