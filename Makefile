@@ -44,7 +44,8 @@ test-deep: $(READY) ## Run the property tests much longer, with fresh seeds
 faults: $(READY) ## Break every storage call of every write, and clusters of Spark; race (takes minutes)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 \
 		tests/faults tests/spark tests/concurrency tests/conformance/test_races.py \
-		tests/unit/graph/test_large_text.py
+		tests/unit/graph/test_large_text.py tests/unit/dataplane/load/test_leftovers.py \
+		tests/property/test_merge_model.py
 
 .PHONY: coverage
 coverage: $(READY) ## Run the whole test suite and report which lines it reaches

@@ -72,3 +72,17 @@ def test_every_command_and_method_that_is_named_exists() -> None:
         if (names := unknown_names(path.read_text(encoding="utf-8"), known))
     }
     assert found == {}
+
+
+def test_make_faults_runs_every_deep_test() -> None:
+    _, _, rest = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nfaults:")
+    recipe, _, _ = rest.partition("\n\n")
+    run = [ROOT / place for place in re.findall(r"\btests/\S+", recipe)]
+    deep = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if path != Path(__file__) and "pytest.mark.deep" in path.read_text(encoding="utf-8")
+    ]
+    assert all(place.exists() for place in run)
+    left_out = [path.name for path in deep if not {path, *path.parents} & set(run)]
+    assert not left_out
