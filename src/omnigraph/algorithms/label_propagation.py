@@ -16,7 +16,7 @@ import numpy as np
 from omnigraph.algorithms.csr import Counts, CsrGraph, Ids, blocks, first_of_runs, row_places
 from omnigraph.runtime.cancellation import check
 
-_ENTRIES: Final = 1 << 20
+_ENTRIES_AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ def label_propagation(voters: CsrGraph, iterations: int, hearers: CsrGraph | Non
     for iteration in range(1, iterations + 1):
         fresh = labels.copy()
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees[active])])
-        for low, high in blocks(ends, _ENTRIES):
+        for low, high in blocks(ends, _ENTRIES_AT_ONCE):
             check()
             some = active[low:high]
             counts = degrees[some]

@@ -15,7 +15,8 @@ from omnigraph.algorithms.csr import Counts, CsrGraph, Floats, Ids, first_of_run
 from omnigraph.runtime.cancellation import check
 
 UNREACHED: Final = -1
-_FEW: Final = 32
+# Up to so many vertices are followed one by one; arrays are not worth their calls there.
+_FRONTIER_VERTICES_MIN: Final = 32
 _CHECK_EVERY: Final = 4096
 
 
@@ -33,7 +34,7 @@ def hops(outward: CsrGraph, sources: Ids, most: int | None = None) -> Ids:
     level = 0
     while frontier.size and (most is None or level < most):
         check()
-        if frontier.size <= _FEW:
+        if frontier.size <= _FRONTIER_VERTICES_MIN:
             frontier, level = _stepwise(outward, distances, frontier, level, most)
             continue
         level += 1
@@ -52,7 +53,7 @@ def _stepwise(
     offsets, targets = memoryview(outward.offsets), outward.targets  # type: ignore[arg-type]
     current: list[int] = frontier.tolist()
     steps = 0
-    while current and len(current) <= _FEW and (most is None or level < most):
+    while current and len(current) <= _FRONTIER_VERTICES_MIN and (most is None or level < most):
         level += 1
         steps += 1
         if steps % _CHECK_EVERY == 0:
@@ -106,7 +107,7 @@ def weighted(outward: CsrGraph, sources: Ids, most: float | None = None) -> Floa
     waiting = np.unique(sources)
     while waiting.size:
         check()
-        if waiting.size <= _FEW:
+        if waiting.size <= _FRONTIER_VERTICES_MIN:
             waiting = _one_by_one(outward, distances, waiting, limit)
             continue
         bound = float(distances[waiting].min()) + stretch
@@ -144,7 +145,7 @@ def _one_by_one(outward: CsrGraph, distances: Floats, waiting: Ids, limit: float
     heap = [(known[vertex], vertex) for vertex in waiting.tolist()]
     heapq.heapify(heap)
     steps = 0
-    while heap and len(heap) <= 8 * _FEW:
+    while heap and len(heap) <= 8 * _FRONTIER_VERTICES_MIN:
         steps += 1
         if steps % _CHECK_EVERY == 0:
             check()

@@ -18,7 +18,7 @@ Colours: TypeAlias = npt.NDArray[np.uint8]
 
 _PAIRS_AT_ONCE: Final = 1 << 20
 _MIXER: Final = np.uint64(0x9E3779B97F4A7C15)
-_ROOM: Final = 3  # bits; the filter has eight places per edge
+_FILTER_BITS_EXTRA: Final = 3  # bits; the filter has eight places per edge
 
 
 def triangle_counts(neighbours: CsrGraph, colours: Colours | None = None) -> Counts:
@@ -84,7 +84,7 @@ class _Filter:
 
     def __init__(self, keys: Counts) -> None:
         self._keys = keys
-        self._shift = np.uint64(64 - (max(1, len(keys)).bit_length() + _ROOM))
+        self._shift = np.uint64(64 - (max(1, len(keys)).bit_length() + _FILTER_BITS_EXTRA))
         self._marks = np.zeros(1 << (64 - int(self._shift)), np.bool_)
         self._marks[self._places(keys)] = True
 

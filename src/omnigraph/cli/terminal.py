@@ -12,8 +12,8 @@ from rich.text import Text
 from omnigraph.cli.plain import Part, Screen, column_widths, plain
 
 _DIFF: Final = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
-_GAP: Final = 2
-_LAST_COLUMN_MIN: Final = 32
+_GAP_CHARS: Final = 2
+_LAST_COLUMN_CHARS_MIN: Final = 32
 
 
 class Terminal(Screen):
@@ -39,8 +39,8 @@ class Terminal(Screen):
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[Part]]) -> None:
         """Write a table whose last column wraps, or moves below its row where that is too tight."""
         widths = column_widths([headings, *rows])
-        left = self._console.width - sum(width + _GAP for width in widths[:-1])
-        if left >= min(widths[-1], _LAST_COLUMN_MIN):
+        left = self._console.width - sum(width + _GAP_CHARS for width in widths[:-1])
+        if left >= min(widths[-1], _LAST_COLUMN_CHARS_MIN):
             self._side_by_side(headings, rows)
         else:
             self._stacked(headings, rows, widths)
@@ -61,7 +61,7 @@ class Terminal(Screen):
         for row in ([*titled, ""], *rows):
             cells = [_styled(part) for part in row[:-1]]
             for cell, width in zip(cells, widths, strict=False):
-                cell.pad_right(width + _GAP - len(cell))
+                cell.pad_right(width + _GAP_CHARS - len(cell))
             line = Text().join(cells)
             line.rstrip()
             self._console.print(line, soft_wrap=True)

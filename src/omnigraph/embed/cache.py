@@ -14,7 +14,7 @@ Row: TypeAlias = "npt.NDArray[np.float32]"
 Rows: TypeAlias = "npt.NDArray[np.float32]"
 
 BYTES_MAX: Final = 64 << 20
-_OVERHEAD: Final = 256  # what an entry takes beside its numbers, about
+_ENTRY_OVERHEAD_BYTES: Final = 256  # what an entry takes beside its numbers, about
 
 
 class VectorCache:
@@ -43,10 +43,10 @@ class VectorCache:
             if key in self._rows:
                 return
             self._rows[key] = row
-            self._bytes += row.nbytes + _OVERHEAD
+            self._bytes += row.nbytes + _ENTRY_OVERHEAD_BYTES
             while self._bytes > self._bytes_max:
                 _, oldest = self._rows.popitem(last=False)
-                self._bytes -= oldest.nbytes + _OVERHEAD
+                self._bytes -= oldest.nbytes + _ENTRY_OVERHEAD_BYTES
 
 
 def _key(model: str, dim: int, text: str) -> tuple[str, int, bytes]:

@@ -25,10 +25,12 @@ _RETRIED: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403})
 # What servers answer when they do not like a text.
 _DISLIKED: Final = frozenset({400, 413, 422})
-_BODY_MAX: Final = 256 << 20
-_SHOWN: Final = 300
-_READ: Final = 1 << 16  # more than is shown: what is cut off there cannot be half of a key
-_MS: Final = 1_000_000
+_BODY_BYTES_MAX: Final = 256 << 20
+_SHOWN_CHARS_MAX: Final = 300
+_REFUSAL_BYTES_MAX: Final = (
+    1 << 16
+)  # more than is shown: what is cut off there cannot be half of a key
+_NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,15 +150,15 @@ class HttpEmbedder:
     def _ask(self, body: bytes) -> Any:
         """Ask until there is an answer, or patience ends."""
         patience = self._patience
-        deadline = self._clock.ticks_ns() + patience.deadline_ms * _MS
+        deadline = self._clock.ticks_ns() + patience.deadline_ms * _NS_PER_MS
         pause_ms = patience.backoff_ms
         for attempt in range(1, patience.attempts + 1):
-            left_ms = (deadline - self._clock.ticks_ns()) // _MS
+            left_ms = (deadline - self._clock.ticks_ns()) // _NS_PER_MS
             timeout_s = max(1, min(patience.timeout_ms, left_ms)) / 1000
             problem, hint_ms = self._try(body, timeout_s)
             if not isinstance(problem, GraphError):
                 return problem
-            left_ms = (deadline - self._clock.ticks_ns()) // _MS
+            left_ms = (deadline - self._clock.ticks_ns()) // _NS_PER_MS
             wait_ms = max(pause_ms, hint_ms or 0)
             if hint_ms is None or attempt == patience.attempts or wait_ms >= left_ms:
                 problem.details["attempts"] = attempt
@@ -183,7 +185,7 @@ class HttpEmbedder:
     def _refusal(
         self, status: int, content: bytes, after: str | None
     ) -> tuple[GraphError, int | None]:
-        shown = self._without_key(content.decode("utf-8", "replace"))[:_SHOWN]
+        shown = self._without_key(content.decode("utf-8", "replace"))[:_SHOWN_CHARS_MAX]
         text = f"the embedding provider answered {status}: {shown}"
         if status in _RETRIED:
             seconds = int(after) if after and after.isascii() and after.isdigit() else 0
@@ -235,7 +237,11 @@ def _send(
     opener = urllib.request.build_opener(_StayPut)
     try:
         with opener.open(request, timeout=timeout_s) as answer:
-            return answer.status, answer.read(_BODY_MAX), None
+            return answer.status, answer.read(_BODY_BYTES_MAX), None
     except urllib.error.HTTPError as refusal:
         with refusal:
-            return refusal.code, refusal.read(_READ), refusal.headers.get("Retry-After")
+            return (
+                refusal.code,
+                refusal.read(_REFUSAL_BYTES_MAX),
+                refusal.headers.get("Retry-After"),
+            )

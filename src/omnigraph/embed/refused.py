@@ -14,14 +14,14 @@ from typing import Final
 from omnigraph.errors import Code, InvalidInput, JsonValue
 
 _POSITION: Final = "position"
-_SHOWN: Final = 80
+_SHOWN_CHARS_MAX: Final = 80
 
 
 def refused_text(problem: InvalidInput, text: str, position: int) -> InvalidInput:
     """The error of a request for one text; `position` tells which one, of those that were given."""
     details: dict[str, JsonValue] = {
         **problem.details,
-        "text": text[:_SHOWN],
+        "text": text[:_SHOWN_CHARS_MAX],
         "characters": len(text),
         _POSITION: position,
     }

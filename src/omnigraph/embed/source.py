@@ -24,9 +24,9 @@ from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
 from omnigraph.runtime import cancellation
 
 # Questions are asked again: their vectors are kept, so that a page of results costs one request.
-_KEPT: Final = 256
+_VECTORS_KEPT_MAX: Final = 256
 # Vectors of a provider are lists of Python numbers, which take eight times what is stored of them.
-_ASKED_AT_ONCE: Final = 1024
+_TEXTS_AT_ONCE: Final = 1024
 
 
 class Embeddings:
@@ -102,9 +102,9 @@ class Embeddings:
             else:
                 rows[place] = known
         unknown = list(places)
-        for start in range(0, len(unknown), _ASKED_AT_ONCE):
+        for start in range(0, len(unknown), _TEXTS_AT_ONCE):
             cancellation.check()
-            asked = unknown[start : start + _ASKED_AT_ONCE]
+            asked = unknown[start : start + _TEXTS_AT_ONCE]
             try:
                 made = _ask(embedder, asked, dim, Purpose.DOCUMENT)
             except InvalidInput as problem:
@@ -134,7 +134,7 @@ class Embeddings:
         found = checked(made, dim, embedder.model)
         with self._lock:
             self._kept[text, dim] = found
-            if len(self._kept) > _KEPT:
+            if len(self._kept) > _VECTORS_KEPT_MAX:
                 self._kept.popitem(last=False)
         return found
 

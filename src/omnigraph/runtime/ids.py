@@ -18,7 +18,7 @@ __all__ = ["TIME_MS_MAX", "Ids", "UlidIds", "decode", "encode", "is_ulid", "time
 TIME_MS_MAX: Final = (1 << 48) - 1
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGIT: Final = {char: digit for digit, char in enumerate(_ALPHABET)}
-_LENGTH: Final = 26
+_ID_CHARS: Final = 26
 _CHANCE_BITS: Final = 80
 _CHANCE_BYTES: Final = _CHANCE_BITS // 8
 _STEP_MASK: Final = (1 << 32) - 1
@@ -51,7 +51,7 @@ def decode(text: str) -> int:
 
 def is_ulid(text: str) -> bool:
     """True if the text is a ULID in canonical spelling."""
-    return len(text) == _LENGTH and ULID.fullmatch(text) is not None
+    return len(text) == _ID_CHARS and ULID.fullmatch(text) is not None
 
 
 def time_ms(text: str) -> int:

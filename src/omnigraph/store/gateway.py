@@ -45,7 +45,7 @@ Transaction: TypeAlias = Any
 
 STORAGE_VERSION: Final = "2.2"
 # How many random numbers of 63 bits are tried; none at all with fewer than one.
-_NUMBERS: Final = 2
+_NUMBERS_TRIED_MAX: Final = 2
 _COMMIT: Final = re.compile(r'read_version: (\d+),\s*uuid: "([^"]*)"')
 
 
@@ -173,7 +173,9 @@ class Gateway:
 
     def draft(self, base: Dataset, transaction: Transaction) -> Dataset:
         """Commit beside the history: a version that is nobody's head and has a random number."""
-        return lance.LanceDataset.commit(base, transaction, detached=True, max_retries=_NUMBERS)
+        return lance.LanceDataset.commit(
+            base, transaction, detached=True, max_retries=_NUMBERS_TRIED_MAX
+        )
 
 
 def _placed_by(exact: ExactVersion) -> dict[str, Any]:

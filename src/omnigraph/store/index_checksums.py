@@ -22,12 +22,12 @@ from typing import Any, Final
 from omnigraph.runtime.telemetry import logger
 from omnigraph.store.sync import replace
 
-__all__ = ["INDEX_FOLDER", "WHOLE_MAX", "IndexChecksums"]
+__all__ = ["INDEX_FOLDER", "WHOLE_BYTES_MAX", "IndexChecksums"]
 
 INDEX_FOLDER: Final = "_indices"
 # Measured: comparing a file of this size takes about 25 ms. Of a larger one, the end is compared,
 # where Lance's files say what is in them.
-WHOLE_MAX: Final = 64 << 20
+WHOLE_BYTES_MAX: Final = 64 << 20
 _BLOCK_BYTES: Final = 1 << 20
 # The mark in the second group of a UUID, and its version.
 _MARK: Final = 0x6F67
@@ -133,7 +133,7 @@ def _checksum(folder: Path) -> int:
         head = f"{path.relative_to(folder).as_posix()}\0{size}\0"
         total = zlib.crc32(head.encode(), total)
         with path.open("rb") as file:
-            if size > WHOLE_MAX:
+            if size > WHOLE_BYTES_MAX:
                 file.seek(size - _BLOCK_BYTES)
             while block := file.read(_BLOCK_BYTES):
                 total = zlib.crc32(block, total)

@@ -29,15 +29,15 @@ __all__ = ["IndexBuild", "MaintenancePlan", "Probe", "plan_maintenance"]
 T = TypeVar("T")
 
 # What one task rewrites into one fragment, besides the number of rows that the caller names.
-_BYTES_MAX: Final = 1 << 30
+_FRAGMENT_BYTES_MAX: Final = 1 << 30
 # What one task indexes.
 _SEGMENT_ROWS: Final = 1 << 22
 # What is tiny, as a part of a full fragment.
-_TINY: Final = 256
+_TINY_DIVISOR: Final = 256
 # Updated rows are many when they are more than one in this many.
-_MANY: Final = 16
+_UPDATED_DIVISOR: Final = 16
 # A fragment with more than one deleted row in this many is worth rewriting.
-_WORN: Final = 10
+_DELETED_DIVISOR: Final = 10
 
 
 class Probe(Protocol):
@@ -106,7 +106,7 @@ def plan_maintenance(
         probe: Asked only where the shape does not tell.
         target_rows: How many rows a full fragment has.
     """
-    tiny = target_rows // _TINY
+    tiny = target_rows // _TINY_DIVISOR
     rows = {fragment.id: fragment.rows for fragment in shape.fragments}
     planner = _IndexPlanner(shape, probe, rows, tiny)
     moving = [build for wish in wishes if (build := planner.moving(wish)) is not None]
@@ -148,7 +148,7 @@ class _IndexPlanner:
         build = self._folded(wish, known, bare, spoiled=spoiled)
         if isinstance(wish.kind, Fts) and bare and len(build.replaced) < len(known):
             updated = self.probe.older(bare, max(segment.built_at for segment in known))
-            if _MANY * self._count(updated) > sum(self.rows.values()):
+            if _UPDATED_DIVISOR * self._count(updated) > sum(self.rows.values()):
                 return self._build(wish, self.rows.keys(), known)
             if updated:
                 build = self._folded(wish, known, bare - updated, spoiled=spoiled)
@@ -252,7 +252,9 @@ def _groups(
         small = [each for each in members if _is_small(each, target_rows)]
         chosen = set(_merged([(each, each.rows) for each in small], tiny))
         joined = [each for each in members if each in chosen]
-        packs = _packed(joined, lambda each: (each.rows, each.bytes), (target_rows, _BYTES_MAX))
+        packs = _packed(
+            joined, lambda each: (each.rows, each.bytes), (target_rows, _FRAGMENT_BYTES_MAX)
+        )
         packs += [[each] for each in members if each not in chosen]
         for pack in packs:
             if len(pack) > 1 or _is_worn(pack[0]):
@@ -260,11 +262,11 @@ def _groups(
 
 
 def _is_small(fragment: FragmentInfo, target_rows: int) -> bool:
-    return 2 * fragment.rows <= target_rows and 2 * fragment.bytes <= _BYTES_MAX
+    return 2 * fragment.rows <= target_rows and 2 * fragment.bytes <= _FRAGMENT_BYTES_MAX
 
 
 def _is_worn(fragment: FragmentInfo) -> bool:
-    return fragment.deleted * _WORN > fragment.rows + fragment.deleted
+    return fragment.deleted * _DELETED_DIVISOR > fragment.rows + fragment.deleted
 
 
 def _merged(sizes: Iterable[tuple[T, int]], start: int) -> list[T]:

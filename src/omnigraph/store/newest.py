@@ -21,7 +21,7 @@ from omnigraph.store.files import manifest_name
 __all__ = ["NOTE", "near_head", "noted_head"]
 
 # How far from a known version the newest is looked for before all of them are listed.
-_NEAR: Final = 6
+_VERSIONS_AHEAD_MAX: Final = 6
 NOTE: Final = "latest_version_hint.json"
 # The folder changes once more when the note gets its name. Some file systems count in 2 s.
 _SAME_MOMENT_NS: Final = 2_000_000_000
@@ -34,7 +34,7 @@ def near_head(known: int, exists: Callable[[str], bool]) -> int | None:
         known: A version that is or was the newest.
         exists: Tells whether a file is there, by its name in the folder of versions.
     """
-    for version in range(known, known + _NEAR):
+    for version in range(known, known + _VERSIONS_AHEAD_MAX):
         if not exists(manifest_name(version + 1)):
             return version
     return None

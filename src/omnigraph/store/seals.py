@@ -29,16 +29,16 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.index_checksums import IndexChecksums
 from omnigraph.store.sync import replace
 
-__all__ = ["SEALED_MAX", "Seals"]
+__all__ = ["SEALED_BYTES_MAX", "Seals"]
 
 # Measured: comparing a file of this size takes about 3 ms.
-SEALED_MAX: Final = 8 << 20
+SEALED_BYTES_MAX: Final = 8 << 20
 _SEALED: Final = re.compile(r"_([0-9a-f]{8})\.lance")
 _DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
 _SUFFIX: Final = ".lance"
 # The upper half of the number of a deletion file whose lower half is its checksum.
 _MARK: Final = 0x6F676372
-_HALF: Final = 32
+_HALF_BITS: Final = 32
 # The places of column metadata, of the tables of columns and global buffers; how many of both.
 _FOOTER: Final = struct.Struct("<QQQIIHH4s")
 _MAGIC: Final = b"LANC"
@@ -69,7 +69,7 @@ class Seals:
         assert self._base is not None
         folder = self._base / place / "data"
         folder.mkdir(parents=True, exist_ok=True)
-        if os.path.getsize(source) <= SEALED_MAX:
+        if os.path.getsize(source) <= SEALED_BYTES_MAX:
             checksum = zlib.crc32(source.read_bytes())
             name = f"{name.removesuffix(_SUFFIX)}_{checksum:08x}{_SUFFIX}"
         replace(source, folder / name)
@@ -81,9 +81,9 @@ class Seals:
         if self._base is None or found is None or found.base_id is not None:
             return fragment
         path = self._base / place / found.path(fragment.id)
-        if os.path.getsize(path) > SEALED_MAX:
+        if os.path.getsize(path) > SEALED_BYTES_MAX:
             return fragment
-        number = _MARK << _HALF | zlib.crc32(path.read_bytes())
+        number = _MARK << _HALF_BITS | zlib.crc32(path.read_bytes())
         sealed = DeletionFile(
             found.read_version, number, found.file_type, found.num_deleted_rows, None
         )
@@ -122,7 +122,7 @@ def _names(fragments: Iterable[Any]) -> Iterator[tuple[int | None, str]]:
         for file in fragment.files:
             yield file.base_id, f"data/{file._path}"
         deletions = fragment.deletion_file
-        if deletions is not None and deletions.id >> _HALF == _MARK:
+        if deletions is not None and deletions.id >> _HALF_BITS == _MARK:
             yield deletions.base_id, deletions.path(fragment.id)
 
 
@@ -132,7 +132,7 @@ def _sealed(folder: Path, file: Any) -> Any:
     path = folder / name
     if file.base_id is not None or _SEALED.search(name) or path.with_suffix("").is_dir():
         return file
-    if os.path.getsize(path) > SEALED_MAX:
+    if os.path.getsize(path) > SEALED_BYTES_MAX:
         return file
     found = copy.copy(file)
     found._path = f"{name.removesuffix(_SUFFIX)}_{zlib.crc32(path.read_bytes()):08x}{_SUFFIX}"
@@ -146,7 +146,7 @@ def _damage(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if checksum is not None and size <= SEALED_MAX:
+            if checksum is not None and size <= SEALED_BYTES_MAX:
                 if zlib.crc32(file.read()) != checksum:
                     return "its content does not have the checksum that its name says"
                 return None
@@ -161,7 +161,7 @@ def _checksum(path: str) -> int | None:
     if sealed := _SEALED.search(path):
         return int(sealed[1], 16)
     number = _DELETIONS.search(path)
-    return None if number is None else int(number[1]) & ((1 << _HALF) - 1)
+    return None if number is None else int(number[1]) & ((1 << _HALF_BITS) - 1)
 
 
 def _footer_damage(footer: bytes, size: int) -> str | None:

@@ -24,7 +24,7 @@ UPDATED_AT: Final = "_row_last_updated_at_version"
 
 _BATCH_ROWS: Final = 8_192
 # How many times fewer rows are read at once when the texts of a batch are too long for it.
-_FEWER: Final = 8
+_BATCH_DIVISOR: Final = 8
 _USE_INDEX: Final = "use_scalar_index"
 # What Lance may say of a damaged index: it is not always clear about that.
 _MAY_BE_DAMAGE: Final = frozenset(
@@ -33,11 +33,11 @@ _MAY_BE_DAMAGE: Final = frozenset(
 # Keys in one IN list: planning a filter costs more than linearly in its length.
 LIST_KEYS_MAX: Final = 500
 # Row ids in one IN list: Lance finds them without a search.
-_IN_ROW_IDS: Final = 5_000
+_LIST_ROW_IDS_MAX: Final = 5_000
 # With an index, several lists beat a scan of the column up to one key in so many rows. Measured in
 # CPU time on 1,000,000 ids: 0.04 s against 0.06 s for 1,000 keys, 0.09 s against 0.06 s for 2,000,
 # 0.73 s against 0.08 s for 20,000. Without an index, each list is a scan of its own.
-_LISTED_SHARE: Final = 500
+_LISTED_DIVISOR: Final = 500
 
 
 class Table:
@@ -187,7 +187,7 @@ class Table:
         """
         if keys <= LIST_KEYS_MAX:
             return True
-        if keys > self.row_count // _LISTED_SHARE:
+        if keys > self.row_count // _LISTED_DIVISOR:
             return False
         return any(tuple(index.field_names) == (column,) for index in self._describe_indexes())
 
@@ -214,8 +214,8 @@ class Table:
     def locate_row_ids(self, row_ids: pa.Array) -> pa.Table:
         """Find rows by row id: ``id``, ``_rowid`` and ``_rowaddr`` of those that are there."""
         parts = [self._nothing("id")]
-        for start in range(0, len(row_ids), _IN_ROW_IDS):
-            chosen = ", ".join(map(str, row_ids.slice(start, _IN_ROW_IDS).to_pylist()))
+        for start in range(0, len(row_ids), _LIST_ROW_IDS_MAX):
+            chosen = ", ".join(map(str, row_ids.slice(start, _LIST_ROW_IDS_MAX).to_pylist()))
             condition = f"{ROW_ID} IN ({chosen})"
             found = self._collect(["id"], filter=condition, with_row_id=True, with_row_address=True)
             parts.append(found.select(parts[0].column_names).cast(parts[0].schema))
@@ -292,7 +292,7 @@ class Table:
             except (OSError, ValueError) as error:
                 if not _overflows(error):
                     raise
-            stream = self._stream(columns, batch_size=_BATCH_ROWS // _FEWER, **options)
+            stream = self._stream(columns, batch_size=_BATCH_ROWS // _BATCH_DIVISOR, **options)
             return stream.read_all()
 
         return self._without_damaged_index(options, read)
@@ -394,7 +394,7 @@ class Table:
                 options = {**options, "scan_in_order": True}
                 if _overflows(failure.__cause__) and options["batch_size"] > 1:
                     # The texts of one batch are too long for its offsets: from here fewer at once.
-                    options["batch_size"] = max(1, options["batch_size"] // _FEWER)
+                    options["batch_size"] = max(1, options["batch_size"] // _BATCH_DIVISOR)
                 elif suspects := self._suspects(failure, options):
                     options[_USE_INDEX], blamed = False, failure
                 else:

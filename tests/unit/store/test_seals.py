@@ -117,7 +117,7 @@ def test_rewritten_and_replaced_files_are_sealed(root: Root, tables: Tables) -> 
 def test_a_name_of_somebody_else_is_believed_and_its_footer_checked(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seals, "SEALED_MAX", 0)
+    monkeypatch.setattr(seals, "SEALED_BYTES_MAX", 0)
     pin = made(tables)
     path = data_files(root)[0]
     assert not seals._SEALED.search(path.name)
@@ -134,7 +134,7 @@ def test_a_name_of_somebody_else_is_believed_and_its_footer_checked(
 def test_what_is_no_data_file(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
-    monkeypatch.setattr(seals, "SEALED_MAX", 0)
+    monkeypatch.setattr(seals, "SEALED_BYTES_MAX", 0)
     pin = made(tables)
     data_files(root)[0].write_bytes(content)
     with pytest.raises(StorageFailure) as caught:

@@ -30,9 +30,9 @@ from omnigraph.lang.catalog.model import EntityType
 from omnigraph.rules.violation import Rule, Violation, Violations
 
 _HEAD_BYTES: Final = 64 << 10
-_TEXT_MAX: Final = 200
+_TEXT_CHARS_MAX: Final = 200
 _BLOCK_BYTES: Final = 1 << 20
-_TRIES: Final = 8
+_TRIES_MAX: Final = 8
 
 
 def decode_csv(
@@ -64,7 +64,7 @@ def decode_csv(
                 yield found
     for ragged in rows.ragged:
         words = f"expected {ragged.expected_columns} values, got {ragged.actual_columns}"
-        text = ragged.text[:_TEXT_MAX] if isinstance(ragged.text, str) else None
+        text = ragged.text[:_TEXT_CHARS_MAX] if isinstance(ragged.text, str) else None
         report(ragged.number, words, text)
     if rows.broken is not None:
         report(rows.line, rows.broken)
@@ -213,7 +213,7 @@ class _Source:
     def _ends_row(self, block: bytes) -> bool:
         """True if a row ends in a block, as far as a quick look tells."""
         end = len(block)
-        for _ in range(_TRIES):
+        for _ in range(_TRIES_MAX):
             end = block.rfind(b"\n", 0, end)
             if end < 0:
                 return False

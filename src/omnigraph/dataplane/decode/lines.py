@@ -18,7 +18,7 @@ _NEWLINE: Final = b"\n"
 _LF, _CR = 10, 13
 # A byte order mark and a carriage return are no part of a line: one that is longer than the bound
 # by no more than them is measured when it is there as a whole.
-_SLACK: Final = 4
+_SLACK_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def blocks(
         held.append(piece[start:] if start else piece)
         size += len(held[-1])
         tail = len(piece) - max(last + 1, start) + (tail if last < start else 0)
-        if tail > line_bytes_max + _SLACK:
+        if tail > line_bytes_max + _SLACK_BYTES:
             block, _ = _cut(held, tail)
             if block:
                 yield block

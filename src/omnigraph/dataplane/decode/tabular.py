@@ -40,7 +40,7 @@ Lines = npt.NDArray[np.int64]
 _LABELS: Final = {"src": "from", "dst": "to"}  # how the ends are called by those who load
 _ALIASES: Final = {"from": "src", "to": "dst"}
 _TEXT: Final = ValueType(Base.STRING)
-_NAME_MAX: Final = 200
+_NAME_CHARS_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,5 +265,5 @@ def _identities(column: pa.Array, owner: EntityType, spelling: Spelling) -> Conv
 
 
 def _shortened(name: str) -> str:
-    text = name if len(name) <= _NAME_MAX else name[:_NAME_MAX] + "…"
+    text = name if len(name) <= _NAME_CHARS_MAX else name[:_NAME_CHARS_MAX] + "…"
     return "".join(char if char.isprintable() else " " for char in text)

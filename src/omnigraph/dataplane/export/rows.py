@@ -18,8 +18,8 @@ _BATCH_ROWS: Final = 32_768
 _BATCH_BYTES: Final = 16 << 20
 _TEXT_BYTES: Final = 8 << 20  # about how much text one batch becomes
 # About how many characters a value takes.
-_WIDTHS: Final = {Base.STRING: 32, Base.F64: 20, Base.BLOB: 1 << 10}
-_WIDTH: Final = 12
+_CELL_CHARS_BY_TYPE: Final = {Base.STRING: 32, Base.F64: 20, Base.BLOB: 1 << 10}
+_CELL_CHARS: Final = 12
 _LIST_ITEMS: Final = 4
 
 
@@ -30,7 +30,7 @@ def text_width(entity: EntityType) -> int:
 
 
 def _value_width(item: Property) -> int:
-    width = _WIDTHS.get(item.type.base, _WIDTH)
+    width = _CELL_CHARS_BY_TYPE.get(item.type.base, _CELL_CHARS)
     return width * max(1, item.type.dim, _LIST_ITEMS if item.type.is_list else 1)
 
 

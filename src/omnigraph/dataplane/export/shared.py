@@ -26,7 +26,7 @@ from omnigraph.store.streams import delete_stream, open_input, stream_size
 # Up to so many bytes of an export are read back as a whole; beyond, the ends of every file are.
 READ_BACK_BYTES: Final = 1 << 30
 _PROBES_MAX: Final = 64
-_AT_ONCE: Final = 8
+_REQUESTS_AT_ONCE: Final = 8
 _MISSING: Final = "missing"
 
 
@@ -108,7 +108,7 @@ def verify(uri: str, parts: Sequence[Part], receipts: Sequence[PartReceipt]) -> 
         text = f"{part.uri!r} is not what was written: {problem}. Run the export again"
         raise Unavailable(Code.UNAVAILABLE, text, file=part.uri)
 
-    with ThreadPoolExecutor(_AT_ONCE, "omnigraph-verify") as pool:
+    with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "omnigraph-verify") as pool:
         # The first problem in the order of the files, whichever was found first.
         for _ in pool.map(check, parts, receipts):
             pass

@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _THREADS_MAX: Final = 8  # more would wait for the one that writes
-_AHEAD: Final = 2  # batches per thread that wait, done or not, for those before them
+_BATCHES_AHEAD: Final = 2  # batches per thread that wait, done or not, for those before them
 _Batches = Iterator[tuple[EntityType, pa.RecordBatch]]
 
 
@@ -105,7 +105,9 @@ def in_order(
     running: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, "omnigraph-export") as pool:
         try:
-            running.extend(pool.submit(work, item) for item in islice(waiting, threads * _AHEAD))
+            running.extend(
+                pool.submit(work, item) for item in islice(waiting, threads * _BATCHES_AHEAD)
+            )
             while running:
                 result = running.popleft().result()
                 running.extend(pool.submit(work, item) for item in islice(waiting, 1))

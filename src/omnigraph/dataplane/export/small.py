@@ -20,7 +20,7 @@ from omnigraph.lang.values import DAYS, INT_RANGES, INTEGERS, Base, ValueType
 
 _TABLE_ENTRIES_MAX: Final = 1 << 16
 _BATCH_ROWS_MIN: Final = 1_024  # fewer are not worth a table
-_MARGIN: Final = 8  # a table that must grow gets this part of itself on top, at either end
+_MARGIN_DIVISOR: Final = 8  # a table that must grow gets this part of itself on top, at either end
 _BASES: Final = INTEGERS | {Base.BOOL, Base.DATE}
 _BOUNDS: Final = {Base.BOOL: (0, 1), Base.DATE: (DAYS.start, DAYS.stop - 1)}
 
@@ -91,7 +91,7 @@ def _is_small(low: int, high: int) -> bool:
 
 def _widened(low: int, high: int, base: Base) -> tuple[int, int]:
     """The range of a table, with some margin for the next batches."""
-    margin = (high - low) // _MARGIN + 1
+    margin = (high - low) // _MARGIN_DIVISOR + 1
     least, most = _BOUNDS.get(base) or INT_RANGES[base]
     return max(low - margin, least), min(high + margin, most)
 

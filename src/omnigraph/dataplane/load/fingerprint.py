@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.decode.model import Decoded
-from omnigraph.dataplane.load.words import WORD, Numbers, Words
+from omnigraph.dataplane.load.words import WORD_BYTES, Numbers, Words
 from omnigraph.rules.report import joined
 
 Offsets: TypeAlias = "npt.NDArray[np.int64]"
 Fingerprint: TypeAlias = tuple[int, int]  # of 64 bits each
 
 NOTHING: Final[Fingerprint] = (0, 0)  # of no rows
-_BLOCK: Final = 1 << 14
+_BLOCK_ROWS: Final = 1 << 14
 _MODULUS: Final = 1 << 64
 # Different beginnings of the two halves of a digest.
 _SEEDS: Final = (0x243F6A8885A308D3, 0x13198A2E03707344)
@@ -41,16 +41,18 @@ _SHIFT: Final = np.uint64(33)
 def fingerprint(decoded: Decoded) -> Fingerprint:
     """The sum of the digests of some rows; which properties a row names is part of its digest."""
     # Piece by piece: the arrays in between stay in the cache of the processor.
-    starts = range(0, decoded.rows.num_rows, _BLOCK)
+    starts = range(0, decoded.rows.num_rows, _BLOCK_ROWS)
     return total(_of_block(decoded, start) for start in starts)
 
 
 def _of_block(decoded: Decoded, start: int) -> Fingerprint:
-    rows = decoded.rows.slice(start, _BLOCK)
+    rows = decoded.rows.slice(start, _BLOCK_ROWS)
     parts: list[_Part] = []
     for name in rows.schema.names:
         absent = decoded.absent.get(name)
-        named = pa.repeat(False, rows.num_rows) if absent is None else absent.slice(start, _BLOCK)
+        named = (
+            pa.repeat(False, rows.num_rows) if absent is None else absent.slice(start, _BLOCK_ROWS)
+        )
         parts += _parts(named)
         parts += _parts(joined(rows.column(name)))
     first, second = (_half(parts, rows.num_rows, seed) for seed in _SEEDS)
@@ -170,13 +172,13 @@ def _offsets(lengths: pa.Array) -> Offsets:
 def _texts(column: pa.Array, offsets: Offsets) -> _Part:
     """The bytes of texts without nulls, as words, the last one of each filled up with zeros."""
     lengths = np.diff(offsets)
-    at = np.concatenate([[0], np.cumsum(-(-lengths // WORD))])
+    at = np.concatenate([[0], np.cumsum(-(-lengths // WORD_BYTES))])
     if not len(column):
         return _Part(np.empty(0, np.uint64), at)
     _, bounds, data = column.buffers()
     is_large = column.type in (pa.large_string(), pa.large_binary())
     first = int(np.frombuffer(bounds, np.int64 if is_large else np.int32)[column.offset])
     counts = np.diff(at)
-    begun = (np.arange(at[-1]) - np.repeat(at[:-1], counts)) * WORD
-    left = np.minimum(np.repeat(lengths, counts) - begun, WORD)
+    begun = (np.arange(at[-1]) - np.repeat(at[:-1], counts)) * WORD_BYTES
+    left = np.minimum(np.repeat(lengths, counts) - begun, WORD_BYTES)
     return _Part(Words(data).at(first + np.repeat(offsets[:-1], counts) + begun, left), at)

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.load.words import WORD, Numbers, Words, bounds_of
+from omnigraph.dataplane.load.words import WORD_BYTES, Numbers, Words, bounds_of
 
 _WORDS_MAX: Final = 64
-_BLOCK: Final = 1 << 14
+_BLOCK_ROWS: Final = 1 << 14
 _FACTORS: Final = tuple(
     np.uint64(factor)
     for factor in (
@@ -36,9 +36,9 @@ def partitions_of(columns: Sequence[pa.Array], count: int) -> npt.NDArray[np.uin
     rows = len(columns[0])
     found = np.empty(rows, np.uint16)
     # Piece by piece: the arrays in between stay in the cache of the processor.
-    for start in range(0, rows, _BLOCK):
-        piece = [column.slice(start, _BLOCK) for column in columns]
-        found[start : start + _BLOCK] = _partitions(piece, count)
+    for start in range(0, rows, _BLOCK_ROWS):
+        piece = [column.slice(start, _BLOCK_ROWS) for column in columns]
+        found[start : start + _BLOCK_ROWS] = _partitions(piece, count)
     return found
 
 
@@ -89,21 +89,21 @@ def _texts(column: pa.StringArray) -> Numbers:
     lengths = np.diff(bounds).astype(np.int64)
     words = Words(column.buffers()[2])
     length = int(lengths[0])
-    if length >= WORD and length <= WORD * _WORDS_MAX and (lengths == length).all():
+    if length >= WORD_BYTES and length <= WORD_BYTES * _WORDS_MAX and (lengths == length).all():
         return _even_texts(words, int(bounds[0]), length, count)
     starts = bounds[:-1].astype(np.int64)
-    hashes: Numbers = words.at(starts, np.minimum(lengths, WORD))
+    hashes: Numbers = words.at(starts, np.minimum(lengths, WORD_BYTES))
     hashes += lengths.astype(np.uint64) * _FACTORS[1]
     hashes *= _FACTORS[0]
     for place in range(1, _WORDS_MAX):
-        rows = np.flatnonzero(lengths > place * WORD)
+        rows = np.flatnonzero(lengths > place * WORD_BYTES)
         if not len(rows):
             break
         # The word that begins here; for the last one of a text, the last eight bytes.
-        steps = np.minimum(place * WORD, lengths[rows] - WORD)
+        steps = np.minimum(place * WORD_BYTES, lengths[rows] - WORD_BYTES)
         if place == _WORDS_MAX - 1:
-            steps = lengths[rows] - WORD
-        found = words.at(starts[rows] + steps, WORD)
+            steps = lengths[rows] - WORD_BYTES
+        found = words.at(starts[rows] + steps, WORD_BYTES)
         found += hashes[rows]
         found *= _FACTORS[2]
         found ^= found >> _THIRD
@@ -116,8 +116,8 @@ def _even_texts(words: Words, start: int, length: int, count: int) -> Numbers:
     hashes = words.every(start, length, count)
     hashes += np.array([length], np.uint64) * _FACTORS[1]
     hashes *= _FACTORS[0]
-    for place in range(1, -(-length // WORD)):
-        found = words.every(start + min(place * WORD, length - WORD), length, count)
+    for place in range(1, -(-length // WORD_BYTES)):
+        found = words.every(start + min(place * WORD_BYTES, length - WORD_BYTES), length, count)
         found += hashes
         found *= _FACTORS[2]
         found ^= found >> _THIRD

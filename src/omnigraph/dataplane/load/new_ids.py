@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.runtime.ids import decode, encode
 
-_LENGTH: Final = 26
+_ID_CHARS: Final = 26
 _LINE_BITS: Final = 35
 _SPLIT_BITS_MIN: Final = 20
 _CHANCE_BITS: Final = 80
@@ -33,7 +33,7 @@ def new_ids(load_id: str, split: int, lines: npt.NDArray[np.int64]) -> pa.String
     if count and int(lines[-1]) >> _LINE_BITS:
         raise ValueError(f"a split has fewer than 2**{_LINE_BITS} lines")
     first = _first(load_id, split)
-    text = np.empty((count, _LENGTH // 2), np.uint16)
+    text = np.empty((count, _ID_CHARS // 2), np.uint16)
     text[:] = np.frombuffer(encode(first).encode(), np.uint16)
     low = lines + (first & ((1 << _PAIRS * _PAIR_BITS) - 1))
     for place in range(_PAIRS):
@@ -41,7 +41,7 @@ def new_ids(load_id: str, split: int, lines: npt.NDArray[np.int64]) -> pa.String
         if count and digits[0] == digits[-1]:
             digits = digits[:1]  # the same in all ids
         text[:, -1 - place] = _PAIR_OF[digits & ((1 << _PAIR_BITS) - 1)]
-    offsets = np.arange(0, (count + 1) * _LENGTH, _LENGTH, dtype=np.int32)
+    offsets = np.arange(0, (count + 1) * _ID_CHARS, _ID_CHARS, dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
     return pa.Array.from_buffers(pa.string(), count, buffers)
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.dataplane.load.words import WORD, Numbers, Words, bounds_of
+from omnigraph.dataplane.load.words import WORD_BYTES, Numbers, Words, bounds_of
 
 _NAME: Final = "omnigraph.packed"
-_TAIL: Final = 7
-_PREFIX_MAX: Final = 256
+_TAIL_BYTES: Final = 7
+_PREFIX_BYTES_MAX: Final = 256
 _LENGTH_BIT: Final = np.uint64(56)
 _BYTE: Final = np.uint64(8)
 _BYTES_MAX: Final = (1 << 31) - 1  # that a column of texts can hold
@@ -78,13 +78,13 @@ def unpacked(column: pa.Array) -> pa.Array:
     lengths = (numbers >> _LENGTH_BIT).astype(np.int32)
     if int(lengths.sum(dtype=np.int64)) + len(prefix) * len(lengths) > _BYTES_MAX:
         raise pa.ArrowCapacityError("keys of one partition take more than 2 GiB")
-    cells = np.empty((len(numbers), len(prefix) + _TAIL), np.uint8)
+    cells = np.empty((len(numbers), len(prefix) + _TAIL_BYTES), np.uint8)
     cells[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
-    tails = np.ascontiguousarray(numbers, "<u8").view(np.uint8).reshape(-1, WORD)
-    cells[:, len(prefix) :] = tails[:, :_TAIL]
+    tails = np.ascontiguousarray(numbers, "<u8").view(np.uint8).reshape(-1, WORD_BYTES)
+    cells[:, len(prefix) :] = tails[:, :_TAIL_BYTES]
     offsets = np.zeros(len(numbers) + 1, np.int32)
     np.cumsum(lengths + np.int32(len(prefix)), out=offsets[1:])
-    if not (lengths == _TAIL).all():
+    if not (lengths == _TAIL_BYTES).all():
         ends = lengths[:, None] + len(prefix)
         cells = cells[np.arange(cells.shape[1])[None, :] < ends]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(cells))]
@@ -117,21 +117,21 @@ def _packed(column: pa.Array) -> pa.Array | None:
     bounds = bounds_of(column)
     lengths = np.diff(bounds)
     shortest, longest = int(lengths.min()), int(lengths.max())
-    size = max(0, longest - _TAIL)
-    if shortest < size or size > _PREFIX_MAX:
+    size = max(0, longest - _TAIL_BYTES)
+    if shortest < size or size > _PREFIX_BYTES_MAX:
         return None
     data = column.buffers()[2]
     raw = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     starts = bounds[:-1]
     prefix = raw[starts[0] : starts[0] + size]
-    is_even = shortest == longest >= WORD
+    is_even = shortest == longest >= WORD_BYTES
     if not _all_begin(raw, starts, prefix, longest if is_even else None):
         return None
     words = Words(data)
     if is_even:
         # They follow each other: the last eight bytes of each, and of those the last seven.
-        numbers = words.every(int(starts[0]) + longest - WORD, longest, len(column)) >> _BYTE
-        numbers |= np.uint64(_TAIL) << _LENGTH_BIT
+        numbers = words.every(int(starts[0]) + longest - WORD_BYTES, longest, len(column)) >> _BYTE
+        numbers |= np.uint64(_TAIL_BYTES) << _LENGTH_BIT
     else:
         numbers = _uneven(words, starts.astype(np.int64) + size, lengths.astype(np.int64) - size)
     return pa.ExtensionArray.from_storage(PackedText(prefix.tobytes()), pa.array(numbers))

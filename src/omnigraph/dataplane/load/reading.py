@@ -29,12 +29,12 @@ from omnigraph.lang.catalog.model import Catalog, EntityType
 # Some hundred thousand keys come with so many bytes of plain lines. Hashing them is fastest when
 # they fit in the cache of a processor; from object storage one would rather fetch fewer parts.
 _PARTITION_BYTES: Final = 16 << 20
-_FAR_BYTES: Final = 64 << 20
+_REMOTE_PARTITION_BYTES: Final = 64 << 20
 _UNDIVIDED_BYTES: Final = 32 << 20
 # Less than this is not worth a task.
-_FAIR_BYTES: Final = 8 << 20
+_TASK_BYTES_MIN: Final = 8 << 20
 _NUMBER_BYTES: Final = 4
-_UNKNOWN: Final = 64
+_PARTITIONS_UNKNOWN: Final = 64
 
 
 def read_inputs(
@@ -80,7 +80,7 @@ def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
     """The number of bytes that one task reads: fewer where some tasks would have no work."""
     found = [sizes.of(item) for item in request.inputs]
     total = sum((0 if size is None else size.plain) + OPEN_BYTES for size in found)
-    fair = max(_FAIR_BYTES, -(-total // runner.parallelism))
+    fair = max(_TASK_BYTES_MIN, -(-total // runner.parallelism))
     return min(request.split_bytes, fair)
 
 
@@ -112,20 +112,20 @@ def bytes_of(inputs: tuple[Input, ...]) -> int | None:
 
 
 def partitions_for(request: LoadRequest, sizes: Sizes, *, is_far: bool) -> int:
-    """Into how many parts keys are divided: so many that one of them fits in memory easily."""
+    """The number of parts into which keys are divided, so that one of them fits in memory."""
     if request.partitions is not None:
         return request.partitions
     total = 0
     for item in request.inputs:
         size = sizes.of(item)
         if size is None:
-            return _UNKNOWN
+            return _PARTITIONS_UNKNOWN
         # Where rows are counted, vectors are not part of the size.
         share = 1.0 if size.rows is not None else _share(item, request.catalog)
         total += int(size.as_lines * share)
     if total <= _UNDIVIDED_BYTES:
         return 1
-    wanted = _FAR_BYTES if is_far else _PARTITION_BYTES
+    wanted = _REMOTE_PARTITION_BYTES if is_far else _PARTITION_BYTES
     return min(PARTITIONS_MAX, max(2, -(-total // wanted)))
 
 

@@ -25,7 +25,7 @@ from omnigraph.rules.report import joined
 
 _NUMBER_BYTES: Final = 4
 _ROWS_MIN: Final = 256
-_COPIES: Final = 4  # of a vector while it takes its place in a column
+_COPIES_AT_ONCE: Final = 4  # of a vector while it takes its place in a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ def rows_at_once(plan: LoadPlan, entity: EntityType, most: int) -> int:
     numbers = sum(item.type.dim for item, _ in embedded(entity))
     if not numbers:
         return most
-    return min(most, max(_ROWS_MIN, plan.fragment_bytes // (numbers * _NUMBER_BYTES * _COPIES)))
+    return min(
+        most, max(_ROWS_MIN, plan.fragment_bytes // (numbers * _NUMBER_BYTES * _COPIES_AT_ONCE))
+    )
 
 
 def pieces(plan: LoadPlan, entities: Entities) -> Iterator[Entities]:

@@ -25,7 +25,7 @@ from omnigraph.dataplane.staging import StagedPart, Staging
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.rules.violation import Violation, Violations
 
-_PIECE: Final = 1 << 14
+_PIECE_VIOLATIONS: Final = 1 << 14
 _TABLE: Final = "violations"
 
 
@@ -53,7 +53,7 @@ class LoadViolations(Violations):
         super().add_all(told, total)
         if self._staging is not None:
             self._waiting += told
-            if len(self._waiting) >= _PIECE:
+            if len(self._waiting) >= _PIECE_VIOLATIONS:
                 self.settled()
 
     def merge(self, other: Violations) -> None:

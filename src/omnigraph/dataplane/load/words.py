@@ -14,9 +14,9 @@ import pyarrow as pa
 
 Numbers: TypeAlias = "npt.NDArray[np.uint64]"
 
-WORD: Final = 8
+WORD_BYTES: Final = 8
 # How many bytes of a word belong to a text of 0 to 8 bytes.
-_MASKS: Final = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], np.uint64)
+_MASKS: Final = np.array([(1 << 8 * count) - 1 for count in range(WORD_BYTES + 1)], np.uint64)
 
 
 def bounds_of(column: pa.StringArray) -> npt.NDArray[np.int32]:
@@ -34,10 +34,10 @@ class Words:
     def __init__(self, data: pa.Buffer | None) -> None:
         """Read from the buffer of a column of texts."""
         raw = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        if len(raw) < WORD:
-            raw = np.concatenate([raw, np.zeros(WORD - len(raw), np.uint8)])
+        if len(raw) < WORD_BYTES:
+            raw = np.concatenate([raw, np.zeros(WORD_BYTES - len(raw), np.uint8)])
         self._raw = raw
-        self._last = len(raw) - WORD
+        self._last = len(raw) - WORD_BYTES
         self._words = np.ndarray((self._last + 1,), "<u8", raw, 0, (1,))
 
     def every(self, start: int, step: int, count: int) -> Numbers:

@@ -57,7 +57,7 @@ from omnigraph.rules.unique import uniques
 from omnigraph.store.blob_columns import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
-_ROWS: Final = 1 << 16  # known entities that are finished at a time
+_ROWS_AT_ONCE: Final = 1 << 16  # known entities that are finished at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class _Finishing:
     def _pieces(self, table: Table, known: _Known) -> Iterator[tuple[int, int]]:
         """Pieces of known entities to finish at a time: smaller if large values come along."""
         entities, count = known.entities, len(known.row_ids)
-        most = rows_at_once(self._plan, entities.entity, _ROWS)
+        most = rows_at_once(self._plan, entities.entity, _ROWS_AT_ONCE)
         kept = [] if self._plan.replace else sorted(_blobs(entities.entity) & set(entities.absent))
         if not kept:
             yield from ((at, min(at + most, count)) for at in range(0, count, most))

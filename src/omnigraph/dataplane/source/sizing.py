@@ -31,15 +31,15 @@ from omnigraph.store.streams import open_input
 SAMPLED_FILES: Final = 16
 # How much of a packed file is unpacked to see how much it grows, and to how much at most.
 SAMPLED_BYTES: Final = 64 << 10
-_PLAIN_MAX: Final = 64 << 20
+_PLAIN_BYTES_MAX: Final = 64 << 20
 _PIECE_BYTES: Final = 64 << 10
 # A record batch of an Arrow file is read to see how many rows there are, unless it is larger.
 BATCH_BYTES: Final = 16 << 20
 # A row of a plain file of lines has about so many bytes.
 LINE_BYTES: Final = 128
 # What a byte is taken for where nobody could look.
-_PACKED: Final = 6
-_COLUMNAR: Final = 3
+_PACKED_FACTOR: Final = 6
+_COLUMNAR_FACTOR: Final = 3
 _IPC_MAGIC: Final = b"ARROW1"
 
 
@@ -97,8 +97,8 @@ class Sizes:
             return Size(bytes=item.size, plain=item.size)
         like = self._like.get(_kind(item))
         if like is None:
-            packed = _PACKED if item.compression is not Compression.NONE else 1
-            columnar = _COLUMNAR if item.format in (Format.PARQUET, Format.ARROW) else 1
+            packed = _PACKED_FACTOR if item.compression is not Compression.NONE else 1
+            columnar = _COLUMNAR_FACTOR if item.format in (Format.PARQUET, Format.ARROW) else 1
             return Size(bytes=item.size, plain=item.size * packed * columnar)
         rows = None if like.rows is None else -(-item.size * like.rows // like.bytes)
         plain = -(-item.size * like.plain // like.bytes)
@@ -147,7 +147,7 @@ def _unpacked(file: pa.NativeFile, compression: Compression, size: int) -> Size:
     plain = 0
     # Where the beginning is cut off, Arrow raises.
     with suppress(pa.ArrowException, OSError, EOFError):
-        while plain < _PLAIN_MAX and (piece := stream.read(_PIECE_BYTES)):
+        while plain < _PLAIN_BYTES_MAX and (piece := stream.read(_PIECE_BYTES)):
             plain += len(piece)
     return Size(bytes=size, plain=max(size, plain * size // max(1, len(head))))
 

@@ -37,9 +37,9 @@ from omnigraph.store.streams import open_input, open_output
 
 # What opening a file costs, in bytes that could be read in the same time.
 OPEN_BYTES: Final = 4 << 10
-_SLACK: Final = 16
+_SLACK_DIVISOR: Final = 16
 _IPC_MAGIC: Final = b"ARROW1"
-_RATIO_MAX: Final = 16
+_UNPACKED_FACTOR_MAX: Final = 16
 _ROW_BYTES: Final = 64  # what a row takes at least once it is unpacked and has an id
 
 
@@ -93,7 +93,7 @@ def pack(splits: Sequence[Split], *, bytes_per_task: int) -> tuple[SplitPack, ..
     room = 0
     # A small one that does not quite fit is taken, too: otherwise every pack would be a bit too
     # small, and the rest of them all would be one more.
-    slack = bytes_per_task // _SLACK
+    slack = bytes_per_task // _SLACK_DIVISOR
     for part in splits:
         size = part.bytes + OPEN_BYTES
         if room <= 0 or size > room + slack:
@@ -185,7 +185,7 @@ def _file_splits(item: FileInput, plain: int, wanted: int, first: int) -> list[F
     size = item.size or 0
     whole = FileSplit(number=first, input=item, first_row=1, bytes=plain)
     # What is small may be large once it is unpacked, and only its footer tells.
-    unpacked = max(plain, size * _RATIO_MAX) if item.format is Format.PARQUET else size
+    unpacked = max(plain, size * _UNPACKED_FACTOR_MAX) if item.format is Format.PARQUET else size
     if unpacked <= wanted or item.compression is not Compression.NONE:
         return [whole]
     divide = _DIVIDE.get(item.format)

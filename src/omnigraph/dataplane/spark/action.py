@@ -21,7 +21,7 @@ OnProgress = Callable[[int, int], None]
 
 _POLL_S: Final = 0.2
 # A cluster that no longer answers must not hold its caller for ever.
-_CANCEL_S: Final = 60.0
+_CANCEL_TIMEOUT_S: Final = 60.0
 _numbers: Final = itertools.count(1)
 
 
@@ -105,7 +105,7 @@ class Action(Generic[T]):
         with self._news:
             self._cancelled = True
             self._news.notify_all()
-            self._news.wait_for(lambda: self._done, timeout=_CANCEL_S)
+            self._news.wait_for(lambda: self._done, timeout=_CANCEL_TIMEOUT_S)
 
     # ------------------------------------------------ on the thread of the job
 

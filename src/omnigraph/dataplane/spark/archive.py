@@ -23,10 +23,10 @@ from omnigraph.dataplane.spark.java import Java, find_java
 from omnigraph.dataplane.spark.settings import settings_for
 from omnigraph.dataplane.spark.shipping import drop_older
 
-_KEPT: Final = 3
+_ARCHIVES_KEPT_MAX: Final = 3
 _WRITING_S: Final = 600
 # Less than this is no archive of Spark.
-_LEAST_BYTES: Final = 10 << 20
+_ARCHIVE_BYTES_MIN: Final = 10 << 20
 # Classes of the Connect server are wanted, too: one archive serves both.
 _PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
@@ -73,10 +73,10 @@ def make(archive: Path) -> bool:
         new.unlink(missing_ok=True)
         try:
             _train(new, archive.with_suffix(".log"))
-            if not new.exists() or new.stat().st_size < _LEAST_BYTES:
+            if not new.exists() or new.stat().st_size < _ARCHIVE_BYTES_MIN:
                 return False
             new.replace(archive)
-            drop_older(archive.parent, "spark-*.jsa", _KEPT)
+            drop_older(archive.parent, "spark-*.jsa", _ARCHIVES_KEPT_MAX)
             return True
         finally:
             new.unlink(missing_ok=True)

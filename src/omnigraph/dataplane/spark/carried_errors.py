@@ -21,7 +21,7 @@ from omnigraph.store.failures import StorageFailure
 
 _MARK: Final = "omnigraph-error:"
 _PACKED: Final = re.compile(re.escape(f"[{_MARK}") + r"([A-Za-z0-9+/=\s]+)\]")
-_CELL_MAX: Final = 60
+_CELL_CHARS_MAX: Final = 60
 
 
 def spark_error(error: BaseException) -> GraphError | None:
@@ -109,6 +109,6 @@ def _cells(violation: Mapping[str, object]) -> tuple[str, str, str, str]:
     return (
         "" if line is None else str(line),
         str(violation.get("rule") or ""),
-        entity if len(entity) <= _CELL_MAX else f"{entity[: _CELL_MAX - 1]}…",
+        entity if len(entity) <= _CELL_CHARS_MAX else f"{entity[: _CELL_CHARS_MAX - 1]}…",
         str(violation.get("message") or ""),
     )

@@ -25,8 +25,8 @@ from omnigraph.errors import Code, InvalidInput, Unavailable
 from omnigraph.runtime.environment import home_folder
 
 _PORT: Final = 15002
-_KNOCK_S: Final = 5.0
-_LEAVE_S: Final = 5.0
+_CONNECT_TIMEOUT_S: Final = 5.0
+_CLOSE_TIMEOUT_S: Final = 5.0
 _RETRIES_MAX: Final = 6
 
 
@@ -69,7 +69,7 @@ def disconnect(session: Any) -> None:
 
     leaving = threading.Thread(target=leave, name="omnigraph-spark-leave", daemon=True)
     leaving.start()
-    leaving.join(_LEAVE_S)
+    leaving.join(_CLOSE_TIMEOUT_S)
     if leaving.is_alive():
         # Its own handlers would go on trying, and keep the process from ending.
         with suppress(Exception):
@@ -161,7 +161,7 @@ def _knock(url: str) -> None:
     parts = urlsplit(url)
     address = (parts.hostname or "localhost", parts.port or _PORT)
     try:
-        with socket.create_connection(address, timeout=_KNOCK_S):
+        with socket.create_connection(address, timeout=_CONNECT_TIMEOUT_S):
             return
     except OSError as error:
         raise Unavailable(

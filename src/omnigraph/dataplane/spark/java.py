@@ -13,13 +13,15 @@ from typing import Final
 
 from omnigraph.errors import Code, InvalidInput
 
-LEAST: Final = 17
-_ANSWER_S: Final = 60
+VERSION_MIN: Final = 17
+_ANSWER_TIMEOUT_S: Final = 60
 # `openjdk version "17.0.15" 2025-04-15`, and before Java 9: `java version "1.8.0_402"`.
 _VERSION: Final = re.compile(r'version "(?P<version>(?:1\.)?(?P<major>\d+)[^"]*)"')
 INSTALL: Final = (
-    f"install Java {LEAST} or newer (Debian, Ubuntu: apt install openjdk-{LEAST}-jre-headless; "
-    f"Fedora: dnf install java-{LEAST}-openjdk-headless; macOS: brew install openjdk@{LEAST}) "
+    f"install Java {VERSION_MIN} or newer "
+    f"(Debian, Ubuntu: apt install openjdk-{VERSION_MIN}-jre-headless; "
+    f"Fedora: dnf install java-{VERSION_MIN}-openjdk-headless; "
+    f"macOS: brew install openjdk@{VERSION_MIN}) "
     'or use engine="inprocess"'
 )
 
@@ -50,9 +52,9 @@ def find_java(variables: Mapping[str, str]) -> Java:
     """
     path = _located(variables)
     java = _answering(path, path.stat().st_mtime_ns)
-    if java.major < LEAST:
+    if java.major < VERSION_MIN:
         raise _unusable(
-            f"Spark needs Java {LEAST} or newer, and {path} is Java {java.version}",
+            f"Spark needs Java {VERSION_MIN} or newer, and {path} is Java {java.version}",
             path=str(path),
             version=java.version,
         )
@@ -92,7 +94,7 @@ def _asked(path: Path) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_ANSWER_S,
+            timeout=_ANSWER_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

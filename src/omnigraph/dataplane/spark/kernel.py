@@ -25,7 +25,7 @@ from omnigraph.store.failures import StorageFailure
 MESSAGE: Final = "number long, payload binary"
 # Items of one block are pickled together, so that what they share is written once; a task unpacks
 # the block that holds its item, and no other.
-_BLOCK: Final = 64
+_BLOCK_ITEMS: Final = 64
 _MARK: Final = "omnigraph-task-failure:"
 _ARROW: Final = pa.schema([("number", pa.int64()), ("payload", pa.binary())])
 
@@ -86,8 +86,8 @@ class ItemKernel:
         """
         self._task = dumps(task)
         self._blocks = [
-            zlib.compress(dumps(list(items[start : start + _BLOCK])), 1)
-            for start in range(0, len(items), _BLOCK)
+            zlib.compress(dumps(list(items[start : start + _BLOCK_ITEMS])), 1)
+            for start in range(0, len(items), _BLOCK_ITEMS)
         ]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,7 +98,7 @@ class ItemKernel:
                 yield _message(number, attempted(partial(self._run, number)))
 
     def _run(self, number: int) -> Any:
-        block, place = divmod(number, _BLOCK)
+        block, place = divmod(number, _BLOCK_ITEMS)
         return pickle.loads(self._task)(pickle.loads(zlib.decompress(self._blocks[block]))[place])
 
 

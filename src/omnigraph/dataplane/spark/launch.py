@@ -28,8 +28,8 @@ from omnigraph.dataplane.spark.settings import (
 )
 from omnigraph.dataplane.spark.shipping import drop_older
 
-_LOGS_KEPT: Final = 20
-_EXIT_S: Final = 30
+_LOGS_KEPT_MAX: Final = 20
+_EXIT_TIMEOUT_S: Final = 30
 _PYTHON: Final = "PYSPARK_PYTHON"
 _lock: Final = threading.RLock()
 # The JVM that we launched. PySpark keeps one per process, whoever launched it.
@@ -86,7 +86,7 @@ def running() -> SparkContext | None:
     return SparkContext._active_spark_context
 
 
-def shut_down(patience_s: float = _EXIT_S) -> int | None:
+def shut_down(patience_s: float = _EXIT_TIMEOUT_S) -> int | None:
     """End the JVM that we launched and wait for it; return its status, if there was one."""
     with _lock:
         if not _own or SparkContext._gateway is not _own[0]:
@@ -132,7 +132,7 @@ def _forget(settings: Mapping[str, str]) -> None:
 
 def _launch(conf: SparkConf, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
-    drop_older(log.parent, "spark-*.log", _LOGS_KEPT)
+    drop_older(log.parent, "spark-*.log", _LOGS_KEPT_MAX)
     with log.open("ab") as file:
         # The JVM and its workers inherit the file, so nothing of theirs reaches a terminal.
         output = {"stdout": file, "stderr": subprocess.STDOUT}

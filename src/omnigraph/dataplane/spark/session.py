@@ -25,7 +25,7 @@ from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.settings import settings_for
 from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
 
-_KNOCK_S: Final = 5.0
+_CONNECT_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True, eq=False)
@@ -289,7 +289,9 @@ def _knock(master: str) -> None:
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S):
+            with socket.create_connection(
+                (host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT_S
+            ):
                 return
         except (OSError, ValueError) as error:
             problems.append(f"{address}: {error}")

@@ -15,7 +15,7 @@ from typing import Any, Final
 import omnigraph
 
 _PACKAGES: Final = ("omnigraph", "pyspark_omnigraph")
-_KEPT: Final = 3
+_ARCHIVES_KEPT_MAX: Final = 3
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _lock: Final = threading.Lock()
 _shipped: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
@@ -44,7 +44,7 @@ def packed(cache: Path, source: Path | None = None) -> Path:
         new = path.with_suffix(f".{os.getpid()}.new")
         new.write_bytes(content)
         new.replace(path)
-        drop_older(cache, "omnigraph-*.zip", _KEPT)
+        drop_older(cache, "omnigraph-*.zip", _ARCHIVES_KEPT_MAX)
     return path
 
 

@@ -34,7 +34,7 @@ _BATCH_BYTES: Final = 64 << 20
 _PICK_ROWS: Final = 1_024
 _PASS_ROWS: Final = 1 << 17
 # So many rows are cut out of a table sooner than they are copied.
-_SLICES: Final = 32
+_SLICES_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +318,7 @@ class CommittedRows:
 
 def take_few(rows: pa.Table, places: Sequence[int]) -> pa.Table:
     """Some rows of a table, without copying them if they are few."""
-    if len(places) > _SLICES:
+    if len(places) > _SLICES_MAX:
         return rows.take(pa.array(places, pa.int64()))
     return pa.concat_tables([rows.slice(0, 0), *(rows.slice(place, 1) for place in places)])
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.exec import tuning
 
 # So many rows are cut out one by one sooner than all parts are put together.
-_SLICES: Final = 256
+_SLICES_MAX: Final = 256
 # The id of an entity; a number in the place of one that is missing, which nobody can ask for.
 _Name: TypeAlias = "str | int"
 
@@ -67,7 +67,7 @@ class ImageTable:
         """The images of those entities that have one. Needs the index."""
         assert self._at is not None
         known = [self._at[name] for name in ids if name in self._at]
-        if len(known) > _SLICES:
+        if len(known) > _SLICES_MAX:
             return self._take(known)
         few = (self._parts[part].slice(row, 1) for part, row in known)
         return pa.concat_tables([self._parts[0].slice(0, 0), *few])

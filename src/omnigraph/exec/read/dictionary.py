@@ -16,7 +16,7 @@ from omnigraph.exec.view import GraphView, Handles
 from omnigraph.lang.ir.expr import EntityRef
 
 _KIND: Final = "codes"
-_SAMPLE: Final = 1024
+_SAMPLE_ROWS: Final = 1024
 
 
 class DictionaryColumn:
@@ -55,8 +55,8 @@ def dictionary_column(view: GraphView, entity: EntityRef, column: str) -> Dictio
 def _encode(texts: pa.Array) -> DictionaryColumn | None:
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return None
-    some = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)))
-    if len(some.unique()) > _SAMPLE // tuning.active.dictionary_share * 4:
+    some = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE_ROWS).astype(np.int64)))
+    if len(some.unique()) > _SAMPLE_ROWS // tuning.active.dictionary_share * 4:
         return None
     encoded = texts.dictionary_encode()
     if len(encoded.dictionary) * tuning.active.dictionary_share > len(texts):

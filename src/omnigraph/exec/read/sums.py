@@ -14,7 +14,7 @@ from omnigraph.exec.view import Counts
 
 Floats = npt.NDArray[np.float64]
 
-_EXACT: Final = 2.0**53
+_EXACT_MAX: Final = 2.0**53
 _LOW_BITS: Final = np.int64((1 << 26) - 1)
 _WEIGHT_BITS: Final = 26
 
@@ -25,7 +25,7 @@ def sum_integers(
     """The sum of integers in each group, as the nearest double."""
     most = float(max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0)))))
     total = float(len(values)) if weights is None else float(weights.sum(dtype=np.float64))
-    if most * total < _EXACT:
+    if most * total < _EXACT_MAX:
         factors = values if weights is None else values * weights
         found: list[float] = np.bincount(group, factors, minlength=groups).tolist()
         return found

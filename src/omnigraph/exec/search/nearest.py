@@ -33,8 +33,8 @@ _DECIMALS: Final = 12
 # Numbers that are picked or turned into doubles at once: what fits into a cache.
 _CHUNK_CELLS: Final = 1 << 17
 # Above one in so many, picking rows costs more than reading all.
-_SHARE: Final = 3
-_UNIT: Final = 2.0**-23
+_PICKED_DIVISOR: Final = 3
+_ROUNDING_ERROR: Final = 2.0**-23
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,7 @@ class NearestQuery:
         dim = vectors.matrix.shape[1]
         own = _length(self.target)
         # The sum of `dim` products, the roundings of both factors, and what follows below.
-        relative = (dim + 16) * _UNIT
+        relative = (dim + 16) * _ROUNDING_ERROR
         with np.errstate(over="ignore", invalid="ignore"):
             values = self._products(handles)
             if self.metric is Metric.COSINE:
@@ -190,7 +190,7 @@ class NearestQuery:
         target = self.target.astype(np.float32)
         if handles is None:
             return np.asarray(matrix @ target)
-        if len(handles) * _SHARE > len(matrix):
+        if len(handles) * _PICKED_DIVISOR > len(matrix):
             # Reading all rows in a row is faster than picking so many of them.
             return np.asarray((matrix @ target)[handles])
         found = np.empty(len(handles), np.float32)

@@ -25,7 +25,7 @@ from omnigraph.exec.view import Handles, Mask
 K1: Final = 1.2
 B: Final = 0.75
 # A segment takes in its neighbours that are at most so many times larger than what comes.
-_FOLD: Final = 2
+_FOLD_FACTOR: Final = 2
 
 _NOBODY: Final = np.zeros(0, np.int32)
 
@@ -124,7 +124,7 @@ class TextIndex:
         # Small segments and those that are mostly gone are built anew together with what is
         # fresh: so there are few segments, and a change costs about as much as it is large.
         for part in sorted(moved, key=lambda each: each.live):
-            if part.gone * 2 > len(part.handles) or (fresh and part.live <= fresh * _FOLD):
+            if part.gone * 2 > len(part.handles) or (fresh and part.live <= fresh * _FOLD_FACTOR):
                 fresh += part.live
                 covered[part.handles[part.handles >= 0]] = False
             else:

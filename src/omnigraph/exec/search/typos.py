@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_FAR: Final = 127
+_DISTANCE_MAX: Final = 127
 
 
 def within(words: pa.Array, word: str, edits: int) -> npt.NDArray[np.int64]:
@@ -30,7 +30,7 @@ def within(words: pa.Array, word: str, edits: int) -> npt.NDArray[np.int64]:
 
 
 def _distances(words: pa.Array, length: int, word: str, edits: int) -> npt.NDArray[np.int8]:
-    """The distance of each word, all of them `length` characters long; too far is `_FAR`.
+    """The distance of each word, all of them `length` characters long; too far is `_DISTANCE_MAX`.
 
     Row by row through the usual table, all words at once. Only the cells near the diagonal can
     lie within the allowed edits, so the others are never computed.
@@ -38,7 +38,7 @@ def _distances(words: pa.Array, length: int, word: str, edits: int) -> npt.NDArr
     letters = _letters(words, length)
     count = letters.shape[1]
     row: dict[int, Any] = {at: np.full(count, at, np.int8) for at in range(min(edits, length) + 1)}
-    far = np.full(count, _FAR - 1, np.int8)
+    far = np.full(count, _DISTANCE_MAX - 1, np.int8)
     for line, letter in enumerate(word, 1):
         above, row = row, {}
         code = ord(letter)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from omnigraph.dataplane.spark.kernel import raising
 
-_BITS: Final = 53
+_MANTISSA_BITS: Final = 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class SplitFloats:
                 rows = batch.filter(batch.column(self.column).is_valid())
                 values = rows.column(self.column).cast(pa.float64()).to_numpy(zero_copy_only=False)
                 fractions, powers = np.frexp(values)
-                digits = np.ldexp(fractions, _BITS).astype(np.int64)
+                digits = np.ldexp(fractions, _MANTISSA_BITS).astype(np.int64)
                 arrays = [*map(rows.column, self.kept), pa.array(digits)]
-                arrays.append(pa.array(powers - _BITS, pa.int32()))
+                arrays.append(pa.array(powers - _MANTISSA_BITS, pa.int32()))
                 yield pa.RecordBatch.from_arrays(arrays, [*self.kept, "digits", "power"])
 
 
