@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.runtime import telemetry
-from omnigraph.store.table_diff import decode_deletions
+from omnigraph.store.failures import StorageFailure
+from omnigraph.store.row_addresses import decode_deletions
 from omnigraph.store.tables import Btree, Pin, Tables
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import addresses, compacted, insert, rewritten
@@ -109,6 +110,31 @@ def test_two_forks_are_compared_with_each_other_and_with_the_trunk(tables: Table
         for newer in (one, two, trunk):
             assert differences(tables, older, newer) == expected(tables, older, newer)
             assert tables.diff(older, newer).added.count <= 6
+
+
+def test_rows_are_taken_by_address_in_the_order_asked_for(tables: Tables) -> None:
+    tables.create("t", PEOPLE, rows=people(*MANY))
+    newer = step(tables, Pin("t", 1), "delete", MANY[10:20], 1)
+    newer = step(tables, newer, "insert", ["x", "y"], 2)
+    newer = step(tables, newer, "update", MANY[30:33], 3)
+    diff = tables.diff(Pin("t", 1), newer)
+    table, rows = tables.open(newer), diff.added.rows
+    known = table.read(["id"], row_id=True, row_address=True)
+    names = known.column("id").to_pylist()
+    for wanted in (["x", MANY[9], MANY[20], MANY[5_999]], names[::-2], [MANY[31], MANY[31]], []):
+        places = [names.index(name) for name in wanted]
+        addresses = known.column("_rowaddr").to_numpy()[places].astype(np.uint64)
+        assert rows.take(addresses, ["id"]).column("id").to_pylist() == wanted
+        expected_ids = known.column("_rowid").to_numpy()[places].tolist()
+        assert rows.row_ids(addresses).tolist() == expected_ids
+    with pytest.raises(StorageFailure, match="not there"):
+        rows.take(np.array([12], np.uint64), ["id"])
+    kept = np.array([0, 9, 20], np.uint64)
+    assert rows.take(diff.in_newer(kept), ["id"]).column("id").to_pylist() == [
+        MANY[0],
+        MANY[9],
+        MANY[20],
+    ]
 
 
 @pytest.mark.parametrize("values", [[], [0], [1, 5, 9], list(range(7_000)), [0, 70_000, 2**32 - 1]])

@@ -17,15 +17,23 @@ class BlobRange:
 
 
 def read_blob(
-    table: Table, column: str, row_id: int, *, offset: int = 0, length: int | None = None
+    table: Table,
+    column: str,
+    row: int,
+    *,
+    offset: int = 0,
+    length: int | None = None,
+    by_address: bool = False,
 ) -> BlobRange | None:
     """Return bytes of one cell; None when it is null. Reads no more than is asked for.
 
-    A range that reaches beyond the end is cut there.
+    The row is given by its row id, or by its address. A range that reaches beyond the end is cut
+    there.
     """
+    which = "addresses" if by_address else "ids"
 
     def read() -> BlobRange | None:
-        (cell,) = table.dataset.take_blobs(column, ids=[row_id])
+        (cell,) = table.dataset.take_blobs(column, **{which: [row]})
         if cell is None:
             return None
         size = int(cell.size())

@@ -25,12 +25,18 @@ def blob_sizes(table: Table, columns: Sequence[str], row_ids: Sequence[int]) -> 
     return [sum(size or 0 for size in row) for row in zip(*sizes, strict=True)]
 
 
-def read_blobs(table: Table, column: str, row_ids: Sequence[int]) -> pa.Array:
-    """Return cells by row identity, in the order asked for; null where there is no value."""
-    wanted = list(row_ids)
+def read_blobs(
+    table: Table, column: str, rows: Sequence[int], *, by_address: bool = False
+) -> pa.Array:
+    """Return cells in the order asked for; null where there is no value.
+
+    The rows are given by their row ids, or by their addresses.
+    """
+    wanted = list(rows)
+    which = "addresses" if by_address else "ids"
 
     def read() -> pa.Array:
-        found = table.dataset.read_blobs(column, ids=wanted, preserve_order=True)
+        found = table.dataset.read_blobs(column, **{which: wanted}, preserve_order=True)
         return pa.array([data for _, data in found], pa.large_binary())
 
     if not wanted:

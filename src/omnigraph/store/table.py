@@ -13,7 +13,16 @@ from omnigraph.store.gateway import tree_path
 from omnigraph.store.model import IndexInfo, Pin
 from omnigraph.store.seals import Seals
 
-__all__ = ["CREATED_AT", "LIST_KEYS_MAX", "ROW_ADDRESS", "ROW_ID", "UPDATED_AT", "Table", "in_list"]
+__all__ = [
+    "CREATED_AT",
+    "LIST_KEYS_MAX",
+    "ROW_ADDRESS",
+    "ROW_ID",
+    "UPDATED_AT",
+    "Table",
+    "in_list",
+    "overflows",
+]
 
 T = TypeVar("T")
 
@@ -163,6 +172,17 @@ class Table:
             with_row_address=row_address,
         )
 
+    def read_described(
+        self, columns: Sequence[str], *, filter: str, row_address: bool = False
+    ) -> pa.Table:
+        """Return rows as ``read`` does, with descriptions of blobs in the place of their values."""
+        return self._collect(
+            list(columns),
+            filter=filter,
+            with_row_address=row_address,
+            blob_handling="all_descriptions",
+        )
+
     def scan_new_fragments(
         self,
         known: Collection[int],
@@ -247,7 +267,7 @@ class Table:
         try:
             return self._dataset._take_rows(wanted, columns=columns)
         except (OSError, ValueError) as error:
-            if not _overflows(error) or len(wanted) < 2:
+            if not overflows(error) or len(wanted) < 2:
                 raise
         half = len(wanted) // 2
         parts = [self._take(part, columns) for part in (wanted[:half], wanted[half:])]
@@ -290,7 +310,7 @@ class Table:
             try:
                 return self._scanner(columns, options).to_table()
             except (OSError, ValueError) as error:
-                if not _overflows(error):
+                if not overflows(error):
                     raise
             stream = self._stream(columns, batch_size=_BATCH_ROWS // _BATCH_DIVISOR, **options)
             return stream.read_all()
@@ -309,7 +329,7 @@ class Table:
     def _scanner(self, columns: list[str], options: dict[str, Any]) -> Any:
         # Whoever names a column of blobs wants the values; by default come descriptions of them.
         if marked(self._dataset.schema).intersection(columns):
-            options = {**options, "blob_handling": "all_binary"}
+            options = {"blob_handling": "all_binary", **options}
         if _USE_INDEX not in options and self._damaged_segments(self._segments(options)):
             options = {**options, _USE_INDEX: False}
         return self._dataset.scanner(columns=columns, **options)
@@ -392,7 +412,7 @@ class Table:
                 return
             except StorageFailure as failure:
                 options = {**options, "scan_in_order": True}
-                if _overflows(failure.__cause__) and options["batch_size"] > 1:
+                if overflows(failure.__cause__) and options["batch_size"] > 1:
                     # The texts of one batch are too long for its offsets: from here fewer at once.
                     options["batch_size"] = max(1, options["batch_size"] // _BATCH_DIVISOR)
                 elif suspects := self._suspects(failure, options):
@@ -406,7 +426,7 @@ class Table:
         return storage_call(call, self.pin.path, action)
 
 
-def _overflows(error: BaseException | None) -> bool:
+def overflows(error: BaseException | None) -> bool:
     """True if Lance says that a batch has more text than its 32-bit offsets reach."""
     return "Offset overflow error" in str(error)
 

@@ -8,25 +8,19 @@ A row that was rewritten without a change, by a fold or a compaction, is on both
 tells such rows from changed ones, by their keys and their content.
 """
 
-import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.row_addresses import FRAGMENT_BITS, AddressedRows, Addresses, Fragment
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["RowSelection", "TableDiff", "diff_tables"]
 
-Addresses = npt.NDArray[np.uint64]
-
-# Row addresses in one filter: planning it costs more than linearly in its length.
-_ADDRESSES_PER_FILTER: Final = 2_000
-_FRAGMENT_BITS: Final = 32
+# Rows that are read one by one at once.
+_ADDRESSES_PER_READ = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,31 +28,49 @@ class RowSelection:
     """Some rows of one version of a table.
 
     Attributes:
-        table: The version.
+        rows: The version.
         fragments: The fragments of which all rows are selected.
         addresses: The rows that are selected one by one, ascending.
         count: How many rows there are.
     """
 
-    table: Table
+    rows: AddressedRows
     fragments: tuple[int, ...]
     addresses: Addresses
     count: int
 
+    @property
+    def table(self) -> Table:
+        """The version."""
+        return self.rows.table
+
     def scan(self, columns: list[str]) -> pa.RecordBatchReader:
-        """Stream the rows with their ``_rowid``, fragment by fragment."""
+        """Stream the rows with their ``_rowaddr``: whole fragments, then single rows."""
         fields = [self.table.schema.field(name) for name in columns]
-        schema = pa.schema([*fields, pa.field(ROW_ID, pa.uint64())])
+        schema = pa.schema([*fields, pa.field(ROW_ADDRESS, pa.uint64())])
         return pa.RecordBatchReader.from_batches(schema, self._batches(columns, schema))
+
+    def scan_fragments(self, columns: list[str]) -> pa.RecordBatchReader:
+        """Stream the rows of the whole fragments, with ``_rowid`` and ``_rowaddr``."""
+        fields = [self.table.schema.field(name) for name in columns]
+        places = [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS)]
+        schema = pa.schema([*fields, *places])
+        batches: Iterable[pa.RecordBatch] = ()
+        if self.fragments:
+            found = self.table.scan(
+                columns, row_id=True, row_address=True, fragments=self.fragments
+            )
+            batches = (batch.select(schema.names) for batch in found)
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _batches(self, columns: list[str], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
         if self.fragments:
-            whole = self.table.scan(columns, row_id=True, fragments=self.fragments)
+            whole = self.table.scan(columns, row_address=True, fragments=self.fragments)
             yield from (batch.select(schema.names) for batch in whole)
-        for start in range(0, len(self.addresses), _ADDRESSES_PER_FILTER):
-            chosen = ", ".join(map(str, self.addresses[start : start + _ADDRESSES_PER_FILTER]))
-            single = self.table.read(columns, filter=f"{ROW_ADDRESS} IN ({chosen})", row_id=True)
-            yield from single.select(schema.names).to_batches()
+        for start in range(0, len(self.addresses), _ADDRESSES_PER_READ):
+            chosen = self.addresses[start : start + _ADDRESSES_PER_READ]
+            single = self.rows.take(chosen, columns).append_column(ROW_ADDRESS, pa.array(chosen))
+            yield from single.to_batches()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,108 +80,61 @@ class TableDiff:
     Attributes:
         removed: Rows of the older version that the newer one does not have in the same place.
         added: Rows of the newer version that the older one does not have in the same place.
+        shared: The numbers that fragments of the older version have in the newer one.
+        is_same_history: One version was made from the other one. Then a row id means the same
+            entity in both; on two forks the same id is given to different rows.
     """
 
     removed: RowSelection
     added: RowSelection
+    shared: dict[int, int]
+    is_same_history: bool
+
+    def in_newer(self, addresses: Addresses) -> Addresses:
+        """The addresses that rows of the older version have in the newer one.
+
+        Only for rows of fragments that both have; a row that is `removed` is not there.
+        """
+        owners = (addresses >> np.uint64(FRAGMENT_BITS)).astype(np.int64)
+        numbers, places = np.unique(owners, return_inverse=True)
+        moved = np.array([self.shared[number] for number in numbers.tolist()], np.int64)
+        shift = (moved - numbers).astype(np.int64) << FRAGMENT_BITS
+        found: Addresses = (addresses.astype(np.int64) + shift[places]).astype(np.uint64)
+        return found
 
 
-def diff_tables(older: Table, newer: Table, read: Callable[[str], bytes]) -> TableDiff:
+def diff_tables(
+    older: Table, newer: Table, read: Callable[[str], bytes], *, is_same_history: bool
+) -> TableDiff:
     """Compare two versions of one table.
 
     Args:
         older: One version.
         newer: The other one; on any fork.
         read: Returns the content of a file below the root.
+        is_same_history: One version was made from the other one.
     """
-    left, right = _fragments(older), _fragments(newer)
+    before, after = AddressedRows(older, read), AddressedRows(newer, read)
+    left, right = (
+        {each.files: each for each in version.fragments.values()} for version in (before, after)
+    )
     gone: list[Addresses] = []
     back: list[Addresses] = []
     shared = [(left[name], right[name]) for name in left.keys() & right.keys()]
-    changed = [(old, new) for old, new in shared if old.deletions != new.deletions]
-    older.check(StorageCall.TABLE_SCAN, [old.handle for old, _ in changed])
-    newer.check(StorageCall.TABLE_SCAN, [new.handle for _, new in changed])
-    for old, new in changed:
-        dead_before, dead_after = old.deleted(read), new.deleted(read)
-        gone.append(old.addresses(np.setdiff1d(dead_after, dead_before)))
-        back.append(new.addresses(np.setdiff1d(dead_before, dead_after)))
+    for old, new in shared:
+        if old.deletions != new.deletions:
+            dead_before, dead_after = before.deleted(old), after.deleted(new)
+            gone.append(old.addresses(np.setdiff1d(dead_after, dead_before)))
+            back.append(new.addresses(np.setdiff1d(dead_before, dead_after)))
     return TableDiff(
-        removed=_selection(older, [left[name] for name in left.keys() - right.keys()], gone),
-        added=_selection(newer, [right[name] for name in right.keys() - left.keys()], back),
+        removed=_selection(before, [left[name] for name in left.keys() - right.keys()], gone),
+        added=_selection(after, [right[name] for name in right.keys() - left.keys()], back),
+        shared={old.id: new.id for old, new in shared},
+        is_same_history=is_same_history,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fragment:
-    """A fragment and the name of its deletion file below the root, if it has one."""
-
-    handle: Any
-    deletions: str | None
-
-    @property
-    def id(self) -> int:
-        """The number of the fragment within its version."""
-        return int(self.handle.fragment_id)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows that are left."""
-        return int(self.handle.metadata.num_rows)
-
-    def addresses(self, offsets: npt.NDArray[np.uint32]) -> Addresses:
-        """Return the addresses of the rows at some offsets."""
-        return offsets.astype(np.uint64) + np.uint64(self.id << _FRAGMENT_BITS)
-
-    def deleted(self, read: Callable[[str], bytes]) -> npt.NDArray[np.uint32]:
-        """Return the offsets of the deleted rows."""
-        name = self.deletions
-        if name is None:
-            return np.empty(0, np.uint32)
-        data = storage_call(StorageCall.TABLE_SCAN, name, lambda: read(name))
-        return decode_deletions(name, data)
-
-
-def decode_deletions(name: str, data: bytes) -> npt.NDArray[np.uint32]:
-    """Return the offsets that a deletion file lists; its name says how it is encoded."""
-    if name.endswith(".arrow"):
-        column = pa.ipc.open_file(io.BytesIO(data)).read_all().column(0)
-        return np.asarray(column.combine_chunks(), np.uint32)
-    # Imported late: small tables never need it.
-    from pyroaring import BitMap  # noqa: PLC0415
-
-    return np.frombuffer(BitMap.deserialize(data).to_array(), np.uint32)
-
-
-def _fragments(table: Table) -> dict[tuple[str, ...], _Fragment]:
-    """The fragments of a version, by the names of their data files below the root."""
-    dataset, path = table.dataset, table.pin.path
-    bases = {None: _below_root(str(dataset.uri), path)}
-    found = {}
-    for fragment in dataset.get_fragments():
-        metadata = fragment.metadata
-        deletions = metadata.deletion_file
-        ids = {file.base_id for file in metadata.files}
-        if deletions is not None:
-            ids.add(deletions.base_id)
-        if not ids <= bases.keys():
-            recorded = dataset.base_paths().items()
-            bases |= {key: _below_root(str(base.path), path) for key, base in recorded}
-        name = tuple(f"{bases[file.base_id]}/{file.path}" for file in metadata.files)
-        place = None
-        if deletions is not None:
-            place = f"{bases[deletions.base_id]}/{deletions.path(metadata.id)}"
-        found[name] = _Fragment(fragment, place)
-    return found
-
-
-def _below_root(uri: str, path: str) -> str:
-    """The folder of a table or fork, relative to the root: a root may be spelled in many ways."""
-    text = uri.rstrip("/")
-    trunk, fork, name = text.rpartition("/tree/")
-    return f"{path}{fork}{name}" if trunk.endswith(f"/{path}") else path
-
-
-def _selection(table: Table, whole: list[_Fragment], single: list[Addresses]) -> RowSelection:
+def _selection(rows: AddressedRows, whole: list[Fragment], single: list[Addresses]) -> RowSelection:
     addresses = np.sort(np.concatenate([np.empty(0, np.uint64), *single]))
     count = sum(fragment.rows for fragment in whole) + len(addresses)
-    return RowSelection(table, tuple(sorted(each.id for each in whole)), addresses, count)
+    return RowSelection(rows, tuple(sorted(each.id for each in whole)), addresses, count)

@@ -262,7 +262,22 @@ class Tables:
 
     def diff(self, older: Pin, newer: Pin) -> TableDiff:
         """Compare two versions of one table, on the trunk or on forks, by the files they share."""
-        return diff_tables(self.open(older), self.open(newer), self._backend.get)
+        return diff_tables(
+            self.open(older),
+            self.open(newer),
+            self._backend.get,
+            is_same_history=self._descends(older, newer) or self._descends(newer, older),
+        )
+
+    def _descends(self, newer: Pin, older: Pin) -> bool:
+        """True if a version was made from another one, perhaps over forks."""
+        at = newer
+        while at.branch != older.branch:
+            fork = None if at.branch is None else self.fork_info(at.path, at.branch)
+            if fork is None:
+                return False
+            at = Pin(at.path, fork.parent_version, fork.parent_branch)
+        return at.version >= older.version
 
     def transaction_uuid(self, pin: Pin) -> str | None:
         """Return the identity of the commit that made a version."""

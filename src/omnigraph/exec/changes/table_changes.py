@@ -2,7 +2,8 @@
 
 The store tells which rows the versions do not share. Their ids are joined: an id on one side alone
 was inserted or deleted, an id on both sides was updated, unless the row only moved. Only rows whose
-id is on both sides have to be read to know that.
+id is on both sides have to be read to know that. Where one version was made from the other one, the
+row ids tell most of the pairs, and the ids of the older version need not be read.
 """
 
 from __future__ import annotations
@@ -19,18 +20,17 @@ import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.errors import JsonValue
-from omnigraph.exec.changes.equality import Mask, equal_values
+from omnigraph.exec.changes.equality import Mask
+from omnigraph.exec.changes.row_comparison import RowComparison, blob_sizes
 from omnigraph.runtime import cancellation
-from omnigraph.store.blob_cells import read_blob
-from omnigraph.store.table import Table
+from omnigraph.store.row_addresses import AddressedRows, Addresses
+from omnigraph.store.table import ROW_ADDRESS, ROW_ID
 from omnigraph.store.table_diff import RowSelection, TableDiff
 
 _ID: Final = "id"
-# The row ids of an entity in both versions; null where it is not there.
-BEFORE: Final = "_rowid_before"
-AFTER: Final = "_rowid_after"
-# The size of the pieces in which two blobs are compared.
-_BLOB_PIECE_BYTES: Final = 1 << 20
+# The addresses of the row of an entity in both versions; null where it is not there.
+BEFORE: Final = "_rowaddr_before"
+AFTER: Final = "_rowaddr_after"
 
 
 class Operation(StrEnum):
@@ -87,6 +87,40 @@ def _listed(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) and len(value) == 3 else [0, 0, 0]
 
 
+_NO_KEYS: Final = pa.schema(
+    [(_ID, pa.string()), (BEFORE, pa.uint64()), (AFTER, pa.uint64())]
+).empty_table()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangedKeys:
+    """The changed entities of one table, and the places of all others.
+
+    Attributes:
+        keys: The ids of changed entities, sorted, with their addresses `BEFORE` and `AFTER`.
+        moved_from: The addresses of rows that were rewritten as they were, ascending.
+        moved_to: Their addresses in the newer version.
+        diff: The rows that the two versions do not share.
+    """
+
+    keys: pa.Table
+    moved_from: Addresses
+    moved_to: Addresses
+    diff: TableDiff
+
+    def in_newer(self, addresses: Addresses) -> Addresses:
+        """The addresses in the newer version of rows that have not changed since the older one."""
+        found = np.empty(len(addresses), np.uint64)
+        near = np.searchsorted(self.moved_from, addresses)
+        near = np.minimum(near, max(len(self.moved_from) - 1, 0))
+        has_moved = np.zeros(len(addresses), bool)
+        if len(self.moved_from):
+            has_moved = self.moved_from[near] == addresses
+            found[has_moved] = self.moved_to[near[has_moved]]
+        found[~has_moved] = self.diff.in_newer(addresses[~has_moved])
+        return found
+
+
 class TableChanges:
     """The changes of one table, read when they are asked for."""
 
@@ -110,8 +144,9 @@ class TableChanges:
         self._columns = list(columns)
         self._names = list(columns.values())
         self._blobs = frozenset(blobs)
-        self._before = diff.removed.table
-        self._after = diff.added.table
+        self._before = diff.removed.rows
+        self._after = diff.added.rows
+        self._comparison = RowComparison(self._before, self._after, self._columns, self._blobs)
 
     @property
     def schema(self) -> pa.Schema:
@@ -133,39 +168,38 @@ class TableChanges:
     def _field(self, name: str) -> pa.Field:
         if name in self._blobs:
             return pa.field(name, pa.struct([pa.field("size", pa.uint64())]))
-        return self._after.schema.field(name).with_nullable(True).remove_metadata()
+        return self._after.table.schema.field(name).with_nullable(True).remove_metadata()
 
     def counts(self) -> ChangeCounts:
         """Count the changes. Reads the rows of ids on both sides, and ids otherwise."""
         total = ChangeCounts()
         for keys in self._keys():
             both = _on_both_sides(keys)
-            updated = sum(
-                int((~self._equal_rows(batch)).sum())
-                for batch in self._in_batches(keys.filter(both))
-            )
             total += ChangeCounts(
                 inserted=keys.column(BEFORE).null_count,
-                updated=updated,
+                updated=int(self._unequal(keys.filter(both)).sum()),
                 deleted=keys.column(AFTER).null_count,
             )
         return total
 
-    def keys(self) -> pa.Table:
-        """The ids of all changed entities, sorted, with their row ids before and after."""
-        found = []
+    def keys(self) -> ChangedKeys:
+        """The ids of all changed entities, sorted, with their addresses before and after."""
+        changed, moved = [_NO_KEYS], [_NO_KEYS]
         for keys in self._keys():
-            changed = np.ones(keys.num_rows, bool)
+            is_changed = np.ones(keys.num_rows, bool)
             both = np.flatnonzero(_mask(_on_both_sides(keys)))
-            for start in range(0, len(both), self._limits.batch_rows):
-                cancellation.check()
-                rows = both[start : start + self._limits.batch_rows]
-                changed[rows] = ~self._equal_rows(keys.take(pa.array(rows)))
-            found.append(keys.filter(pa.array(changed)))
-        if not found:
-            fields = [(_ID, pa.string()), (BEFORE, pa.uint64()), (AFTER, pa.uint64())]
-            return pa.schema(fields).empty_table()
-        return pa.concat_tables(found).sort_by(_ID)
+            is_changed[both] = self._unequal(keys.take(pa.array(both)))
+            changed.append(keys.filter(pa.array(is_changed)))
+            moved.append(keys.filter(pa.array(~is_changed)))
+        places = pa.concat_tables(moved)
+        before, after = (np.asarray(places.column(side), np.uint64) for side in (BEFORE, AFTER))
+        order = np.argsort(before)
+        return ChangedKeys(
+            keys=pa.concat_tables(changed).sort_by(_ID),
+            moved_from=before[order],
+            moved_to=after[order],
+            diff=self._diff,
+        )
 
     def batches(self, after: str | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the changes with their images, by id; by parts of the ids when there are many.
@@ -180,12 +214,16 @@ class TableChanges:
                     yield found
 
     def _keys(self, after: str | None = None) -> Iterator[pa.Table]:
-        """Yield the ids of unshared rows with the row ids of both sides, each id once, by id."""
+        """Yield the ids of unshared rows with the addresses on both sides, each id once, by id."""
         removed, added = self._diff.removed, self._diff.added
         parts = -(-(removed.count + added.count) // self._limits.keys_max)
         first = 0
         if after is not None and parts > 1:
             first = int(partitions_of([pa.array([after], pa.string())], parts)[0])
+        if parts == 1 and self._diff.is_same_history:
+            keys = _joined_by_row_id(removed, added)
+            yield keys if after is None else keys.filter(pc.greater(keys.column(_ID), after))
+            return
         for part in range(first, parts):
             keys = _joined(
                 _keys_of(removed, BEFORE, part, parts), _keys_of(added, AFTER, part, parts)
@@ -205,7 +243,9 @@ class TableChanges:
         deleted = _mask(keys.column(AFTER).is_null())
         before = self._rows(self._before, keys.column(BEFORE))
         after = self._rows(self._after, keys.column(AFTER))
-        changed = self._changed_columns(keys, before, after, ~inserted & ~deleted)
+        changed = self._comparison.changed_columns(
+            before, after, keys.column(BEFORE), keys.column(AFTER), ~inserted & ~deleted
+        )
         kept = inserted | deleted | np.any(changed, axis=1)
         operation = np.where(inserted, Operation.INSERT, Operation.UPDATE).astype(object)
         operation[deleted] = Operation.DELETE
@@ -219,49 +259,22 @@ class TableChanges:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema).filter(pa.array(kept))
 
-    def _equal_rows(self, keys: pa.Table) -> Mask:
-        """Compare the images of entities that are on both sides."""
-        before = self._rows(self._before, keys.column(BEFORE))
-        after = self._rows(self._after, keys.column(AFTER))
-        everywhere = np.ones(keys.num_rows, bool)
-        unequal: Mask = np.any(self._changed_columns(keys, before, after, everywhere), axis=1)
-        return ~unequal
+    def _unequal(self, keys: pa.Table) -> Mask:
+        """Tell of entities that are on both sides whether they differ."""
+        sides = (np.asarray(keys.column(side), np.uint64) for side in (BEFORE, AFTER))
+        return self._comparison.unequal(*sides)
 
-    def _changed_columns(
-        self, keys: pa.Table, before: pa.Table, after: pa.Table, rows: Mask
-    ) -> npt.NDArray[np.bool_]:
-        """Return for each entity and column whether an update changed it."""
-        changed = np.zeros((keys.num_rows, len(self._columns)), bool)
-        for number, name in enumerate(self._columns):
-            same = equal_values(_column(before, name), _column(after, name))
-            if name in self._blobs:
-                same = self._equal_blobs(name, keys, same & rows)
-            changed[:, number] = rows & ~same
-        return changed
-
-    def _equal_blobs(self, name: str, keys: pa.Table, same_size: Mask) -> Mask:
-        """Compare blobs of equal size by their content, piece by piece."""
-        same = same_size.copy()
-        for row in np.flatnonzero(same_size).tolist():
-            ids = (int(keys.column(side)[row].as_py()) for side in (BEFORE, AFTER))
-            same[row] = _equal_blob(name, self._before, self._after, *ids)
-        return same
-
-    def _rows(self, table: Table, row_ids: pa.ChunkedArray) -> pa.Table:
-        """Read rows by their row ids; a null gives a row of nulls."""
-        there = row_ids.drop_null()
+    def _rows(self, side: AddressedRows, addresses: pa.ChunkedArray) -> pa.Table:
+        """Read rows by their addresses; a null gives a row of nulls."""
+        there = addresses.drop_null()
         if len(there):
-            found = table.take(there.combine_chunks(), self._columns)
+            found = blob_sizes(side.take(there.combine_chunks(), self._columns), self._blobs)
         else:
             found = pa.schema(map(self._field, self._columns)).empty_table()
-        for name in self._blobs if len(there) else ():
-            sizes = pa.chunked_array(map(_blob_sizes, found.column(name).chunks))
-            place = found.schema.get_field_index(name)
-            found = found.set_column(place, self._field(name), sizes)
-        if row_ids.null_count == 0:
+        if addresses.null_count == 0:
             return found
-        places = np.cumsum(~_mask(row_ids.is_null())) - 1
-        return found.take(pa.array(places, mask=_mask(row_ids.is_null())))
+        places = np.cumsum(~_mask(addresses.is_null())) - 1
+        return found.take(pa.array(places, mask=_mask(addresses.is_null())))
 
     def _image(self, kind: pa.StructType, rows: pa.Table, absent: Mask) -> pa.StructArray:
         """The images of entities as one column; null where the entity is not there."""
@@ -272,14 +285,8 @@ class TableChanges:
         return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=pa.array(absent))
 
 
-def _blob_sizes(described: pa.StructArray) -> pa.StructArray:
-    """The sizes of blobs, from what the store says of them."""
-    size = described.field("size")
-    return pa.StructArray.from_arrays([size], ["size"], mask=described.is_null())
-
-
 def _keys_of(rows: RowSelection, name: str, part: int, parts: int) -> pa.Table:
-    """The ids of one part of the selected rows, with their row ids."""
+    """The ids of one part of the selected rows, with their addresses."""
     reader = rows.scan([_ID])
     batches = []
     for batch in reader:
@@ -290,6 +297,47 @@ def _keys_of(rows: RowSelection, name: str, part: int, parts: int) -> pa.Table:
         batches.append(batch)
     found = pa.Table.from_batches(batches, reader.schema)
     return found.rename_columns([_ID, name])
+
+
+def _joined_by_row_id(removed: RowSelection, added: RowSelection) -> pa.Table:
+    """Join both sides by their row ids, and by id what is left of them."""
+    old = _row_ids_of(removed, [])
+    new = _row_ids_of(added, [_ID])
+    match = pc.index_in(new.column(ROW_ID), value_set=old.column(ROW_ID).combine_chunks())
+    found = match.is_valid()
+    pairs = new.filter(found)
+    paired = pa.table(
+        [
+            pairs.column(_ID),
+            old.column(ROW_ADDRESS).take(match.drop_null()),
+            pairs.column(ROW_ADDRESS),
+        ],
+        names=[_ID, BEFORE, AFTER],
+    )
+    alone = pc.invert(pc.is_in(old.column(ROW_ID), value_set=pairs.column(ROW_ID)))
+    addresses = old.column(ROW_ADDRESS).filter(alone)
+    ids = removed.rows.take(addresses.combine_chunks(), [_ID]).column(_ID)
+    inserted = new.filter(pc.invert(found))
+    rest = _joined(
+        pa.table([ids, addresses], names=[_ID, BEFORE]),
+        pa.table([inserted.column(_ID), inserted.column(ROW_ADDRESS)], names=[_ID, AFTER]),
+    )
+    joined = pa.concat_tables([paired.cast(_NO_KEYS.schema), rest.cast(_NO_KEYS.schema)])
+    return joined.take(pc.sort_indices(joined.column(_ID)))
+
+
+def _row_ids_of(rows: RowSelection, columns: list[str]) -> pa.Table:
+    """Some columns of the selected rows, with their row ids and addresses."""
+    whole = rows.scan_fragments(columns).read_all()
+    if not len(rows.addresses):
+        return whole
+    places = {
+        ROW_ID: pa.array(rows.rows.row_ids(rows.addresses)),
+        ROW_ADDRESS: pa.array(rows.addresses),
+    }
+    taken = rows.rows.take(rows.addresses, columns) if columns else None
+    found = {name: taken.column(name) for name in columns} if taken is not None else {}
+    return pa.concat_tables([whole, pa.table({**found, **places}).cast(whole.schema)])
 
 
 def _joined(before: pa.Table, after: pa.Table) -> pa.Table:
@@ -315,20 +363,6 @@ def _joined(before: pa.Table, after: pa.Table) -> pa.Table:
 
 def _on_both_sides(keys: pa.Table) -> pa.ChunkedArray:
     return pc.and_(keys.column(BEFORE).is_valid(), keys.column(AFTER).is_valid())
-
-
-def _equal_blob(name: str, before: Table, after: Table, old: int, new: int) -> bool:
-    start = 0
-    while True:
-        left = read_blob(before, name, old, offset=start, length=_BLOB_PIECE_BYTES)
-        right = read_blob(after, name, new, offset=start, length=_BLOB_PIECE_BYTES)
-        if left is None or right is None:
-            return left is right
-        if left.data != right.data:
-            return False
-        start += _BLOB_PIECE_BYTES
-        if start >= left.size:
-            return True
 
 
 def _names(columns: Sequence[str], changed: npt.NDArray[np.bool_]) -> pa.ListArray:

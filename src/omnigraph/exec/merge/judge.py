@@ -19,12 +19,13 @@ from omnigraph.core.layout import table_key
 from omnigraph.exec.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict, Resolve
 from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
-from omnigraph.exec.mutate.committed import PLACES, CommittedRows
+from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.exec.mutate.judge import judge_degrees
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.unique import judge_unique, uniques
 from omnigraph.rules.violation import Rule, Violation, Violations
+from omnigraph.store.row_addresses import AddressedRows
 
 
 @dataclass(slots=True, eq=False)
@@ -114,8 +115,8 @@ def _settle_our_edges(
     added = added.filter(pc.invert(gone))
     if not added.num_rows:
         return []
-    row_ids = added.column(AFTER).combine_chunks()
-    ends = item.merge.versions.ours.take(row_ids, ["id", "src", "dst"])
+    addresses = added.column(AFTER).combine_chunks()
+    ends = item.merge.versions.ours.take(addresses, ["id", "src", "dst"])
     lost = _orphans(types, edge, ends, lambda node: node.dropped)
     left = []
     for place, node in lost.items():
@@ -125,7 +126,7 @@ def _settle_our_edges(
         if side == "ours":
             _keep_node(types, edge, row)
         elif side == "theirs":
-            _drop_edge(item, row["id"], int(row_ids[place].as_py()))
+            _drop_edge(item, row["id"], int(addresses[place].as_py()))
         else:
             left.append(conflict)
     return left
@@ -159,10 +160,10 @@ def _keep_node(types: Types, edge: EdgeType, row: Mapping[str, str]) -> None:
             )
 
 
-def _drop_edge(item: TypeMerge, name: str, row_id: int) -> None:
+def _drop_edge(item: TypeMerge, name: str, address: int) -> None:
     """Delete an edge of ours."""
     outcome = item.outcome
-    fields = {"id": [name], BEFORE: [None], AFTER: [None], OURS: [row_id]}
+    fields = {"id": [name], BEFORE: [None], AFTER: [None], OURS: [address]}
     row = pa.table(fields, schema=outcome.keys.schema)
     outcome.drop = np.append(outcome.drop, outcome.keys.num_rows)
     outcome.keys = pa.concat_tables([outcome.keys, row])
@@ -212,7 +213,7 @@ def _mixed(item: TypeMerge, rows: pa.Table) -> pa.Table:
 def _judge_mixed(item: TypeMerge, rows: pa.Table, out: Violations) -> None:
     mixed = _mixed(item, rows)
     if mixed.num_rows:
-        judge_rows(item.merge.entity, mixed.drop_columns([*PLACES]), out)
+        judge_rows(item.merge.entity, mixed, out)
 
 
 def _judge_uniques(item: TypeMerge, rows: pa.Table, out: Violations) -> None:
@@ -259,13 +260,12 @@ def _our_sources(item: TypeMerge) -> pa.Array:
     return _sources(keys, {BEFORE: versions.base, AFTER: versions.ours})
 
 
-def _sources(keys: pa.Table, sides: Mapping[str, object]) -> pa.Array:
+def _sources(keys: pa.Table, sides: Mapping[str, AddressedRows]) -> pa.Array:
     """The sources of changed edges, before and after the change."""
     found = [pa.array([], pa.string())]
-    for column, table in sides.items():
-        row_ids = keys.column(column).drop_null().combine_chunks()
-        if len(row_ids):
-            found += table.take(row_ids, ["src"]).column("src").chunks  # type: ignore[attr-defined]
+    for column, rows in sides.items():
+        addresses = keys.column(column).drop_null().combine_chunks()
+        found += rows.take(addresses, ["src"]).column("src").chunks
     return pa.concat_arrays(found)
 
 

@@ -17,18 +17,18 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import with_retries
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.core.write import Prepared
+from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Code, Gone, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.changes.table_changes import ChangeCounts
 from omnigraph.exec.merge.conflicts import MergeConflict, Resolve, refused
 from omnigraph.exec.merge.criss_cross import agree
 from omnigraph.exec.merge.judge import TypeMerge, judge_merged, settle_orphans
-from omnigraph.exec.merge.table_merge import TableMerge, Versions
+from omnigraph.exec.merge.table_merge import TableMerge
 from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
-from omnigraph.exec.mutate.delta import TypeDelta, stage
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation, telemetry
+from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.types import BranchName, CommitId
 
 # The details of a merge commit, besides the commits that it brought along.
@@ -296,11 +296,10 @@ class Merger:
     def _table_merge(self, entity: EntityType, states: _States) -> TableMerge:
         key = table_key(entity.kind, entity.name)
         pins = [state.pin(key) for state in (states.base, states.ours, states.theirs)]
-        tables = [self._repo.table(pin) for pin in pins]
-        changes = [
+        ours, theirs = (
             table_changes(self._repo.table_diff(pins[0], pin), entity).keys() for pin in pins[1:]
-        ]
-        return TableMerge(entity, Versions(*tables), theirs=changes[1], ours=changes[0])
+        )
+        return TableMerge(entity, theirs=theirs, ours=ours)
 
     def _images(self, item: TypeMerge) -> pa.Table | None:
         rows = item.merge.images(item.outcome, item.committed.table.schema)
@@ -308,6 +307,24 @@ class Merger:
             item.committed.check_rows(rows.num_rows)
             item.committed.check_bytes(rows.nbytes)
         return rows
+
+    def _stage(
+        self, ours: GraphVersion, item: TypeMerge, images: pa.Table | None
+    ) -> TableWrite | None:
+        """Write the rows of one type; nothing refers to them yet."""
+        replaced = item.merge.replaced(item.outcome)
+        if images is None and not len(replaced):
+            return None
+        # On a branch the first write forks the table; the rows keep their places there.
+        table = self._repo.writable_table(ours, item.committed.key)
+        staged = self._repo.tables.stage(
+            table,
+            inserts=None if images is None else images.cast(table.schema),
+            deletes=pa.table({ROW_ADDRESS: replaced}) if len(replaced) else None,
+            uuid=self._repo.ids.new(),
+        )
+        assert staged is not None, "something is written or goes"
+        return TableWrite(table_key=item.committed.key, staged=(staged,))
 
     def _commit(
         self,
@@ -321,15 +338,11 @@ class Merger:
     ) -> Published:
         ours = plan.states.ours
         with self._repo.preparing(ours):
-            deltas = [
-                TypeDelta(
-                    committed=item.committed,
-                    images=plan.images[key],
-                    removed=item.merge.removed(item.outcome),
-                )
+            writes = tuple(
+                write
                 for key, item in plan.types.items()
-            ]
-            writes = stage(self._repo, ours, deltas)
+                if (write := self._stage(ours, item, plan.images[key])) is not None
+            )
         written = {item.table_key for item in writes}
         prepared = Prepared(
             base=ours,

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.changes.table_changes import AFTER, BEFORE, ChangeCounts
+from omnigraph.exec.changes.table_changes import AFTER, BEFORE, ChangeCounts, ChangedKeys
 from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict, Resolve
 from omnigraph.exec.merge.three_way import Cells, column_groups, merge_cells, unequal_cells
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
 from omnigraph.store.blob_columns import read_blobs
-from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
+from omnigraph.store.row_addresses import AddressedRows
 
 _ENDS: Final = {"src": "from", "dst": "to"}
 Rows = npt.NDArray[np.int64]
@@ -32,9 +32,9 @@ Rows = npt.NDArray[np.int64]
 class Versions:
     """The table of one type at the merge base and on both sides."""
 
-    base: Table
-    ours: Table
-    theirs: Table
+    base: AddressedRows
+    ours: AddressedRows
+    theirs: AddressedRows
 
 
 @dataclass(slots=True, eq=False)
@@ -43,8 +43,8 @@ class MergedTable:
 
     Attributes:
         entity: The type.
-        keys: The ids that their side has changed, with the row ids at the base (`BEFORE`), on
-            their side (`AFTER`) and on our side (`OURS`).
+        keys: The ids that their side has changed, with the addresses of their rows at the base
+            (`BEFORE`), on their side (`AFTER`) and on our side (`OURS`).
         take: The rows of `keys` that are written, with their cells where `cells` says so.
         cells: For each of `keys`, the columns that get their value.
         drop: The rows of `keys` whose entities are deleted.
@@ -59,20 +59,23 @@ class MergedTable:
     conflicts: list[MergeConflict] = field(default_factory=list)
 
 
-OURS: Final = "_rowid_ours"
+OURS: Final = "_rowaddr_ours"
 
 
 class TableMerge:
     """Merges one type."""
 
-    def __init__(
-        self, entity: EntityType, versions: Versions, theirs: pa.Table, ours: pa.Table
-    ) -> None:
-        """Merge the changes of both sides: ids with row ids, as `TableChanges.keys` gives them."""
+    def __init__(self, entity: EntityType, theirs: ChangedKeys, ours: ChangedKeys) -> None:
+        """Merge the changes of both sides since the merge base."""
         self.entity = entity
-        self.versions = versions
-        self.theirs = theirs
-        self.ours = ours
+        self.versions = Versions(
+            base=theirs.diff.removed.rows,
+            ours=ours.diff.added.rows,
+            theirs=theirs.diff.added.rows,
+        )
+        self.theirs = theirs.keys
+        self.ours = ours.keys
+        self._in_ours = ours.in_newer
         ends = list(_ENDS) if entity.kind == "edge" else []
         self.columns = [*ends, *(item.name for item in entity.properties)]
         self.blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
@@ -120,7 +123,7 @@ class TableMerge:
         )
 
     def _located(self) -> pa.Table:
-        """Their changes with the row ids that the entities have on our side."""
+        """Their changes with the addresses that the entities have on our side."""
         keys = self.theirs
         match = pc.index_in(keys.column("id"), value_set=self._our_ids)
         changed = self.ours.column(AFTER).combine_chunks().take(match.combine_chunks())
@@ -128,7 +131,7 @@ class TableMerge:
         nothing = pa.nulls(keys.num_rows, pa.uint64())
         left = np.flatnonzero(unchanged)
         same = np.zeros(keys.num_rows, np.uint64)
-        same[left] = row_ids_of(self.versions, keys.take(pa.array(left)))
+        same[left] = self._in_ours(np.asarray(keys.column(BEFORE).take(left), np.uint64))
         ours = pc.if_else(unchanged, pa.array(same), pc.if_else(match.is_valid(), changed, nothing))
         return keys.append_column(OURS, ours)
 
@@ -203,13 +206,13 @@ class TableMerge:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _table(self, side: str) -> Table:
+    def _side(self, side: str) -> AddressedRows:
         versions = self.versions
         return {BEFORE: versions.base, OURS: versions.ours, AFTER: versions.theirs}[side]
 
     def _rows(self, keys: pa.Table, side: str) -> pa.Table:
         """The rows of some entities on one side; a blob is described by its size."""
-        found = self._table(side).take(keys.column(side).combine_chunks(), self.columns)
+        found = self._side(side).take(keys.column(side).combine_chunks(), self.columns)
         for name in self.blobs:
             sizes = pc.struct_field(found.column(name), "size")
             found = found.set_column(found.schema.get_field_index(name), name, sizes)
@@ -230,14 +233,14 @@ class TableMerge:
             place = self.columns.index(name)
             for row in np.flatnonzero(~cells[:, place]).tolist():
                 values = [
-                    read_blobs(self._table(side), name, [int(keys.column(side)[row].as_py())])
+                    self._blobs(side, name, [int(keys.column(side)[row].as_py())])
                     for side in (one, other)
                 ]
                 cells[row, place] = values[0] != values[1]
         return cells
 
     def images(self, outcome: MergedTable, schema: pa.Schema) -> pa.Table | None:
-        """The rows that are written, in the form of the table, with their places on our side."""
+        """The rows that are written, in the form of the table."""
         if not len(outcome.take):
             return None
         rows = np.sort(outcome.take)
@@ -258,34 +261,28 @@ class TableMerge:
                 ]
             )
             columns[name] = both.take(pa.array(sources))
-        found = pa.table({name: columns[name] for name in schema.names})
-        return self._placed(found, keys)
+        return pa.table({name: columns[name] for name in schema.names})
 
     def _full(self, keys: pa.Table, side: str) -> pa.Table:
         """Whole rows, blobs included."""
-        table = self._table(side)
-        row_ids = keys.column(side).combine_chunks()
+        addresses = keys.column(side).combine_chunks()
         plain = [name for name in self.columns if name not in self.blobs]
-        found = table.take(row_ids, plain)
+        found = self._side(side).take(addresses, plain)
         for name in self.blobs:
-            found = found.append_column(name, read_blobs(table, name, row_ids.to_pylist()))
+            found = found.append_column(name, self._blobs(side, name, addresses.to_pylist()))
         return found
 
-    def removed(self, outcome: MergedTable) -> pa.Table | None:
-        """The ids and places of the entities that are deleted."""
-        if not len(outcome.drop):
-            return None
-        keys = outcome.keys.take(pa.array(np.sort(outcome.drop)))
-        return self._placed(keys.select(["id"]), keys)
+    def _blobs(self, side: str, name: str, addresses: Sequence[int]) -> pa.Array:
+        return read_blobs(self._side(side).table, name, addresses, by_address=True)
 
-    def _placed(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
-        """Rows with the row ids and addresses that their entities have on our side."""
-        row_ids = keys.column(OURS).combine_chunks()
-        found = self.versions.ours.locate_row_ids(row_ids.drop_null())
-        where = pc.index_in(row_ids, value_set=found.column(ROW_ID).combine_chunks())
-        where = pc.if_else(row_ids.is_valid(), where, pa.nulls(len(where), where.type))
-        addresses = found.column(ROW_ADDRESS).combine_chunks().take(where)
-        return rows.append_column(ROW_ID, row_ids).append_column(ROW_ADDRESS, addresses)
+    def replaced(self, outcome: MergedTable) -> pa.Array:
+        """The addresses on our side of rows that go: deleted ones, and old copies of written ones.
+
+        A row that is written again gets a new row id. To keep it, every version that lists it
+        would have to be told, which takes as long as its fragment is large.
+        """
+        rows = np.concatenate([outcome.drop, outcome.take])
+        return outcome.keys.column(OURS).take(pa.array(rows)).drop_null().combine_chunks()
 
     # -- conflicts ---------------------------------------------------------------------------------
 
@@ -334,32 +331,6 @@ class TableMerge:
             for place, row in zip(chosen.tolist(), rows.to_pylist(), strict=True):
                 found[place] = row
         return found
-
-
-def row_ids_of(versions: Versions, keys: pa.Table) -> Any:
-    """The row ids on our side of entities that our side has not changed since the base.
-
-    Most often they are those of the base. A table that was overwritten with the same content has
-    others, and then they are looked up by key.
-    """
-    wanted = keys.column(BEFORE).combine_chunks()
-    found = np.asarray(wanted, np.uint64).copy()
-    if not len(found):
-        return found
-    ids = versions.ours.locate_row_ids(wanted)
-    match = pc.index_in(wanted, value_set=ids.column(ROW_ID).combine_chunks())
-    same = pc.equal(
-        ids.column("id").combine_chunks().take(match), keys.column("id").combine_chunks()
-    )
-    lost = np.flatnonzero(~_numpy(same.fill_null(False)))
-    if len(lost):
-        located = versions.ours.locate(keys.column("id").combine_chunks().take(pa.array(lost)))
-        where = pc.index_in(
-            keys.column("id").combine_chunks().take(pa.array(lost)),
-            value_set=located.column("id").combine_chunks(),
-        )
-        found[lost] = np.asarray(located.column(ROW_ID).combine_chunks().take(where), np.uint64)
-    return found
 
 
 def _message(kind: ConflictKind, type_name: str, name: str, about: Sequence[str]) -> str:
