@@ -71,6 +71,19 @@ class Forks:
         found = {name: self.records.find(path, name) for name in self.records.names(path)}
         return {name: info for name, info in found.items() if info is not None}
 
+    def is_same_history(self, one: Pin, other: Pin) -> bool:
+        """True if one of two versions of a table was made from the other, perhaps over forks."""
+        return self._descends(one, other) or self._descends(other, one)
+
+    def _descends(self, newer: Pin, older: Pin) -> bool:
+        at = newer
+        while at.branch != older.branch:
+            fork = None if at.branch is None else self.find(at.path, at.branch)
+            if fork is None:
+                return False
+            at = Pin(at.path, fork.parent_version, fork.parent_branch)
+        return at.version >= older.version
+
     # ------------------------------------------------------------ making
 
     def create(self, path: str, branch: str, at: Pin) -> None:

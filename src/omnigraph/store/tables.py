@@ -8,7 +8,7 @@ on return.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,6 +41,7 @@ from omnigraph.store.model import (
 )
 from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
+from omnigraph.store.primary_key import annotated
 from omnigraph.store.quarantine import Quarantine, SetAside
 from omnigraph.store.root import Root
 from omnigraph.store.stage import Stager
@@ -72,8 +73,6 @@ __all__ = [
     "deletion_paths",
     "open_tables",
 ]
-
-_PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
 
 
 def open_tables(
@@ -155,7 +154,7 @@ class Tables:
                 has to list these, a few bytes for each change that rows are left of.
         """
         place = checked_path(StorageCall.TABLE_CREATE.value, path)
-        full = _annotated(schema, primary_key, metadata)
+        full = annotated(schema, primary_key, metadata)
         content = full.empty_table() if rows is None else rows.select(full.names).cast(full)
         if self.exists(place):
             raise _failure(FailureKind.EXISTS, StorageCall.TABLE_CREATE, place, "it is there")
@@ -266,18 +265,8 @@ class Tables:
             self.open(older),
             self.open(newer),
             self._backend.get,
-            is_same_history=self._descends(older, newer) or self._descends(newer, older),
+            is_same_history=self._forks.is_same_history(older, newer),
         )
-
-    def _descends(self, newer: Pin, older: Pin) -> bool:
-        """True if a version was made from another one, perhaps over forks."""
-        at = newer
-        while at.branch != older.branch:
-            fork = None if at.branch is None else self.fork_info(at.path, at.branch)
-            if fork is None:
-                return False
-            at = Pin(at.path, fork.parent_version, fork.parent_branch)
-        return at.version >= older.version
 
     def transaction_uuid(self, pin: Pin) -> str | None:
         """Return the identity of the commit that made a version."""
@@ -586,19 +575,6 @@ class Tables:
         if found != uuid:
             text = f"it was created by commit {found}"
             raise _failure(FailureKind.EXISTS, StorageCall.TABLE_CREATE, place, text) from failure
-
-
-def _annotated(
-    schema: pa.Schema, primary_key: str | None, metadata: Mapping[str, str] | None
-) -> pa.Schema:
-    if metadata is not None:
-        schema = schema.with_metadata(dict(metadata))
-    if primary_key is None:
-        return schema
-    position = schema.get_field_index(primary_key)
-    field = schema.field(position)
-    annotated = field.with_nullable(False).with_metadata({**(field.metadata or {}), **_PRIMARY_KEY})
-    return schema.set(position, annotated)
 
 
 def _failure(kind: FailureKind, call: StorageCall, place: str, text: str) -> StorageFailure:
