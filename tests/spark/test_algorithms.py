@@ -11,6 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.spark.algorithms import blocks as spark_blocks
+from omnigraph.dataplane.spark.algorithms import broadcast
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.errors import Cancelled, InvalidInput, LimitExceeded, NotFound
 
@@ -74,6 +75,15 @@ def check_alike(graph: og.Graph, held: Held, name: str, **arguments: Any) -> Non
     assert others == (pytest.approx(values, rel=1e-9) if name == "pagerank" else values)
 
 
+@pytest.fixture(params=["broadcast", pytest.param("exchanged", marks=pytest.mark.deep)])
+def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How values travel: all of them with every task, or by blocks along the edges."""
+    if request.param == "exchanged":
+        monkeypatch.setattr(broadcast, "VERTICES_MAX", 0)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("types", [ONE, BOTH], ids=["one", "several"])
 @pytest.mark.parametrize(
     ("name", "arguments"),
@@ -92,7 +102,8 @@ def test_spark_gives_what_one_process_gives(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("exchange")
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
 def test_random_graphs(
     tmp_path: Path, local: Held, monkeypatch: pytest.MonkeyPatch, seed: int, direction: str
@@ -100,7 +111,7 @@ def test_random_graphs(
     monkeypatch.setattr(spark_blocks, "PIECE_EDGES", 7)
     monkeypatch.setattr(spark_blocks, "_BUFFER_EDGES", 16)
     with og.init(tmp_path / "g.omni", SCHEMA) as graph:
-        filled(graph, 100 + seed, people=10 * (seed + 1), knows=5 * seed + 20)
+        filled(graph, 100 + seed, people=20 * (seed + 1), knows=15 * seed + 20)
         some = {"sources": {"Person": ["p001", "p003"]}, "direction": direction}
         for types in (ONE, BOTH):
             check_alike(graph, local, "connected_components", **types)
@@ -122,6 +133,28 @@ def test_graphs_without_edges_or_vertices(tmp_path: Path, local: Held) -> None:
             check_alike(graph, local, "label_propagation")
             graph.load({"Person": [{"name": "Ada"}, {"name": "Bo"}]}, mode="merge")
         check_alike(graph, local, "shortest_paths", **ONE, sources="Ada")
+
+
+def test_what_was_prepared_is_kept_until_the_graph_changes(
+    tmp_path: Path, local: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    by_target = spark_blocks.Blocks._by_target
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        made.append("by target")
+        return by_target(self, *arguments)
+
+    monkeypatch.setattr(spark_blocks.Blocks, "_by_target", counted)
+    with og.init(tmp_path / "g.omni", SCHEMA) as graph:
+        graph.load({"Person": [{"name": "Ada"}, {"name": "Bo"}, {"name": "Cy"}]})
+        graph.load({"Knows": [{"from": "Ada", "to": "Bo"}]})
+        for _ in range(2):
+            check_alike(graph, local, "connected_components", **ONE)
+        assert len(made) == 1
+        graph.load({"Knows": [{"from": "Bo", "to": "Cy"}]})
+        check_alike(graph, local, "connected_components", **ONE)
+        assert len(made) == 2
 
 
 def test_results_of_spark_are_written_back(graph: og.Graph, local: Held) -> None:

@@ -69,6 +69,16 @@ def _hearing(hearers: CsrGraph, changed: Counts) -> Counts:
     return np.flatnonzero(marks)
 
 
+def tallied(rows: Counts, votes: Ids) -> tuple[Counts, Ids, Counts]:
+    """Equal votes for the same one together: who they are for, the labels, and how many."""
+    keys = (rows << 32) | votes
+    keys.sort()
+    starts = np.flatnonzero(first_of_runs(keys))
+    counts = np.diff(starts, append=len(keys))
+    keys = keys[starts]
+    return keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), counts
+
+
 def winning_labels(
     rows: Counts, votes: Ids, current: Ids, weights: Counts | None = None
 ) -> tuple[Counts, Ids]:

@@ -7,9 +7,12 @@ Parallel edges count each.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from omnigraph.algorithms.csr import Counts, CsrGraph, Floats, blocks
 from omnigraph.runtime.cancellation import check
@@ -53,20 +56,41 @@ def pagerank(inward: CsrGraph, out_degrees: Counts, terms: PageRankTerms) -> Ran
     rows = np.flatnonzero(inward.degrees())
     bounds = np.append(inward.offsets[rows], len(inward.targets))
     ranges = list(blocks(bounds))
-    dangling = np.flatnonzero(out_degrees == 0)
-    reciprocals = terms.damping / np.maximum(out_degrees, 1)
-    ranks = np.full(size, 1.0 / size)
-    for iteration in range(1, terms.iterations + 1):
-        shares = ranks * reciprocals
-        everywhere = teleport(size, terms.damping, float(ranks[dangling].sum()))
-        fresh = np.full(size, everywhere)
+
+    def inflow(shares: Floats) -> Iterator[tuple[Counts, Floats]]:
         for low, high in ranges:
             check()
             start, end = bounds[low], bounds[high]
             # With whole machine words as places, and without a test of each, it is twice as fast.
             places = inward.targets[start:end].astype(np.intp)
             found = np.add.reduceat(shares.take(places, mode="clip"), bounds[low:high] - start)
-            fresh[rows[low:high]] += found
+            yield rows[low:high], found
+
+    return power_iteration(out_degrees, terms, inflow)
+
+
+def power_iteration(
+    out_degrees: Counts,
+    terms: PageRankTerms,
+    inflow: Callable[[Floats], Iterable[tuple[npt.NDArray[Any], Floats]]],
+) -> Ranks:
+    """The ranks of vertices, by whatever follows their edges.
+
+    Args:
+        out_degrees: How many edges leave each vertex; there is at least one vertex.
+        terms: Damping and when to stop.
+        inflow: Is given what each vertex sends along each of its edges. Yields vertices, each at
+            most once at a time, and what arrives there.
+    """
+    size = len(out_degrees)
+    dangling = np.flatnonzero(out_degrees == 0)
+    reciprocals = terms.damping / np.maximum(out_degrees, 1)
+    ranks = np.full(size, 1.0 / size)
+    for iteration in range(1, terms.iterations + 1):
+        everywhere = teleport(size, terms.damping, float(ranks[dangling].sum()))
+        fresh = np.full(size, everywhere)
+        for places, found in inflow(ranks * reciprocals):
+            fresh[places] += found
         change = float(np.abs(fresh - ranks).sum())
         ranks = fresh
         if change < terms.tolerance:

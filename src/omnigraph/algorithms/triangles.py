@@ -6,6 +6,7 @@ of pairs that leave one vertex. Each such pair is a triangle if its ends are con
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -28,24 +29,67 @@ def triangle_counts(neighbours: CsrGraph, colours: Colours | None = None) -> Cou
         neighbours: A simple undirected graph: each neighbour once, at both ends, no loops.
         colours: A bit for each vertex. Then only triangles count that have all bits there are.
     """
+    edges = ranked_edges(neighbours)
+    return edges.by_vertex(corners_by_rank(edges.keys, len(edges.rank), edges.in_order(colours)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedEdges:
+    """Edges between vertices that are numbered by how many neighbours they have.
+
+    Attributes:
+        keys: The smaller end, shifted by `key_shift`, and the larger one; sorted.
+        rank: The number of each vertex.
+    """
+
+    keys: Counts
+    rank: Counts
+
+    def in_order(self, colours: Colours | None) -> Colours | None:
+        """The colours by rank."""
+        if colours is None:
+            return None
+        ordered = np.empty_like(colours)
+        ordered[self.rank] = colours
+        return ordered
+
+    def by_vertex(self, counts: Counts) -> Counts:
+        """The count of each vertex, of counts by rank."""
+        found: Counts = counts[self.rank]
+        return found
+
+
+def key_shift(size: int) -> int:
+    """The number of bits by which the smaller end is shifted in a key."""
+    return max(1, size).bit_length()
+
+
+def ranked_edges(neighbours: CsrGraph) -> RankedEdges:
+    """The edges of a simple undirected graph, each once."""
     size, degrees = neighbours.size, neighbours.degrees()
     rank = np.empty(size, np.int64)
-    order = np.argsort(degrees, kind="stable")
-    rank[order] = np.arange(size)
+    rank[np.argsort(degrees, kind="stable")] = np.arange(size)
     starts = rank[np.repeat(np.arange(size), degrees)]
     ends = rank[neighbours.targets]
     upward = starts < ends
-    shift = max(1, size).bit_length()
-    keys = (starts[upward] << shift) | ends[upward]
+    keys = (starts[upward] << key_shift(size)) | ends[upward]
     keys.sort()
-    found = _by_rank(keys, shift, size, None if colours is None else colours[order])
-    counts: Counts = found[rank]
-    return counts
+    return RankedEdges(keys, rank)
 
 
-def _by_rank(keys: Counts, shift: int, size: int, colours: Colours | None) -> Counts:
-    """Counts of vertices that are numbered by rank; `keys` are the edges, sorted."""
+def corners_by_rank(
+    keys: Counts, size: int, colours: Colours | None = None, share: tuple[int, int] = (0, 1)
+) -> Counts:
+    """The number of triangles that each vertex is in; vertices are numbered by rank.
+
+    Args:
+        keys: The edges, see `RankedEdges`.
+        size: How many vertices there are.
+        colours: A bit for each vertex, see `triangle_counts`.
+        share: Which share of the triangles counts, of how many about equal ones.
+    """
     every = None if colours is None else np.bitwise_or.reduce(colours)
+    shift = key_shift(size)
     mask = (1 << shift) - 1
     first, second = keys >> shift, keys & mask
     row_ends = np.cumsum(np.bincount(first, minlength=size))
@@ -55,11 +99,17 @@ def _by_rank(keys: Counts, shift: int, size: int, colours: Colours | None) -> Co
     total = np.zeros(size, np.int64)
     of_edges = np.zeros(len(keys), np.int64)
     sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(pairs)])
-    low = 0
-    while low < len(keys):
+    number, shares = share
+    # Of the edges, by how many pairs they begin.
+    low, end = (
+        int(np.searchsorted(sums[1:], int(sums[-1]) * each // shares))
+        for each in (number, number + 1)
+    )
+    end = len(keys) if number + 1 == shares else end
+    while low < end:
         check()
         high = int(np.searchsorted(sums, sums[low] + _PAIRS_AT_ONCE, side="right")) - 1
-        high = min(len(keys), max(low + 1, high))
+        high = min(end, max(low + 1, high))
         counts = pairs[low:high]
         thirds = second[row_places(np.arange(low + 1, high + 1), counts)]
         middles = np.repeat(second[low:high] << shift, counts)

@@ -13,7 +13,7 @@ from omnigraph.algorithms.csr import CsrGraph, blocks, csr_graph, simple_csr_gra
 from omnigraph.algorithms.label_propagation import label_propagation
 from omnigraph.algorithms.pagerank import PageRankTerms, pagerank
 from omnigraph.algorithms.shortest_paths import hops, weighted
-from omnigraph.algorithms.triangles import triangle_counts
+from omnigraph.algorithms.triangles import corners_by_rank, ranked_edges, triangle_counts
 from omnigraph.errors import Cancelled
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.runtime.clock import ManualClock
@@ -254,6 +254,16 @@ def test_triangles_are_those_of_networkx(graph: tuple[int, Pairs]) -> None:
     simple.remove_edges_from(list(nx.selfloop_edges(simple)))
     known = nx.triangles(simple)
     assert found.tolist() == [known[v] for v in range(size)]
+
+
+@given(GRAPHS, st.integers(1, 5))
+def test_shares_of_triangles_make_up_the_whole(graph: tuple[int, Pairs], shares: int) -> None:
+    size, pairs = graph
+    neighbours = simple_csr_graph(*ends(pairs), size)
+    edges = ranked_edges(neighbours)
+    parts = [corners_by_rank(edges.keys, size, share=(each, shares)) for each in range(shares)]
+    whole = triangle_counts(neighbours)
+    assert edges.by_vertex(np.sum(parts, axis=0)).tolist() == whole.tolist()
 
 
 def test_triangles_of_a_larger_graph() -> None:

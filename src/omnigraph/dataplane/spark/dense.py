@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -36,8 +36,9 @@ from omnigraph.store.tables import Pin
 NUMBER: Final = "_id"
 SOURCE: Final = "_src"
 TARGET: Final = "_dst"
-_TOPOLOGIES_MAX: Final = 16
+_KEPT_MAX: Final = 16
 _Key: TypeAlias = tuple[object, ...]
+T = TypeVar("T")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -123,10 +124,20 @@ class DenseFrames:
         """The numbers of all edges of a type and of their ends; computed once and kept."""
         edge = self.catalog.edge_by_name[type_name]
         keys = (f"edge:{type_name}", f"node:{edge.source}", f"node:{edge.target}")
-        kept = _kept_for(self.session)
-        return kept.frame(
-            (self.repo.root.uri, *map(self._state, keys)), lambda: self._joined(*keys)
-        )
+        return self.kept("topology", keys, lambda: self._joined(*keys).persist())
+
+    def kept(self, name: object, table_keys: Sequence[str], make: Callable[[], T]) -> T:
+        """A persisted frame that is made once per state of some tables and kept with the session.
+
+        Args:
+            name: Tells it from other frames that are made of the same tables.
+            table_keys: The tables that it is made of.
+            make: Makes it, if it is not there yet: a persisted frame, or something with its method
+                `unpersist`.
+        """
+        key = (name, self.repo.root.uri, *map(self._state, table_keys))
+        found: T = _kept_for(self.session).get(key, make)
+        return found
 
     def _state(self, table_key: str) -> tuple[Pin, str | None]:
         """A key that tells a state of a table from all others, forks of one name among them."""
@@ -141,38 +152,41 @@ class DenseFrames:
         return ends.select(NUMBER, SOURCE, TARGET)
 
 
-class _TopologyCache:
-    """The topologies that one session keeps; the least recently used makes room."""
+class _FrameCache:
+    """The frames that one session keeps; the least recently used makes room."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._frames: OrderedDict[_Key, Frame] = OrderedDict()
+        self._frames: OrderedDict[_Key, Any] = OrderedDict()
 
-    def frame(self, key: _Key, make: Any) -> Frame:
+    def get(self, key: _Key, make: Callable[[], Any]) -> Any:
         with self._lock:
             known = self._frames.get(key)
-            if known is None:
-                known = make().persist()
-                self._frames[key] = known
+        # Making one may run jobs, so nobody waits for it.
+        made = make() if known is None else None
+        with self._lock:
+            known = self._frames.setdefault(key, made) if made is not None else known
+            self._frames[key] = known
             self._frames.move_to_end(key)
             over = [
-                self._frames.popitem(last=False)[1]
-                for _ in range(len(self._frames) - _TOPOLOGIES_MAX)
+                self._frames.popitem(last=False)[1] for _ in range(len(self._frames) - _KEPT_MAX)
             ]
-        for frame in over:
+        if made is not None and made is not known:
+            over.append(made)
+        for each in over:
             # Whoever still computes with it computes it anew.
             with suppress(Exception):
-                frame.unpersist()
+                each.unpersist()
         return known
 
 
 _lock: Final = threading.Lock()
-_sessions: Final[weakref.WeakKeyDictionary[Any, _TopologyCache]] = weakref.WeakKeyDictionary()
+_sessions: Final[weakref.WeakKeyDictionary[Any, _FrameCache]] = weakref.WeakKeyDictionary()
 
 
-def _kept_for(session: Any) -> _TopologyCache:
+def _kept_for(session: Any) -> _FrameCache:
     with _lock:
         found = _sessions.get(session)
         if found is None:
-            found = _sessions[session] = _TopologyCache()
+            found = _sessions[session] = _FrameCache()
         return found

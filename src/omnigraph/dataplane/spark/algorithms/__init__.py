@@ -1,6 +1,6 @@
 """Graph algorithms on Spark, with the answers of those in one process.
 
-Vertices are numbered as there, and divided into blocks of successive numbers. What is known of the
-vertices of a block is one row of a DataFrame, as an array in a binary; so are the edges from one
-block to another. Spark brings such rows together, and the tasks compute with arrays.
+Vertices are numbered as there, and edges are arrays in binaries of a DataFrame that stays with the
+session. The values of all vertices travel with the tasks as one array (`broadcast`); of very many
+vertices they are divided into blocks that send each other messages (`messages`).
 """

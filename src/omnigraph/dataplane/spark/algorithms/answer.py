@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.algorithms.model import Task
 from omnigraph.dataplane.spark.algorithms.blocks import Blocks
-from omnigraph.dataplane.spark.algorithms.run import BlockResult, values_of
+from omnigraph.dataplane.spark.algorithms.run import VertexValues, shown_values
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, LimitExceeded
@@ -21,7 +21,7 @@ _ROW_BYTES: Final = 96
 class FrameAnswer:
     """Values that were computed on Spark."""
 
-    def __init__(self, blocks: Blocks, task: Task, done: BlockResult, bytes_max: int) -> None:
+    def __init__(self, blocks: Blocks, task: Task, done: VertexValues, bytes_max: int) -> None:
         """Hold what was computed for these blocks."""
         self._runner: SparkRunner = blocks.runner
         self._names = blocks.selection.nodes
@@ -63,43 +63,72 @@ class FrameAnswer:
         }
 
 
-def _rows(blocks: Blocks, task: Task, done: BlockResult) -> Frame:
+def _rows(blocks: Blocks, task: Task, done: VertexValues) -> Frame:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
+    kind = "long" if task.is_whole else "double"
+    schema = f"type string, id string, {task.column} {kind}, vertex long"
+    attach = _Attach(task, blocks.selection.nodes)
+    if isinstance(done.found, np.ndarray):
+        return blocks.vertices().mapInArrow(_AttachAll(attach, done.found), schema)
     parts, width = blocks.layout.partitions, blocks.layout.width
     block = F.expr(f"CAST(vertex DIV {width} AS INT)")
     vertices = blocks.vertices().select("type", "id", "vertex", block.alias("block"))
     left = vertices.repartition(parts, "block").groupBy("block")
-    right = done.states.select("block", "value").repartition(parts, "block").groupBy("block")
-    kind = "long" if task.is_whole else "double"
-    schema = f"type string, id string, {task.column} {kind}, vertex long"
-    attach = _Attach(task, done.kind, blocks.selection.nodes, width)
+    right = done.found.select("block", "value").repartition(parts, "block").groupBy("block")
+    of_block = _AttachBlock(attach, done.kind, width)
     return left.cogroup(right).applyInArrow(
-        lambda old, found: attach(old, found),  # noqa: PLW0108 - as in `Blocks.pieces`
+        lambda old, found: of_block(old, found),  # noqa: PLW0108 - as in `Blocks.pieces`
         schema,
     )
 
 
 class _Attach:
-    """Gives the vertices of a block their values. Runs on the workers."""
+    """Gives vertices their values. Runs on the workers."""
 
-    def __init__(self, task: Task, kind: Any, names: tuple[str, ...], width: int) -> None:
+    def __init__(self, task: Task, names: tuple[str, ...]) -> None:
         self._task = task
-        self._kind = kind
         self._names = names
+        self.columns = ["type", "id", task.column, "vertex"]
+
+    def __call__(self, rows: Any, values: np.ndarray) -> list[Any]:
+        types = pa.array(self._names, pa.string()).take(
+            pa.array(rows.column("type").to_numpy().astype(np.int32))
+        )
+        shown = shown_values(self._task, values)
+        return [types, rows.column("id"), shown, rows.column("vertex")]
+
+    def empty(self) -> pa.Table:
+        value = pa.int64() if self._task.is_whole else pa.float64()
+        kinds = (pa.string(), pa.string(), value, pa.int64())
+        return pa.Table.from_arrays([pa.array([], each) for each in kinds], names=self.columns)
+
+
+class _AttachAll:
+    """The same, with the values of all vertices. Runs on the workers."""
+
+    def __init__(self, attach: _Attach, values: np.ndarray) -> None:
+        self._attach = attach
+        self._values = values
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            values = self._values[batch.column("vertex").to_numpy()]
+            cells = self._attach(batch, values)
+            yield pa.RecordBatch.from_arrays(cells, names=self._attach.columns)
+
+
+class _AttachBlock:
+    """The same, with the values of one block. Runs on the workers."""
+
+    def __init__(self, attach: _Attach, kind: Any, width: int) -> None:
+        self._attach = attach
+        self._kind = kind
         self._width = width
 
     def __call__(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        value = pa.int64() if self._task.is_whole else pa.float64()
-        names = ["type", "id", self._task.column, "vertex"]
         if not left.num_rows:
-            empty = [pa.array([], each) for each in (pa.string(), pa.string(), value, pa.int64())]
-            return pa.Table.from_arrays(empty, names=names)
-        values = values_of(self._task, self._kind, right.column("value")[0])
-        vertices = left.column("vertex").to_numpy()
-        places = pa.array(vertices % self._width)
-        types = pa.array(self._names, pa.string()).take(
-            pa.array(left.column("type").to_numpy().astype(np.int32))
-        )
-        cells = [types, left.column("id"), values.take(places), left.column("vertex")]
-        return pa.Table.from_arrays(cells, names=names)
+            return self._attach.empty()
+        values = np.frombuffer(right.column("value")[0].as_buffer(), self._kind)
+        places = left.column("vertex").to_numpy() % self._width
+        return pa.Table.from_arrays(self._attach(left, values[places]), names=self._attach.columns)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -28,6 +30,7 @@ _SORTED_ROWS: Final = 1 << 20
 Row: TypeAlias = Mapping[str, pa.Scalar]
 VERTEX_ROWS: Final = "type int, row long, id string, vertex long"
 PIECES: Final = "source int, target int, sources binary, targets binary, weights binary"
+IN_PIECES: Final = "sources binary, targets binary, starts binary, weights binary"
 _PIECES_ARROW: Final = pa.schema(
     [
         ("source", pa.int32()),
@@ -36,6 +39,11 @@ _PIECES_ARROW: Final = pa.schema(
         ("targets", pa.binary()),
         ("weights", pa.binary()),
     ]
+)
+
+
+_IN_PIECES_ARROW: Final = pa.schema(
+    [(name, pa.binary()) for name in ("sources", "targets", "starts", "weights")]
 )
 
 
@@ -81,6 +89,24 @@ def kept(frame: Frame) -> Frame:
     return frame.localCheckpoint(eager=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """The nodes of a type in the order of their ids, and how many are before each partition."""
+
+    frame: Frame
+    starts: tuple[int, ...]
+
+    def unpersist(self) -> None:
+        self.frame.unpersist()
+
+
+def _part() -> Any:
+    """The partition of a row, by its increasing id."""
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    return F.shiftright("place", 33)
+
+
 class Blocks:
     """The vertices and edges of a selection on Spark."""
 
@@ -121,25 +147,26 @@ class Blocks:
         if not count:
             return self.session.createDataFrame([], VERTEX_ROWS)
         parts = max(1, min(self.layout.partitions, -(-count // 10_000)), -(-count // _SORTED_ROWS))
-        nodes = self._frames.nodes(name, {"id": "id"})
-        ordered = nodes.repartitionByRange(parts, "id").sortWithinPartitions("id")
-        placed = kept(ordered.withColumn("place", F.monotonically_increasing_id()))
-        part = F.shiftright("place", 33)
-
-        def counted() -> list[Any]:
-            return list(placed.groupBy(part.alias("part")).count().collect())
-
-        starts = [first] * parts
-        found = {
-            int(row[0]): int(row[1]) for row in self.runner.perform("number vertices", counted)
-        }
-        for number in range(1, parts):
-            starts[number] = starts[number - 1] + found.get(number - 1, 0)
-        start = F.element_at(F.array(*map(F.lit, starts)), (part + 1).cast("int"))
+        key = f"node:{name}"
+        found = self._frames.kept(("ordered", parts), [key], lambda: self._ordered(name, parts))
+        starts = F.array(*(F.lit(first + start) for start in found.starts))
+        start = F.element_at(starts, (_part() + 1).cast("int"))
         vertex = (start + F.col("place").bitwiseAND(F.lit((1 << 33) - 1))).cast("long")
-        return placed.select(
+        return found.frame.select(
             F.lit(place).alias("type"), F.col(NUMBER).alias("row"), "id", vertex.alias("vertex")
         )
+
+    def _ordered(self, name: str, parts: int) -> _Ordered:
+        from pyspark.sql import functions as F  # noqa: PLC0415
+
+        nodes = self._frames.nodes(name, {"id": "id"})
+        ordered = nodes.repartitionByRange(parts, "id").sortWithinPartitions("id")
+        placed = ordered.withColumn("place", F.monotonically_increasing_id()).persist()
+        by_part = placed.groupBy(_part().alias("part")).count()
+        rows = self.runner.perform("number vertices", by_part.collect)
+        counts = {int(row[0]): int(row[1]) for row in rows}
+        before = accumulate((counts.get(part, 0) for part in range(parts - 1)), initial=0)
+        return _Ordered(placed, tuple(before))
 
     def edges(self, weight: str | None = None) -> Frame:
         """The numbers of the ends of each edge as `s` and `t`, and its weight as `w`.
@@ -180,6 +207,11 @@ class Blocks:
             simple: Each pair of different vertices once, from the smaller to the larger.
             weight: The property that becomes the weights.
         """
+        name = ("pieces", self.selection.nodes, self.layout, towards, simple, weight)
+        make = partial(self._merged, towards, simple, weight)
+        return self._frames.kept(name, self.selection.keys, make)
+
+    def _merged(self, towards: Towards, simple: bool, weight: str | None) -> Frame:
         pack = Pack(self.layout.width, towards, _BUFFER_EDGES, simple=simple)
         # Spark counts the arguments of a function, and gets those of an object wrong.
         merge = Merge(PIECE_EDGES, simple=simple)
@@ -189,18 +221,56 @@ class Blocks:
             lambda table: merge(table),  # noqa: PLW0108
             PIECES,
         )
-        return kept(merged.repartition(self.layout.partitions, "source"))
+        return merged.repartition(self.layout.partitions, "source").persist()
+
+    def inward(self, towards: Towards, weight: str | None = None) -> Frame:
+        """Edges in pieces that are sorted by the vertex that they lead to.
+
+        All edges that lead to a vertex are in one partition.
+
+        Args:
+            towards: Which way edges lead.
+            weight: The property that becomes the weights.
+        """
+        parts = max(self.runner.parallelism, -(-self.edge_count // _BUFFER_EDGES))
+        name = ("inward", self.selection.nodes, parts, towards, weight)
+        make = partial(self._by_target, parts, towards, weight)
+        return self._frames.kept(name, self.selection.keys, make)
+
+    def _by_target(self, parts: int, towards: Towards, weight: str | None) -> Frame:
+        # Several blocks for each partition, since they are spread by chance.
+        width = max(1, -(-self.layout.size // (8 * parts)))
+        pack = Pack(width, towards, _BUFFER_EDGES, from_blocks=False)
+        packed = self.edges(weight).mapInArrow(pack, PIECES).repartition(parts, "target")
+        return packed.mapInArrow(SortByTarget(width, _BUFFER_EDGES), IN_PIECES).persist()
 
 
 class Pack:
     """Puts edges into pieces. Runs on the workers."""
 
-    def __init__(self, width: int, towards: Towards, at_once: int, *, simple: bool) -> None:
-        """Divide vertices into blocks of this width, and look at so many edges at once."""
+    def __init__(
+        self,
+        width: int,
+        towards: Towards,
+        at_once: int,
+        *,
+        simple: bool = False,
+        from_blocks: bool = True,
+    ) -> None:
+        """Divide vertices into blocks of this width, and look at so many edges at once.
+
+        Args:
+            width: How many vertices are in a block.
+            towards: Which way edges lead.
+            at_once: So many edges are held in memory.
+            simple: Put the smaller vertex first.
+            from_blocks: Divide edges by where they come from, too.
+        """
         self._width = width
         self._at_once = at_once
         self._towards = towards
         self._simple = simple
+        self._from_blocks = from_blocks
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn edges into pieces, as many as memory allows at a time."""
@@ -231,8 +301,9 @@ class Pack:
                 np.concatenate([sources, targets[back]]),
                 np.concatenate([targets, sources[back]]),
             )
-        from_block, to_block = sources // self._width, targets // self._width
-        keys = (from_block << 32) | to_block
+        keys = targets // self._width
+        if self._from_blocks:
+            keys |= (sources // self._width) << 32
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         starts = np.flatnonzero(first_of_runs(keys))
@@ -246,6 +317,59 @@ class Pack:
                 (targets[at] - target * self._width).astype(np.int32),
                 None if weights is None else weights[at],
             )
+
+
+class SortByTarget:
+    """Sorts the edges of a partition by where they lead to. Runs on the workers."""
+
+    def __init__(self, width: int, at_once: int) -> None:
+        """Take pieces to blocks of this width, and sort so many edges at once."""
+        self._width = width
+        self._at_once = at_once
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Turn pieces to blocks into sorted ones, as many as memory allows at a time."""
+        held: list[tuple[Any, Any, Any]] = []
+        count = 0
+        for cell in each_row(batches):
+            first = np.int32(cell["target"].as_py() * self._width)
+            sources = np.frombuffer(cell["sources"].as_buffer(), np.int32)
+            targets = np.frombuffer(cell["targets"].as_buffer(), np.int32) + first
+            weights = cell["weights"]
+            held.append(
+                (
+                    sources,
+                    targets,
+                    np.frombuffer(weights.as_buffer(), np.float64) if weights.is_valid else None,
+                )
+            )
+            count += len(sources)
+            if count >= self._at_once:
+                yield from _sorted_pieces(held)
+                held, count = [], 0
+        if held:
+            yield from _sorted_pieces(held)
+
+
+def _sorted_pieces(held: list[tuple[Any, Any, Any]]) -> Iterator[pa.RecordBatch]:
+    sources, targets = (np.concatenate([each[end] for each in held]) for end in (0, 1))
+    weights = None if held[0][2] is None else np.concatenate([each[2] for each in held])
+    order = np.lexsort((sources, targets))
+    sources, targets = sources[order], targets[order]
+    weights = None if weights is None else weights[order]
+    for start in range(0, len(sources), PIECE_EDGES):
+        part = slice(start, start + PIECE_EDGES)
+        starts = np.flatnonzero(first_of_runs(targets[part])).astype(np.int32)
+        arrays = [
+            sources[part],
+            targets[part][starts],
+            starts,
+            None if weights is None else weights[part],
+        ]
+        cells = [
+            pa.array([None if each is None else each.tobytes()], pa.binary()) for each in arrays
+        ]
+        yield pa.RecordBatch.from_arrays(cells, schema=_IN_PIECES_ARROW)
 
 
 class Merge:

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.algorithms.csr import first_of_runs
-from omnigraph.algorithms.label_propagation import winning_labels
+from omnigraph.algorithms.label_propagation import tallied, winning_labels
 from omnigraph.algorithms.model import (
     ComponentsTask,
     LabelPropagationTask,
@@ -21,6 +22,7 @@ from omnigraph.algorithms.model import (
     TrianglesTask,
 )
 from omnigraph.algorithms.pagerank import PageRankTerms, teleport
+from omnigraph.dataplane.spark.algorithms import broadcast
 from omnigraph.dataplane.spark.algorithms.blocks import Blocks
 from omnigraph.dataplane.spark.algorithms.components import component_states
 from omnigraph.dataplane.spark.algorithms.messages import (
@@ -42,23 +44,24 @@ from omnigraph.errors import Code, NotFound
 
 
 @dataclass(frozen=True, slots=True)
-class BlockResult:
-    """The last state of every block, and how it was found.
+class VertexValues:
+    """The value of each vertex, and how it was found.
 
     Attributes:
-        states: Frame of states; `value` has a number per vertex.
+        found: One array for all vertices, or a frame of states, where `value` has a number per
+            vertex of the block.
         kind: What these numbers are.
         iterations: How many it took, where it iterates.
         converged: Did it end by itself?
     """
 
-    states: Frame
+    found: Frame | npt.NDArray[Any]
     kind: Any
     iterations: int | None = None
     converged: bool = True
 
 
-def compute(blocks: Blocks, task: Task, bytes_max: int) -> BlockResult:
+def compute(blocks: Blocks, task: Task, bytes_max: int) -> VertexValues:
     """Run an algorithm on Spark.
 
     Raises:
@@ -66,17 +69,39 @@ def compute(blocks: Blocks, task: Task, bytes_max: int) -> BlockResult:
         InvalidInput: A weight is null or negative.
         LimitExceeded: A task would need more memory than `bytes_max`.
     """
+    if blocks.layout.size and broadcast.fits(blocks, edges=isinstance(task, TrianglesTask)):
+        return _by_broadcast(blocks, task)
     match task:
         case PageRankTask(terms=terms):
             return _pagerank(blocks, task, terms)
         case ComponentsTask():
-            return BlockResult(component_states(blocks, bytes_max), np.int32)
+            return VertexValues(component_states(blocks, bytes_max), np.int32)
         case LabelPropagationTask():
             return _labels(blocks, task)
         case ShortestPathsTask():
             return _distances(blocks, task)
         case TrianglesTask():
-            return BlockResult(triangle_states(blocks), np.int64)
+            return VertexValues(triangle_states(blocks), np.int64)
+        case _:
+            raise AssertionError(task)
+
+
+def _by_broadcast(blocks: Blocks, task: Task) -> VertexValues:
+    match task:
+        case PageRankTask(direction=direction, terms=terms):
+            ranks = broadcast.pagerank(blocks, direction, terms)
+            return VertexValues(ranks.values, np.float64, ranks.iterations, ranks.converged)
+        case ComponentsTask():
+            return VertexValues(broadcast.component_roots(blocks), np.int32)
+        case LabelPropagationTask(direction=direction, iterations=iterations):
+            labels = broadcast.labels(blocks, direction, iterations)
+            return VertexValues(labels.values, np.int32, labels.iterations, labels.converged)
+        case ShortestPathsTask(direction=direction, weight=weight, most=most):
+            sources = _sources(blocks, task)
+            found = broadcast.distances(blocks, direction, weight, sources, most)
+            return VertexValues(found, np.float64)
+        case TrianglesTask():
+            return VertexValues(broadcast.triangles(blocks), np.int64)
         case _:
             raise AssertionError(task)
 
@@ -84,10 +109,10 @@ def compute(blocks: Blocks, task: Task, bytes_max: int) -> BlockResult:
 # -- PageRank --------------------------------------------------------------------------------------
 
 
-def _pagerank(blocks: Blocks, task: PageRankTask, terms: PageRankTerms) -> BlockResult:
+def _pagerank(blocks: Blocks, task: PageRankTask, terms: PageRankTerms) -> VertexValues:
     size = blocks.layout.size
     if not size:
-        return BlockResult(states(blocks, partial(_equal_ranks, 1)), np.float64, 0)
+        return VertexValues(states(blocks, partial(_equal_ranks, 1)), np.float64, 0)
     pieces = blocks.pieces(task.direction)
     kinds = Kinds(np.float64, np.int64, np.float64, np.int64)
     begin = states(blocks, partial(_equal_ranks, size))
@@ -101,8 +126,8 @@ def _pagerank(blocks: Blocks, task: PageRankTask, terms: PageRankTerms) -> Block
         state = iterated(blocks, state, pieces, kinds, send, learn)
         change, dangling = sums(blocks, f"pagerank: iteration {iteration}", state)
         if change < terms.tolerance:
-            return BlockResult(state, np.float64, iteration)
-    return BlockResult(state, np.float64, terms.iterations, converged=False)
+            return VertexValues(state, np.float64, iteration)
+    return VertexValues(state, np.float64, terms.iterations, converged=False)
 
 
 def _equal_ranks(size: int, first: int, count: int) -> State:
@@ -140,18 +165,18 @@ def _learn_ranks(everywhere: float, first: int, old: State, heard: Message) -> S
 # -- label propagation -----------------------------------------------------------------------------
 
 
-def _labels(blocks: Blocks, task: LabelPropagationTask) -> BlockResult:
+def _labels(blocks: Blocks, task: LabelPropagationTask) -> VertexValues:
     state = states(blocks, _own_labels)
     if not blocks.layout.size:
-        return BlockResult(state, np.int32, 1)
+        return VertexValues(state, np.int32, 1)
     kinds = Kinds(np.int32, np.int32, np.int32, np.int64)
     pieces = blocks.pieces(task.direction)
     for iteration in range(1, task.iterations + 1):
         state = iterated(blocks, state, pieces, kinds, _send_votes, _learn_labels)
         changed, _ = sums(blocks, f"label propagation: iteration {iteration}", state)
         if not changed:
-            return BlockResult(state, np.int32, iteration)
-    return BlockResult(state, np.int32, task.iterations, converged=False)
+            return VertexValues(state, np.int32, iteration)
+    return VertexValues(state, np.int32, task.iterations, converged=False)
 
 
 def _own_labels(first: int, count: int) -> State:
@@ -159,12 +184,7 @@ def _own_labels(first: int, count: int) -> State:
 
 
 def _send_votes(state: State, piece: Piece) -> Message:
-    keys = (piece.targets.astype(np.int64) << 32) | state.value[piece.sources]
-    keys.sort()
-    starts = np.flatnonzero(first_of_runs(keys))
-    votes = np.diff(starts, append=len(keys)).astype(np.int64)
-    keys = keys[starts]
-    return Message(keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), votes)
+    return Message(*tallied(piece.targets.astype(np.int64), state.value[piece.sources]))
 
 
 def _learn_labels(first: int, old: State, heard: Message) -> State:
@@ -179,7 +199,7 @@ def _learn_labels(first: int, old: State, heard: Message) -> State:
 # -- shortest paths --------------------------------------------------------------------------------
 
 
-def _distances(blocks: Blocks, task: ShortestPathsTask) -> BlockResult:
+def _distances(blocks: Blocks, task: ShortestPathsTask) -> VertexValues:
     sources = _sources(blocks, task)
     limit = np.inf if task.most is None else task.most
     kinds = Kinds(np.float64, np.bool_, np.float64, np.int64)
@@ -193,7 +213,7 @@ def _distances(blocks: Blocks, task: ShortestPathsTask) -> BlockResult:
         messages = sent(blocks, sending, pieces, kinds, _send_distances)
         state = learned(blocks, state, messages, kinds, learn)
         active, _ = sums(blocks, f"shortest paths: iteration {iteration}", state)
-    return BlockResult(state, np.float64)
+    return VertexValues(state, np.float64)
 
 
 def _sources(blocks: Blocks, task: ShortestPathsTask) -> np.ndarray:
@@ -241,9 +261,8 @@ def _learn_distances(limit: float, first: int, old: State, heard: Message) -> St
     return State(distances, active, float(np.count_nonzero(active)))
 
 
-def values_of(task: Task, kind: Any, cell: Any) -> pa.Array:
-    """The numbers of a state as users see them."""
-    values = np.frombuffer(cell.as_buffer(), kind)
+def shown_values(task: Task, values: npt.NDArray[Any]) -> pa.Array:
+    """The numbers that were computed as users see them."""
     if not isinstance(task, ShortestPathsTask):
         return pa.array(values.astype(np.int64) if task.is_whole else values)
     mask = np.isinf(values)
