@@ -13,6 +13,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, NotFound
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan, catalogued
 from omnigraph.store.calls import StorageCall
+from tests import tally
 from tests.faults import worlds
 from tests.faults.harness import FAULTS, attempt, children, passes
 from tests.faults.worlds import COMPANY, KNOWS, PERSON
@@ -31,6 +32,7 @@ def break_one(path: Path, plan: Mapping[StrEnum, Fault], nth: int) -> None:
             child.start()
             child.join()
             assert child.exitcode == CRASH_STATUS
+            tally.count("crashes of a process at a failpoint or a storage call")
         else:
             assert attempt(lambda: worlds.begin(path, durable=True), plan, nth).fired
         judge(path)

@@ -86,3 +86,13 @@ def test_make_faults_runs_every_deep_test() -> None:
     assert all(place.exists() for place in run)
     left_out = [path.name for path in deep if not {path, *path.parents} & set(run)]
     assert not left_out
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    known = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    pages = [path for path in TEXTS if path.suffix == ".md"]
+    named = {
+        name for page in pages for name in re.findall(r"\btest_\w+\.py", page.read_text("utf-8"))
+    }
+    assert "test_power_cuts.py" in named
+    assert named - known == set()
