@@ -10,6 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.branches import Branches
+from omnigraph.graph.changes import ChangeFeed
 from omnigraph.graph.commits import Commits
 
 SCHEMA = """
@@ -60,7 +61,8 @@ SHOWN = {
 
 def documented() -> dict[str, str]:
     found = {name: inspect.getdoc(getattr(og, name)) or "" for name in ("init", "open")}
-    for kind in (og.Graph, og.Rows, og.Snapshot, Algorithms, Branches, Commits):
+    kinds = (og.Graph, og.Rows, og.Snapshot, og.Diff, og.MergeResult)
+    for kind in (*kinds, Algorithms, Branches, ChangeFeed, Commits):
         found[kind.__name__] = inspect.getdoc(kind) or ""
         for name, member in inspect.getmembers(kind):
             if inspect.isfunction(member) and not name.startswith("_"):

@@ -105,6 +105,19 @@ def merged(
     return result, conflicts
 
 
+def check_sides(graph: og.Graph) -> None:
+    """Settled by one side, a merge is the mirrored merge, settled by the other."""
+    for ours, theirs in (("ours", "theirs"), ("theirs", "ours")):
+        graph.branches.create(f"main-{ours}", "main")
+        graph.branches.create(f"draft-{ours}", "draft")
+        graph.branches.merge("draft", into=f"main-{ours}", resolve=ours)
+        graph.branches.merge("main", into=f"draft-{ours}", resolve=theirs)
+        found = state(graph, f"main-{ours}")
+        assert found == state(graph, f"draft-{ours}")
+        for (kind, _), row in found.items():
+            assert kind != "Knows" or {("Person", row["from"]), ("Person", row["to"])} <= set(found)
+
+
 HISTORIES = st.tuples(
     st.lists(STEP, max_size=4), st.lists(STEP, max_size=5), st.lists(STEP, max_size=5)
 )
@@ -131,6 +144,7 @@ def check(histories: tuple[list[Any], list[Any], list[Any]], folder: Any) -> Non
             with pytest.raises(og.errors.Conflict):
                 graph.branches.merge("draft")
             assert state(graph, "main") == sides[0]
+            check_sides(graph)
             return
         graph.branches.merge("draft")
         assert state(graph, "main") == expected

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
-from omnigraph.exec.merge.conflicts import MergeConflict, Side, resolver
 from omnigraph.exec.merge.merger import Merger, MergeRequest, RevertRequest
-from omnigraph.graph.merging import MergeResult, merge_result
+from omnigraph.graph.merging import MergeResult, Resolution, as_resolve, merge_result
 from omnigraph.graph.values import Branch
 from omnigraph.types import Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
@@ -90,7 +88,7 @@ class Branches:
         source: str,
         into: str = "main",
         *,
-        resolve: Side | Callable[[MergeConflict], Side | None] | None = None,
+        resolve: Resolution | None = None,
         granularity: Literal["property", "row"] = "property",
         dry_run: bool = False,
         delete_branch: bool = False,
@@ -117,8 +115,10 @@ class Branches:
             source: The branch whose changes are taken.
             into: The branch that gets them.
             resolve: How conflicts are settled: by `ours`, the branch that is merged into, by
-                `theirs`, the source, or by a function that is given each conflict and answers
-                with one of these, or None to leave it.
+                `theirs`, the source; by a function that is given each conflict and answers with
+                one of these, with `base`, with a dictionary of values, or with None to leave it;
+                or by a file (`.jsonl`), of which `MergeResult.write_resolutions` of a dry run
+                writes the template.
             granularity: `property`: changes of different properties of one entity do not
                 conflict. `row`: they do.
             dry_run: Say what would happen, conflicts included, and change nothing.
@@ -129,7 +129,8 @@ class Branches:
 
         Raises:
             Conflict: The branches disagree (code `merge_conflict`); `error.conflicts` lists where.
-            InvalidInput: A branch is merged into itself, or an argument is wrong.
+            InvalidInput: A branch is merged into itself, an argument is wrong, or a line of the
+                file of resolutions does not fit the conflicts that there are.
             NotFound: There is no such branch.
         """
         if granularity not in ("property", "row"):
@@ -138,7 +139,7 @@ class Branches:
         request = MergeRequest(
             source=BranchName(source),
             into=BranchName(into),
-            resolve=resolver(resolve),
+            resolve=as_resolve(resolve),
             by_row=granularity == "row",
             dry_run=dry_run,
             actor=self._actor if actor is None else Actor(actor),
@@ -159,7 +160,7 @@ class Branches:
         commit: str,
         branch: str = "main",
         *,
-        resolve: Side | Callable[[MergeConflict], Side | None] | None = None,
+        resolve: Resolution | None = None,
         dry_run: bool = False,
         message: str | None = None,
         actor: str | None = None,
@@ -191,7 +192,7 @@ class Branches:
         request = RevertRequest(
             commit=CommitId(commit),
             branch=BranchName(branch),
-            resolve=resolver(resolve),
+            resolve=as_resolve(resolve),
             dry_run=dry_run,
             actor=self._actor if actor is None else Actor(actor),
             message=None if message is None else CommitMessage(message),

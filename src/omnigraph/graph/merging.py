@@ -1,14 +1,27 @@
-"""The result of a merge, as the facade shows it."""
+"""Results of merges, tables of conflicts, and files of resolutions, as the facade shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
+from omnigraph.errors import Code, InvalidInput, LimitExceeded, NotFound
 from omnigraph.exec.changes.table_changes import ChangeCounts
-from omnigraph.exec.merge.conflicts import MergeConflict
+from omnigraph.exec.merge.conflicts import Choice, MergeConflict, Resolve, Side, resolver
 from omnigraph.exec.merge.merger import Merged
+from omnigraph.exec.merge.resolution_file import ResolutionFile, template
 from omnigraph.graph.values import Commit, commit_of
+
+# What settles conflicts: a side, a function, or a file of resolutions.
+Resolution = Side | Callable[[MergeConflict], Choice | None] | str | os.PathLike[str]
+
+_FILE_SUFFIX: Final = ".jsonl"
+_FILE_BYTES_MAX: Final = 256 << 20
+_COLUMNS: Final = ("conflict", "entity", "property", "base", "ours", "theirs", "choice")
+_CELL_CHARACTERS_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +36,7 @@ class MergeResult:
         base: The commit from which both sides have changed since; of several, the latest.
         counts: What it changes on the branch that it is merged into, by type (`node:Person`).
         conflicts: What stands in its way; only a dry run has any, otherwise they are an error.
+        settled: The conflicts that `resolve` has settled, each with its choice.
         replayed: An earlier call with the same idempotency key had done it already; this is what
             it did.
         branch_deleted: The source was deleted afterwards.
@@ -36,6 +50,7 @@ class MergeResult:
     base: str
     counts: Mapping[str, ChangeCounts]
     conflicts: tuple[MergeConflict, ...] = ()
+    settled: tuple[tuple[MergeConflict, Choice], ...] = ()
     replayed: bool = False
     branch_deleted: bool = False
     branch_delete_error: str | None = None
@@ -48,6 +63,112 @@ class MergeResult:
         lines += [f"  {item.kind.value}: {item.message}" for item in self.conflicts]
         return "\n".join(lines)
 
+    def conflict_table(self) -> str:
+        """The conflicts as a table for people; the settled ones first, with their choices."""
+        rows: list[tuple[str, ...]] = [_COLUMNS]
+        for conflict, choice in self.settled:
+            rows += _table_rows(conflict, choice if isinstance(choice, str) else "value")
+        for conflict in self.conflicts:
+            rows += _table_rows(conflict, "")
+        return _aligned(rows)
+
+    def write_resolutions(self, path: str | os.PathLike[str]) -> int:
+        """Write a file of resolutions, to be completed and given to `resolve=`.
+
+        It has one line of JSON for each conflict: base, ours and theirs, the `choices` that can
+        settle it, and a `choice`, which is empty for conflicts that are open. With the choice
+        `value`, the field `value` has the values by property.
+
+        Example:
+            ```python
+            graph.branches.create("draft")
+            for branch, age in (("draft", 40), ("main", 50)):
+                text = f'query q() {{ update Person set {{ age: {age} }} where name = "Ada" }}'
+                graph.mutate(text, branch=branch)
+            found = graph.branches.merge("draft", dry_run=True)
+            assert found.write_resolutions("choices.jsonl") == 1
+            with open("choices.jsonl") as file:
+                lines = file.read().replace('"choice": null', '"choice": "theirs"')
+            with open("choices.jsonl", "w") as file:
+                file.write(lines)
+            done = graph.branches.merge("draft", resolve="choices.jsonl")
+            assert done.outcome == "merged"
+            ```
+
+        Args:
+            path: The file; one that exists is replaced.
+
+        Returns:
+            The number of conflicts that are open.
+        """
+        with Path(path).open("w", encoding="utf-8") as file:
+            file.writelines(template(self.conflicts, self.settled))
+        return len(self.conflicts)
+
+
+def as_resolve(given: Resolution | None) -> Resolve:
+    """The resolution of conflicts, as a caller says it; a file is read.
+
+    Raises:
+        InvalidInput: It is nothing of that kind, or a line of the file is wrong.
+        NotFound: There is no such file.
+    """
+    is_path = isinstance(given, os.PathLike)
+    if is_path or (isinstance(given, str) and given.endswith(_FILE_SUFFIX)):
+        return _read(Path(given))  # type: ignore[arg-type]
+    return resolver(given)
+
+
+def _read(path: Path) -> ResolutionFile:
+    try:
+        size = path.stat().st_size
+        if size > _FILE_BYTES_MAX:
+            text = f"{path} has {size:,} bytes, a file of resolutions at most {_FILE_BYTES_MAX:,}"
+            raise LimitExceeded(
+                Code.LIMIT_EXCEEDED, text, bound="resolution_file_bytes", limit=_FILE_BYTES_MAX
+            )
+        with path.open(encoding="utf-8") as file:
+            return ResolutionFile.parse(str(path), file)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(Code.INPUT_INVALID, f"{path} is no text in UTF-8") from error
+    except OSError as error:
+        text = f"the file of resolutions {path} cannot be read: {error.strerror}"
+        raise NotFound(Code.FILE_NOT_FOUND, text, path=str(path)) from error
+
+
+def _table_rows(conflict: MergeConflict, choice: str) -> Iterator[tuple[str, ...]]:
+    """The rows about one conflict: one for each property that it is about, else one."""
+    entity = f"{conflict.type} {conflict.id!r}"
+    states = (conflict.base, conflict.ours, conflict.theirs)
+    named = [name for name in conflict.properties if any(s and name in s for s in states)]
+    if not named:
+        yield conflict.kind.value, entity, "", *map(_state, states), choice
+    for number, name in enumerate(named):
+        cells = [_cell("absent" if state is None else state.get(name)) for state in states]
+        first = (conflict.kind.value, entity) if not number else ("", "")
+        yield *first, name, *cells, choice if not number else ""
+
+
+def _state(state: Mapping[str, Any] | None) -> str:
+    return "absent" if state is None else _cell(", ".join(f"{k}: {v}" for k, v in state.items()))
+
+
+def _cell(value: object) -> str:
+    text = "null" if value is None else " ".join(str(value).split())
+    is_long = len(text) > _CELL_CHARACTERS_MAX
+    return text[: _CELL_CHARACTERS_MAX - 1] + "…" if is_long else text
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [rows[0], tuple("-" * width for width in widths), *rows[1:]]
+    return "".join(_row(line, widths) for line in lines)
+
+
+def _row(cells: Iterable[str], widths: Sequence[int]) -> str:
+    texts = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(texts).rstrip() + "\n"
+
 
 def merge_result(done: Merged, source: str, into: str) -> MergeResult:
     """The result of a merge, as users see it."""
@@ -59,5 +180,6 @@ def merge_result(done: Merged, source: str, into: str) -> MergeResult:
         base=str(done.base),
         counts=done.counts,
         conflicts=done.conflicts,
+        settled=done.settled,
         replayed=done.replayed,
     )

@@ -454,7 +454,7 @@ def test_bad_arguments(graph: og.Graph) -> None:
     with pytest.raises(og.errors.NotFound):
         graph.branches.merge("nowhere")
     with pytest.raises(og.errors.InvalidInput, match="resolved by"):
-        graph.branches.merge("draft", resolve="mine")  # type: ignore[arg-type]
+        graph.branches.merge("draft", resolve="mine")
     with pytest.raises(og.errors.InvalidInput, match="granularity"):
         graph.branches.merge("draft", granularity="cell")  # type: ignore[arg-type]
     with og.open(graph.uri, mode="r") as reader, pytest.raises(og.errors.Forbidden):

@@ -13,6 +13,8 @@ from omnigraph.errors import Code, Conflict, InvalidInput, JsonValue
 Side = Literal["ours", "theirs"]
 SIDES: Final = ("ours", "theirs")
 Image: TypeAlias = Mapping[str, Any]
+# A side or the merge base, of which the state is taken, or values for properties.
+Choice: TypeAlias = Literal["ours", "theirs", "base"] | Mapping[str, Any]
 # The most conflicts that an error lists; all of them are counted.
 LISTED_MAX: Final = 1_000
 
@@ -29,6 +31,17 @@ class ConflictKind(StrEnum):
     VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
 
 
+# The choices that can settle a conflict, where not all of them can.
+_CHOICES: Final = {
+    ConflictKind.ORPHAN_EDGE: SIDES,
+    ConflictKind.CARDINALITY_VIOLATION: SIDES,
+}
+_ALL_CHOICES: Final = ("ours", "theirs", "base", "value")
+
+
+ConflictKey: TypeAlias = tuple[str, str, str, str | None, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeConflict:
     """One point at which two branches disagree.
@@ -43,6 +56,9 @@ class MergeConflict:
         base: The values at the merge base; None when the entity was not there.
         ours: The values on the branch that is merged into; None when the entity is not there.
         theirs: The values on the branch that is merged.
+
+    Of a broken cardinality, `id` is the source, and `ours` and `theirs` name the edges that each
+    side has inserted and deleted there.
     """
 
     kind: ConflictKind
@@ -54,6 +70,16 @@ class MergeConflict:
     base: Image | None = None
     ours: Image | None = None
     theirs: Image | None = None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices that can settle it: `ours`, `theirs`, `base`, a `value` of properties."""
+        return _CHOICES.get(self.kind, _ALL_CHOICES)
+
+    @property
+    def key(self) -> ConflictKey:
+        """The name of the conflict among those of one merge."""
+        return self.kind.value, self.entity_kind, self.type, self.id, self.properties
 
     def as_json(self) -> dict[str, JsonValue]:
         """The conflict in plain values."""
@@ -82,12 +108,55 @@ def _plain(value: object) -> JsonValue:
     return str(value)
 
 
-# Says which side a conflict is settled by; None leaves it as it is.
-Resolve = Callable[[MergeConflict], Side | None]
+# Says what a conflict is settled by; None leaves it as it is.
+Resolve = Callable[[MergeConflict], Choice | None]
 
 
 def unsettled(_: MergeConflict) -> None:
     """Settle no conflict."""
+
+
+class Resolving:
+    """The resolutions of one merge: asks about each conflict, and keeps the answers."""
+
+    def __init__(
+        self, resolve: Resolve, place: Callable[[MergeConflict], str] = lambda _: "resolve"
+    ) -> None:
+        """Ask `resolve`; `place` says where an answer stands, for errors."""
+        self._resolve = resolve
+        self.place = place
+        self._by_entity: dict[tuple[str, str, str | None], Choice] = {}
+        self.settled: dict[ConflictKey, tuple[MergeConflict, Choice]] = {}
+
+    def __call__(self, conflict: MergeConflict) -> Choice | None:
+        """Returns the choice that settles a conflict; None for one that nothing settles.
+
+        A conflict that comes back after it was settled is left: the answer did not settle it.
+
+        Raises:
+            InvalidInput: The answer is none that can settle it.
+        """
+        if conflict.key in self.settled:
+            return None
+        choice = self._resolve(conflict)
+        if choice is None:
+            return None
+        name = "value" if isinstance(choice, Mapping) else choice
+        if name not in conflict.choices:
+            known = ", ".join(conflict.choices)
+            raise self.refused(conflict, f"{name!r} does not settle it; choose one of: {known}")
+        self.settled[conflict.key] = conflict, choice
+        self._by_entity[conflict.entity_kind, conflict.type, conflict.id] = choice
+        return choice
+
+    def again(self, conflict: MergeConflict) -> Choice | None:
+        """Returns the choice that settled another conflict about the same entity."""
+        return self._by_entity.get((conflict.entity_kind, conflict.type, conflict.id))
+
+    def refused(self, conflict: MergeConflict, reason: str) -> InvalidInput:
+        """The error about an answer that does not fit its conflict."""
+        text = f"{self.place(conflict)}: {conflict.type} {conflict.id!r}: {reason}"
+        return InvalidInput(Code.INPUT_INVALID, text, type=conflict.type, id=conflict.id)
 
 
 def resolver(given: object) -> Resolve:
@@ -98,21 +167,29 @@ def resolver(given: object) -> Resolve:
     """
     if given is None:
         return unsettled
-    if given in SIDES:
+    if isinstance(given, str) and given in SIDES:
         side: Side = "ours" if given == "ours" else "theirs"
         return lambda _: side
     if callable(given):
         return _checked(given)
-    text = f"conflicts are resolved by 'ours', 'theirs' or a function, not by {given!r:.80}"
+    text = (
+        "conflicts are resolved by 'ours', 'theirs', a function, or a file of resolutions "
+        f"(.jsonl), not by {given!r:.80}"
+    )
     raise InvalidInput(Code.INPUT_INVALID, text)
 
 
 def _checked(function: Callable[[MergeConflict], object]) -> Resolve:
-    def resolve(conflict: MergeConflict) -> Side | None:
+    def resolve(conflict: MergeConflict) -> Choice | None:
         answer = function(conflict)
-        if answer is None or answer in SIDES:
+        if answer is None or isinstance(answer, Mapping):
             return answer
-        text = f"resolve answers 'ours', 'theirs' or None, not {answer!r:.80}"
+        if answer == "ours" or answer == "theirs" or answer == "base":  # noqa: PLR1714
+            return answer
+        text = (
+            "resolve answers 'ours', 'theirs', 'base', a dictionary of values or None, "
+            f"not {answer!r:.80}"
+        )
         raise InvalidInput(Code.INPUT_INVALID, text)
 
     return resolve

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.merge.conflicts import ConflictKind, Resolve
-from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
+from omnigraph.exec.merge.conflicts import ConflictKind, Resolving
+from omnigraph.exec.merge.table_merge import OURS, MergedTable, SettledConflict, TableMerge
 
-# The cells that get their value; None for an entity that is deleted.
-Decision = tuple[bool, ...] | None
+# The cells that get their value, or the choice that settled a conflict; None for an entity that is
+# deleted.
+Decision = tuple[bool, ...] | str | None
 _OURS: Decision = ()
 
 
-def agree(plans: Sequence[tuple[TableMerge, MergedTable]], resolve: Resolve) -> MergedTable:
+def agree(plans: Sequence[tuple[TableMerge, MergedTable]], resolve: Resolving) -> MergedTable:
     """Combine the merges of one type against several bases."""
     merge, outcome = plans[0]
     decisions = [_decisions(other, result) for other, result in plans]
@@ -35,12 +36,18 @@ def agree(plans: Sequence[tuple[TableMerge, MergedTable]], resolve: Resolve) -> 
     ]
     outcome.take = np.setdiff1d(outcome.take, disputed)
     outcome.drop = np.setdiff1d(outcome.drop, disputed)
+    outcome.cells[disputed] = False
+    for row in disputed:
+        outcome.restored.pop(row, None)
+        outcome.given.pop(row, None)
+    found = []
     for row, conflict in merge.described(outcome.keys, disputed, ConflictKind.DIVERGENT_UPDATE):
-        side = resolve(conflict)
-        if side is None:
+        choice = resolve(conflict)
+        if choice is None:
             outcome.conflicts.append(conflict)
-        elif side == "theirs":
-            merge.take_theirs(outcome, row)
+        else:
+            found.append(SettledConflict(row, conflict, choice))
+    merge.settle(outcome, found, resolve)
     return outcome
 
 
@@ -58,6 +65,8 @@ def _decisions(merge: TableMerge, outcome: MergedTable) -> dict[str, Decision]:
     for row, cells in zip(both.tolist(), outcome.cells[both] & differ, strict=True):
         if cells.any():
             found[ids[row]] = tuple(cells.tolist())
+    found |= {ids[row]: "base" for row in outcome.restored}
+    found |= {ids[row]: "value" for row in outcome.given}
     return found
 
 

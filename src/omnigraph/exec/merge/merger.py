@@ -21,10 +21,21 @@ from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Code, Gone, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.changes.table_changes import ChangeCounts
-from omnigraph.exec.merge.conflicts import MergeConflict, Resolve, refused
+from omnigraph.exec.merge.broken_rules import settle_broken_rules
+from omnigraph.exec.merge.conflicts import (
+    Choice,
+    MergeConflict,
+    Resolve,
+    Resolving,
+    refused,
+    unsettled,
+)
 from omnigraph.exec.merge.criss_cross import agree
-from omnigraph.exec.merge.judge import TypeMerge, judge_merged, settle_orphans
+from omnigraph.exec.merge.judge import judge_merged
+from omnigraph.exec.merge.orphans import settle_orphans
+from omnigraph.exec.merge.resolution_file import ResolutionFile
 from omnigraph.exec.merge.table_merge import TableMerge
+from omnigraph.exec.merge.type_merge import TypeMerge
 from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation, telemetry
@@ -80,6 +91,7 @@ class Merged:
         commit: The commit that it made; None for a dry run and when there was nothing to do.
         counts: What it changed on the branch that it was merged into, by table key.
         conflicts: What stands in its way; only a dry run has any.
+        settled: The conflicts that were settled, and by which choices.
         replayed: An earlier call with the same idempotency key had done it already.
     """
 
@@ -88,6 +100,7 @@ class Merged:
     commit: Commit | None
     counts: Mapping[str, ChangeCounts]
     conflicts: tuple[MergeConflict, ...] = ()
+    settled: tuple[tuple[MergeConflict, Choice], ...] = ()
     replayed: bool = False
 
 
@@ -113,6 +126,7 @@ class _MergePlan:
     types: Mapping[str, TypeMerge]
     images: Mapping[str, pa.Table | None]
     conflicts: tuple[MergeConflict, ...]
+    settled: tuple[tuple[MergeConflict, Choice], ...]
 
     @property
     def counts(self) -> dict[str, ChangeCounts]:
@@ -172,6 +186,7 @@ class Merger:
             if request.dry_run:
                 return _planned(plan, outcome)
             if plan.conflicts:
+                _check_complete(request.resolve, plan.conflicts)
                 what = f"merging '{request.source}' into '{request.into}'"
                 raise refused(what, plan.conflicts)
             published = self._commit(
@@ -225,6 +240,7 @@ class Merger:
             if request.dry_run:
                 return _planned(plan, outcome)
             if plan.conflicts:
+                _check_complete(request.resolve, plan.conflicts)
                 raise refused(f"reverting {commit.id} on '{request.branch}'", plan.conflicts)
             details = {_REVERTED: str(commit.id), **_details(plan, outcome)}
             published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
@@ -232,12 +248,44 @@ class Merger:
 
     def _plan(self, states: Sequence[_States], resolve: Resolve, *, by_row: bool) -> _MergePlan:
         """Merge against each base, and judge the outcome."""
-        types = self._types(states, resolve, by_row=by_row)
-        conflicts = [each for item in types.values() for each in item.outcome.conflicts]
-        conflicts += settle_orphans(types, resolve)
-        images = {key: self._images(item) for key, item in types.items()}
-        conflicts += judge_merged(types, images)
-        return _MergePlan(states[0], types, images, tuple(conflicts))
+        file = resolve if isinstance(resolve, ResolutionFile) else None
+        resolving = Resolving(resolve) if file is None else Resolving(file, file.place)
+        types = self._types(states, resolving, by_row=by_row)
+        first = [each for item in types.values() for each in item.outcome.conflicts]
+        while True:
+            cancellation.check()
+            orphans = settle_orphans(types, resolving)
+            images = {key: self._images(item) for key, item in types.items()}
+            broken = judge_merged(types, images)
+            # Settling a conflict can break another rule, so that is judged again.
+            if not settle_broken_rules(types, broken, resolving):
+                break
+        conflicts = (*first, *orphans, *broken)
+        if file is not None:
+            met = [*conflicts, *(each for each, _ in resolving.settled.values())]
+            self._check_lines(file, states, met, by_row=by_row)
+        return _MergePlan(states[0], types, images, conflicts, tuple(resolving.settled.values()))
+
+    def _check_lines(
+        self,
+        file: ResolutionFile,
+        states: Sequence[_States],
+        met: Sequence[MergeConflict],
+        *,
+        by_row: bool,
+    ) -> None:
+        """Refuse lines about conflicts that do not exist.
+
+        One choice can settle several conflicts, so a line counts as well if its conflict exists
+        as long as nothing is settled.
+        """
+        unused = file.not_among(item.key for item in met)
+        if unused:
+            plain = self._plan(states, unsettled, by_row=by_row)
+            known = {item.key for item in plain.conflicts}
+            for line in unused:
+                if line.key not in known:
+                    raise file.surplus(line)
 
     def _replayed(self, request: MergeRequest) -> Merged | None:
         """The result of an earlier call with the same key."""
@@ -274,7 +322,7 @@ class Merger:
         raise Gone(Code.GONE, text, commit=base)
 
     def _types(
-        self, bases: Sequence[_States], resolve: Resolve, *, by_row: bool
+        self, bases: Sequence[_States], resolve: Resolving, *, by_row: bool
     ) -> dict[str, TypeMerge]:
         """Merge every type that either side has changed since one of the merge bases."""
         found = {}
@@ -285,10 +333,12 @@ class Merger:
             if all(states.is_unchanged(key) for states in bases):
                 continue
             merges = [self._table_merge(entity, states) for states in bases]
-            outcomes = [each.merged(resolve, by_row=by_row) for each in merges]
-            outcome = outcomes[0]
+            outcome = merges[0].merged(resolve, by_row=by_row)
             if len(bases) > 1:
-                outcome = agree(list(zip(merges, outcomes, strict=True)), resolve)
+                # What was settled against the latest base is settled against all of them.
+                same = Resolving(resolve.again, resolve.place)
+                others = [(each, each.merged(same, by_row=by_row)) for each in merges[1:]]
+                outcome = agree([(merges[0], outcome), *others], resolve)
             committed = CommittedRows(self._repo, latest.ours, entity, self._limits)
             found[key] = TypeMerge(merges[0], outcome, committed)
         return found
@@ -368,7 +418,13 @@ def _planned(plan: _MergePlan, outcome: MergeOutcome) -> Merged:
         commit=None,
         counts=plan.counts,
         conflicts=plan.conflicts,
+        settled=plan.settled,
     )
+
+
+def _check_complete(resolve: Resolve, left: Sequence[MergeConflict]) -> None:
+    if isinstance(resolve, ResolutionFile):
+        resolve.check_complete(left)
 
 
 def _details(plan: _MergePlan, outcome: MergeOutcome) -> dict[str, JsonValue]:

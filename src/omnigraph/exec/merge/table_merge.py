@@ -6,7 +6,7 @@ it is. One that both sides have changed is merged cell by cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.exec.changes.table_changes import AFTER, BEFORE, ChangeCounts, ChangedKeys
-from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict, Resolve
+from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
+from omnigraph.exec.merge.given import Given, given_values
 from omnigraph.exec.merge.three_way import Cells, column_groups, merge_cells, unequal_cells
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
@@ -49,6 +50,9 @@ class MergedTable:
         cells: For each of `keys`, the columns that get their value.
         drop: The rows of `keys` whose entities are deleted.
         conflicts: What could not be settled.
+        restored: The cells that get the value of the merge base, by row of `keys`; where a
+            conflict was settled so.
+        given: Values that settle conflicts, by row of `keys`.
     """
 
     entity: EntityType
@@ -57,9 +61,30 @@ class MergedTable:
     cells: Cells
     drop: Rows
     conflicts: list[MergeConflict] = field(default_factory=list)
+    restored: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    given: dict[int, Given] = field(default_factory=dict)
 
 
 OURS: Final = "_rowaddr_ours"
+# The columns of `MergedTable.keys` that say whether an entity is there.
+_ADDRESSES: Final = {"ours": OURS, "theirs": AFTER, "base": BEFORE}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettledConflict:
+    """The choice for one conflict.
+
+    Attributes:
+        row: The row of `MergedTable.keys`.
+        conflict: The conflict.
+        choice: What settles it.
+        cells: The columns that it is about; None for the whole entity.
+    """
+
+    row: int
+    conflict: MergeConflict
+    choice: Choice
+    cells: npt.NDArray[np.bool_] | None = None
 
 
 class TableMerge:
@@ -81,7 +106,7 @@ class TableMerge:
         self.blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
         self._groups = column_groups(entity, self.columns)
 
-    def merged(self, resolve: Resolve, *, by_row: bool) -> MergedTable:
+    def merged(self, resolve: Resolving, *, by_row: bool) -> MergedTable:
         """Decide about every entity that their side has changed."""
         keys = self._located()
         outcome = self._start(keys)
@@ -90,8 +115,8 @@ class TableMerge:
         there = [_valid(rows.column(name)) for name in (BEFORE, OURS, AFTER)]
         base, ours, theirs = there
         outcome.cells[both] = False
-        self._settle(outcome, both, ours & ~theirs, ConflictKind.DELETE_VS_UPDATE, resolve)
-        self._settle(outcome, both, ~ours & theirs, ConflictKind.DELETE_VS_UPDATE, resolve)
+        self._settle_deletions(outcome, both, ours & ~theirs, resolve)
+        self._settle_deletions(outcome, both, ~ours & theirs, resolve)
         for kind, chosen in (
             (ConflictKind.DIVERGENT_UPDATE, base & ours & theirs),
             (ConflictKind.DIVERGENT_INSERT, ~base & ours & theirs),
@@ -135,36 +160,73 @@ class TableMerge:
         ours = pc.if_else(unchanged, pa.array(same), pc.if_else(match.is_valid(), changed, nothing))
         return keys.append_column(OURS, ours)
 
-    def _settle(
+    def _settle_deletions(
         self,
         outcome: MergedTable,
         both: Rows,
         chosen: npt.NDArray[np.bool_],
-        kind: ConflictKind,
-        resolve: Resolve,
+        resolve: Resolving,
     ) -> None:
         """One side deleted what the other one changed."""
+        kind = ConflictKind.DELETE_VS_UPDATE
+        found = []
         for row, conflict in self.described(outcome.keys, both[chosen].tolist(), kind):
-            side = resolve(conflict)
-            if side is None:
+            choice = resolve(conflict)
+            if choice is None:
                 outcome.conflicts.append(conflict)
-            elif side == "theirs":
-                self.take_theirs(outcome, row)
+            else:
+                found.append(SettledConflict(row, conflict, choice))
+        self.settle(outcome, found, resolve)
 
-    def take_theirs(self, outcome: MergedTable, row: int) -> None:
-        """Settle one entity as their side has it."""
-        if outcome.keys.column(AFTER)[row].is_valid:
-            outcome.take = np.append(outcome.take, row)
-            outcome.cells[row] = True
-        else:
-            outcome.drop = np.append(outcome.drop, row)
+    def settle(
+        self, outcome: MergedTable, settlements: Sequence[SettledConflict], resolve: Resolving
+    ) -> None:
+        """Give entities the states that were chosen for them."""
+        if not settlements:
+            return
+        count = outcome.keys.num_rows
+        taken, dropped = np.zeros(count, bool), np.zeros(count, bool)
+        taken[outcome.take] = dropped[outcome.drop] = True
+        there = {side: _valid(outcome.keys.column(name)) for side, name in _ADDRESSES.items()}
+        for item in settlements:
+            row, choice = item.row, item.choice
+            if not isinstance(choice, str):
+                if not there["ours"][row] and not taken[row]:
+                    outcome.cells[row] = True
+                values = given_values(self.entity, item.conflict, choice, resolve)
+                outcome.given[row] = {**outcome.given.get(row, {}), **values}
+                taken[row], dropped[row] = True, False
+            elif not there[choice][row]:
+                taken[row], dropped[row] = False, there["ours"][row]
+            else:
+                is_merged = taken[row] or (there["ours"][row] and not dropped[row])
+                cells = item.cells if is_merged and item.cells is not None else np.True_
+                self._take_cells(outcome, row, choice, cells)
+                is_ours = not outcome.cells[row].any() and row not in outcome.restored
+                taken[row] = not is_ours or row in outcome.given
+                dropped[row] = False
+        outcome.take, outcome.drop = np.flatnonzero(taken), np.flatnonzero(dropped)
+
+    def _take_cells(self, outcome: MergedTable, row: int, choice: str, cells: Any) -> None:
+        """Give some cells of an entity the values that one side or the base has."""
+        mask = np.broadcast_to(cells, len(self.columns))
+        outcome.cells[row, mask] = choice == "theirs"
+        restored = outcome.restored.pop(row, np.zeros(len(self.columns), bool))
+        restored = np.where(mask, choice == "base", restored)
+        if restored.any():
+            outcome.restored[row] = restored
+        chosen = {name for name, hit in zip(self.columns, mask, strict=True) if hit}
+        values = outcome.given.pop(row, {})
+        kept = {name: value for name, value in values.items() if name not in chosen}
+        if kept:
+            outcome.given[row] = kept
 
     def _merge_rows(
         self,
         outcome: MergedTable,
         rows: Rows,
         kind: ConflictKind,
-        resolve: Resolve,
+        resolve: Resolving,
         *,
         by_row: bool,
     ) -> None:
@@ -181,19 +243,21 @@ class TableMerge:
         else:
             our_change = their_change = np.ones_like(differ)
         merge = merge_cells(our_change, their_change, differ, self._groups, by_row=by_row)
-        cells = merge.theirs
+        outcome.cells[rows] = merge.theirs
+        outcome.take = np.concatenate([outcome.take, rows[merge.theirs.any(axis=1)]])
         clashes = np.flatnonzero(merge.conflicts.any(axis=1))
-        described = self.described(
-            outcome.keys, rows[clashes].tolist(), kind, merge.conflicts[clashes]
-        )
-        for row, (_, conflict) in zip(clashes.tolist(), described, strict=True):
-            side = resolve(conflict)
-            if side is None:
+        cells = merge.conflicts[clashes]
+        described = self.described(outcome.keys, rows[clashes].tolist(), kind, cells)
+        found = []
+        for about, (row, conflict) in zip(cells, described, strict=True):
+            choice = resolve(conflict)
+            if choice is None:
                 outcome.conflicts.append(conflict)
-            elif side == "theirs":
-                cells[row] |= self._with_groups(merge.conflicts[row], by_row=by_row)
-        outcome.cells[rows] = cells
-        outcome.take = np.concatenate([outcome.take, rows[cells.any(axis=1)]])
+            else:
+                found.append(
+                    SettledConflict(row, conflict, choice, self._with_groups(about, by_row=by_row))
+                )
+        self.settle(outcome, found, resolve)
 
     def _with_groups(self, cells: npt.NDArray[np.bool_], *, by_row: bool) -> Any:
         """Cells, and those that change together with them."""
@@ -245,23 +309,32 @@ class TableMerge:
             return None
         rows = np.sort(outcome.take)
         keys = outcome.keys.take(pa.array(rows))
-        cells = outcome.cells[rows]
-        mixed = np.flatnonzero(~cells.all(axis=1))
-        theirs = self._full(keys, AFTER)
-        ours = self._full(keys.take(pa.array(mixed)), OURS)
+        sources = self._sources(outcome, rows)
+        # Of each side, the rows of which at least one cell is written, and where they begin.
+        parts, starts, start = [], [], 0
+        for number, side in enumerate((OURS, AFTER, BEFORE)):
+            needed = np.flatnonzero((sources == number).any(axis=1))
+            parts.append(self._full(keys.take(pa.array(needed)), side) if len(needed) else None)
+            starts.append(np.full(len(rows), -1))
+            starts[-1][needed] = start + np.arange(len(needed))
+            start += len(needed)
+        places = np.choose(sources, [each[:, None] for each in starts])
         columns = {"id": keys.column("id")}
         for place, name in enumerate(self.columns):
-            sources = np.arange(len(rows))
-            keep = ~cells[mixed, place]
-            sources[mixed[keep]] = len(rows) + np.flatnonzero(keep)
-            both = pa.concat_arrays(
-                [
-                    side.column(name).combine_chunks().cast(schema.field(name).type)
-                    for side in (theirs, ours)
-                ]
-            )
-            columns[name] = both.take(pa.array(sources))
+            kind = schema.field(name).type
+            known = [part.column(name).combine_chunks().cast(kind) for part in parts if part]
+            column = pa.concat_arrays(known).take(pa.array(places[:, place]))
+            columns[name] = _with_given(column, rows, name, outcome.given)
         return pa.table({name: columns[name] for name in schema.names})
+
+    def _sources(self, outcome: MergedTable, rows: Rows) -> npt.NDArray[np.int8]:
+        """The origins of the cells of some rows: 0 for our side, 1 for theirs, 2 for the base."""
+        sources = outcome.cells[rows].astype(np.int8)
+        if outcome.restored:
+            for place, row in enumerate(rows.tolist()):
+                if row in outcome.restored:
+                    sources[place][outcome.restored[row]] = 2
+        return sources
 
     def _full(self, keys: pa.Table, side: str) -> pa.Table:
         """Whole rows, blobs included."""
@@ -331,6 +404,16 @@ class TableMerge:
             for place, row in zip(chosen.tolist(), rows.to_pylist(), strict=True):
                 found[place] = row
         return found
+
+
+def _with_given(column: pa.Array, rows: Rows, name: str, given: Mapping[int, Given]) -> pa.Array:
+    """A column of some rows, with the values that were given for it."""
+    found = {row: values[name] for row, values in given.items() if name in values}
+    if not found:
+        return column
+    is_given = np.isin(rows, list(found))
+    values = [found.get(row) for row in rows.tolist()]
+    return pc.if_else(pa.array(is_given), pa.array(values, column.type), column)
 
 
 def _message(kind: ConflictKind, type_name: str, name: str, about: Sequence[str]) -> str:

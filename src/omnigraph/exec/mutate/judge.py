@@ -144,7 +144,7 @@ def _judge_uniques(item: TypeImages, out: Violations) -> None:
     for columns in uniques(entity):
         if not item.inserted and item.assigned.isdisjoint(columns):
             continue
-        wanted = {name: _values(item.rows.column(name)) for name in columns}
+        wanted = {name: stored_values(item.rows.column(name)) for name in columns}
         if all(wanted.values()):
             found = item.committed.candidates(wanted)
             gone = item.removed.column("id")
@@ -185,7 +185,7 @@ def _nodes(
     return found
 
 
-def _values(column: pa.ChunkedArray) -> list[ConstValue]:
+def stored_values(column: pa.ChunkedArray) -> list[ConstValue]:
     """The distinct values of a column in stored form, without null."""
     values = pc.unique(column).drop_null()
     if pa.types.is_date32(values.type):

@@ -1,0 +1,136 @@
+"""One type during a merge: both sides, and the outcome so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.exec.changes.table_changes import AFTER, BEFORE
+from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
+from omnigraph.exec.mutate.committed import CommittedRows
+from omnigraph.store.row_addresses import AddressedRows
+from omnigraph.store.table import ROW_ADDRESS
+
+
+@dataclass(slots=True, eq=False)
+class TypeMerge:
+    """One type during a merge: both sides, and the outcome so far.
+
+    Attributes:
+        merge: Both sides.
+        outcome: What is going to be written.
+        committed: The rows of our side.
+        brought_back: The nodes that exist again because a conflict was settled so.
+        touched: The sources of edges that were taken or left because a conflict was settled so.
+    """
+
+    merge: TableMerge
+    outcome: MergedTable
+    committed: CommittedRows
+    brought_back: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
+
+    @property
+    def dropped(self) -> pa.Array:
+        """The ids that the merge deletes."""
+        return self._ids(self.outcome.drop)
+
+    @property
+    def written(self) -> pa.Array:
+        """The ids that the merge writes."""
+        return self._ids(self.outcome.take)
+
+    @property
+    def absent(self) -> pa.Array:
+        """The ids that a side has changed and that are not there once the merge is done.
+
+        Those whose existence is a conflict itself are left out: that has to be settled first.
+        """
+        ours, keys = self.merge.ours, self.outcome.keys
+        is_new = np.asarray(keys.column(OURS).is_null())
+        is_new[self.outcome.take] = False
+        gone = [
+            ours.column("id").filter(ours.column(AFTER).is_null()).combine_chunks(),
+            self._ids(np.flatnonzero(is_new)),
+            self.dropped,
+        ]
+        found = pa.concat_arrays(gone)
+        kept = pa.concat_arrays([self.written, self._disputed])
+        return found.filter(pc.invert(pc.is_in(found, value_set=kept)))
+
+    @property
+    def decided(self) -> pa.Array:
+        """The ids that both sides have changed, or that were brought back, and that exist.
+
+        Those whose existence is a conflict are left out.
+        """
+        ours, theirs = (side.column("id").combine_chunks() for side in self._sides())
+        both = ours.filter(pc.is_in(ours, value_set=theirs))
+        found = pa.concat_arrays([both, pa.array(sorted(self.brought_back), pa.string())])
+        left_out = pa.concat_arrays([self.absent, self._disputed])
+        return found.filter(pc.invert(pc.is_in(found, value_set=left_out)))
+
+    @property
+    def _disputed(self) -> pa.Array:
+        return pa.array([item.id for item in self.outcome.conflicts], pa.string())
+
+    def _sides(self) -> tuple[pa.Table, pa.Table]:
+        return self.merge.ours, self.merge.theirs
+
+    def rows_of(self, ids: Collection[str]) -> dict[str, int]:
+        """The rows of `MergedTable.keys` of some entities; those that have none are left out."""
+        wanted = pa.array(ids, pa.string())
+        places = pc.index_in(wanted, value_set=self.outcome.keys.column("id").combine_chunks())
+        found = zip(wanted.to_pylist(), places.to_pylist(), strict=True)
+        return {name: row for name, row in found if row is not None}
+
+    def keep(self, ids: Collection[str]) -> None:
+        """Do not delete some entities."""
+        rows = list(self.rows_of(ids).values())
+        self.outcome.drop = np.setdiff1d(self.outcome.drop, rows)
+
+    def drop_ours(self, name: str, address: int) -> None:
+        """Delete an entity that only our side has."""
+        row = self._add_key(name, None, None, address)
+        self.outcome.drop = np.append(self.outcome.drop, row)
+
+    def bring_back(self, ids: Collection[str]) -> None:
+        """Write entities that our side has deleted, as their side has them."""
+        known = self.rows_of(ids)
+        missing = pa.array([name for name in ids if name not in known], pa.string())
+        if len(missing):
+            versions = self.merge.versions
+            before, after = (_addresses(side, missing) for side in (versions.base, versions.theirs))
+            known |= {
+                name: self._add_key(name, before.get(name), address, None)
+                for name, address in after.items()
+            }
+        rows = [row for row in known.values() if self.outcome.keys.column(AFTER)[row].is_valid]
+        self.outcome.cells[rows] = True
+        self.outcome.take = np.union1d(self.outcome.take, np.array(rows, np.int64))
+        self.brought_back.update(known)
+
+    def _add_key(self, name: str, before: int | None, after: int | None, ours: int | None) -> int:
+        outcome = self.outcome
+        fields = {"id": [name], BEFORE: [before], AFTER: [after], OURS: [ours]}
+        row = pa.table(fields, schema=outcome.keys.schema)
+        outcome.keys = pa.concat_tables([outcome.keys, row])
+        outcome.cells = np.vstack([outcome.cells, np.ones((1, outcome.cells.shape[1]), bool)])
+        return int(outcome.keys.num_rows - 1)
+
+    def _ids(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+        return self.outcome.keys.column("id").combine_chunks().take(pa.array(rows))
+
+
+Types = Mapping[str, TypeMerge]
+
+
+def _addresses(rows: AddressedRows, ids: pa.Array) -> dict[str, int]:
+    found = rows.table.locate(ids)
+    addresses = found.column(ROW_ADDRESS).to_pylist()
+    return dict(zip(found.column("id").to_pylist(), addresses, strict=True))
