@@ -24,6 +24,7 @@ from omnigraph.graph.recovering import RecoveredWrite as RecoveredWrite
 from omnigraph.graph.recovering import RecoveryResult as RecoveryResult
 from omnigraph.graph.recovering import SetAsideFile as SetAsideFile
 from omnigraph.graph.snapshot import Snapshot as Snapshot
+from omnigraph.graph.tags import Tag as Tag
 from omnigraph.graph.values import Branch as Branch
 from omnigraph.graph.values import Commit as Commit
 from omnigraph.graph.values import EmbedResult as EmbedResult
@@ -67,6 +68,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "StageFigures",
+    "Tag",
     "__version__",
     "errors",
     "init",

@@ -110,6 +110,8 @@ class Code(StrEnum):
     STORAGE_DENIED = "storage_denied"
     PATH_NOT_SHARED = "path_not_shared"
     OUT_OF_MEMORY = "out_of_memory"
+    TAG_EXISTS = "tag_exists"
+    BRANCH_PROTECTED = "branch_protected"
 
 
 class GraphError(Exception):
@@ -283,7 +285,12 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.PATH_NOT_SHARED,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
-        Forbidden: (Code.FORBIDDEN, Code.READ_ONLY, Code.STORAGE_DENIED),
+        Forbidden: (
+            Code.FORBIDDEN,
+            Code.READ_ONLY,
+            Code.STORAGE_DENIED,
+            Code.BRANCH_PROTECTED,
+        ),
         NotFound: (Code.NOT_FOUND, Code.FILE_NOT_FOUND),
         Gone: (Code.GONE,),
         Conflict: (
@@ -297,6 +304,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.GRAPH_EXISTS,
             Code.INIT_IN_PROGRESS,
             Code.MERGE_CONFLICT,
+            Code.TAG_EXISTS,
         ),
         PreconditionFailed: (Code.PRECONDITION_FAILED,),
         LimitExceeded: (Code.LIMIT_EXCEEDED, Code.TIMEOUT, Code.OUT_OF_MEMORY),

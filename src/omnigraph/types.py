@@ -24,6 +24,7 @@ __all__ = [
     "LoadMode",
     "Metric",
     "OutputFormat",
+    "TagName",
 ]
 
 AccessChoice = Literal["auto", "dense", "direct"]
@@ -105,6 +106,20 @@ def _branch_fault(name: str) -> str | None:
         if ".." in segment or segment.endswith(".lock"):
             return f"has the segment {segment!r}: '..' and '.lock' are reserved"
     return None
+
+
+class TagName(str):
+    """The name of a tag: what a branch may be called, and not spelled like the id of a commit."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        """Trim and check the text."""
+        name = _text(text, "a tag name").strip()
+        fault = "is spelled like the id of a commit" if ULID.fullmatch(name) else None
+        if fault := fault or _branch_fault(name):
+            raise InvalidInput(Code.NAME_INVALID, f"tag name {text!r} {fault}", name=text)
+        return super().__new__(cls, name)
 
 
 class CommitId(str):

@@ -11,7 +11,14 @@ from tests.faults.worlds import ACTIONS, LOADS
 
 SOME = 8  # of the storage calls, every eighth is enough for a daily run
 WRITES = [name for name in ACTIONS if name not in LOADS]
-LONG = {"optimize", "ensure_indices", "bare_creation"}  # a daily run breaks them in one way
+LONG = {
+    "optimize",
+    "ensure_indices",
+    "bare_creation",
+    "tag_move",
+    "tag_delete",
+    "protect",
+}  # a daily run breaks them in one way
 
 
 def broken(daily: str) -> pytest.MarkDecorator:

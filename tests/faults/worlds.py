@@ -38,7 +38,7 @@ from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Plan
 from omnigraph.store.root import Root
-from omnigraph.types import MAIN, BranchName
+from omnigraph.types import MAIN, BranchName, TagName
 from tests.faults import loads
 
 __all__ = [
@@ -306,6 +306,28 @@ def _branch_create(repo: Repository) -> None:
             raise
 
 
+def _tag(repo: Repository) -> object:
+    return repo.refs.create_tag(TagName("v1"), repo.snapshot(), actor="tester")
+
+
+def _move_tag(repo: Repository) -> object:
+    return repo.refs.create_tag(TagName("v1"), repo.snapshot(), actor="tester", force=True)
+
+
+def _tag_and_go_on(repo: Repository) -> None:
+    _tag(repo)
+    add(repo, {PERSON: ("later",)})
+
+
+def _untag(repo: Repository) -> None:
+    if TagName("v1") in repo.refs.tags():
+        repo.refs.delete_tag(TagName("v1"), actor="tester")
+
+
+def _protect(repo: Repository) -> None:
+    repo.refs.protect(DEV, protected=True, actor="tester")
+
+
 class _Exists(Exception):
     """An earlier attempt has done it."""
 
@@ -351,6 +373,10 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "ensure_indices": Action(run=_ensure_indices),
         "optimize": Action(run=_optimize, prepare=_scatter),
         "branch_create": Action(run=_branch_create),
+        "tag": Action(run=_tag),
+        "tag_move": Action(run=_move_tag, prepare=_tag_and_go_on),
+        "tag_delete": Action(run=_untag, prepare=_tag_and_go_on),
+        "protect": Action(run=_protect, needs_branch=True),
         "creation": Action(run=_creation),
         "bare_creation": Action(run=_bare_creation),
         **LOADS,
@@ -401,11 +427,19 @@ class State:
     """All that a reader can see, in a form that compares and prints."""
 
     branches: Mapping[str, Mapping[str, object]]
+    tags: Mapping[str, int]  # how many commits are behind each
+    protected: frozenset[str] = frozenset()
 
 
 def state(repo: Repository) -> State:
     """What a reader of a graph sees, on every branch."""
-    return State({name: _branch_state(repo, name) for name in repo.branches.list()})
+    names = repo.branches.list()
+    tags = {
+        str(tag.name): sum(1 for _ in repo.history(repo.snapshot_at(tag.commit, tag.branch)))
+        for tag in repo.refs.tags().values()
+    }
+    protected = frozenset(str(name) for name in names if repo.refs.is_protected(name))
+    return State({name: _branch_state(repo, name) for name in names}, tags, protected)
 
 
 def _branch_state(repo: Repository, branch: BranchName) -> Mapping[str, object]:

@@ -43,6 +43,7 @@ SURFACE = {
     "Settings",
     "Snapshot",
     "StageFigures",
+    "Tag",
     "__version__",
     "errors",
     "init",

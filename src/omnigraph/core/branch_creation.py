@@ -36,6 +36,7 @@ from omnigraph.core.records import KEY, Commit
 from omnigraph.core.recovery.audit import Audit, RecoveryKind
 from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind
 from omnigraph.core.recovery.owner import this_process
+from omnigraph.core.refs import require_no_tag
 from omnigraph.core.requirements import (
     BranchAbsent,
     SchemaIs,
@@ -48,7 +49,7 @@ from omnigraph.errors import Busy, Code, Conflict, GraphError, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin, Tables
-from omnigraph.types import BranchName, CommitId
+from omnigraph.types import MAIN, BranchName, CommitId
 
 # A branch in the making is in nobody's way, so there is no hurry to take a slow maker for dead.
 MAKING_LEASE_US = 24 * 3_600 * 1_000_000
@@ -111,6 +112,7 @@ class BranchCreation:
     def check_free(self, name: BranchName) -> None:
         """Refuse a name that is taken, or that lies on the path of one that is."""
         BranchAbsent(name).check_names(self._manifest.names())
+        require_no_tag(self._manifest.snapshot(MAIN).refs, name)
 
     def is_created(self, target: NewBranch) -> bool:
         """Is the branch there, and the one that is meant?"""
@@ -236,8 +238,9 @@ class BranchCreation:
         Only for who is alone, like everything that concerns staging refs: Lance removes the folders
         above a fork together with the last fork below them.
         """
-        # Somebody may have settled it while we waited to be alone.
+        # Somebody may have settled it while we waited to be alone, or given a tag its name.
         self._check_unsettled(target)
+        require_no_tag(self._manifest.snapshot(MAIN).refs, target.branch)
         at = self._first_commit(target, rows, lookup)
         # Whoever deletes the source from now on finds the staging ref, and leaves what we stand on.
         self._check_source(target)

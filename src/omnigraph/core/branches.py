@@ -21,6 +21,7 @@ from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import MANIFEST, fork_mark, fork_name, staging_ref_parts
 from omnigraph.core.manifest import BranchInfo, Manifest
 from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.refs import require_unprotected, tags_of
 from omnigraph.core.requirements import branch_exists, branch_replaced
 from omnigraph.core.storage_errors import not_stored
 from omnigraph.core.target import created_by
@@ -109,6 +110,7 @@ class Branches:
                 text = f"branch '{name}' is being written to"
                 raise Conflict(Code.BRANCH_IN_USE, text, branch=name, operations=list(writers))
             self._require_childless(info)
+            self._require_no_refs(info)
             self._creation.still_alone()
             self._mark(info)
             self._manifest.forget(name)
@@ -156,6 +158,22 @@ class Branches:
         self._reclaim_manifest()
         if self._children(info):
             raise self._in_use(info)
+
+    def _require_no_refs(self, info: BranchInfo) -> None:
+        """Refuse to delete a branch that is protected, or one of whose own commits has a tag."""
+        refs = self._manifest.snapshot(MAIN).refs
+        require_unprotected(refs, info.name, "deleted")
+        versions = self._manifest.commits(info.name).manifest_version
+        tags = [
+            str(tag.name)
+            for tag in tags_of(refs).values()
+            if (versions(tag.commit) or 0) > info.parent_version
+        ]
+        if tags:
+            text = (
+                f"commits of branch '{info.name}' have tags: {', '.join(tags)}. Delete them first"
+            )
+            raise Conflict(Code.BRANCH_IN_USE, text, branch=info.name, tags=tags)
 
     def _children(self, info: BranchInfo) -> tuple[str, ...]:
         forks = self._tables.forks(MANIFEST)

@@ -23,6 +23,7 @@ class CommitRequest:
         requires: What must still hold when it is published.
         records: The rows that it writes beside the commit and the head.
         schema_digest: The schema that it puts in force; None: no other.
+        moves_head: Whether the commit becomes the head of the branch; one that sets a ref does not.
     """
 
     commit: Commit
@@ -30,6 +31,7 @@ class CommitRequest:
     requires: tuple[Requirement, ...]
     records: tuple[Record, ...] = ()
     schema_digest: str | None = None
+    moves_head: bool = True
 
     def with_records(self, records: Iterable[Record]) -> CommitRequest:
         """The request with more rows, which come before its own."""

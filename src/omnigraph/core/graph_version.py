@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from omnigraph.core.records import Commit
 from omnigraph.core.target import ExistingBranch, NewBranch, Target
 from omnigraph.errors import Code, NotFound
 from omnigraph.types import BranchName, CommitId
@@ -32,6 +33,7 @@ class GraphVersion:
     schema_digest: str
     tables: Mapping[str, TablePin]  # by table key
     fork: str | None = None  # the fork of the manifest that the branch is; None for main
+    refs: Mapping[str, Commit] = field(default_factory=dict)  # of main: what set each ref last
     creation: NewBranch | None = None  # set as long as the branch itself is only being created
 
     @property

@@ -315,7 +315,11 @@ class Manifest:
         version = None if branch is None else self.commits(branch).manifest_version(commit)
         if branch is None or version is None:
             raise NotFound(Code.NOT_FOUND, f"commit {commit} does not exist", commit=commit)
-        return self.at_version(branch, version)
+        found = self.at_version(branch, version)
+        if found.head != commit:
+            text = f"commit {commit} is on no branch and has no state"
+            raise NotFound(Code.NOT_FOUND, text, commit=commit)
+        return found
 
     def find(self, commit: CommitId, hint: BranchName = MAIN) -> BranchName | None:
         """A branch whose history has a commit, `hint` first."""

@@ -29,6 +29,7 @@ from omnigraph.core.records import (
     TombstoneRecord,
     VersionRecord,
     decode,
+    ref_of,
 )
 from omnigraph.errors import Code, Corrupt
 from omnigraph.store.table import CREATED_AT, UPDATED_AT
@@ -47,7 +48,16 @@ class ManifestIndex:
     `commits`: its reader guards it.
     """
 
-    __slots__ = ("_pins", "_written", "commits", "heads", "tables", "tombstones", "versions")
+    __slots__ = (
+        "_pins",
+        "_written",
+        "commits",
+        "heads",
+        "refs",
+        "tables",
+        "tombstones",
+        "versions",
+    )
 
     def __init__(self) -> None:
         """Start with nothing."""
@@ -55,13 +65,20 @@ class ManifestIndex:
         self.versions: dict[str, VersionRecord] = {}  # the latest, by location
         self.tombstones: dict[str, int] = {}  # by location
         self.heads: dict[BranchName, HeadRecord] = {}
+        self.refs: Mapping[str, Commit] = {}  # the commit that set each ref last
         self.commits = CommitLog()
         self._written: dict[str, int] = {}  # when the row of a table or head was last written
         self._pins: Mapping[str, TablePin] | None = None
 
     def start(self, rows: pa.Table) -> None:
-        """Take in the present as it was read first. Whatever is folded later is not older."""
-        self._fold_present(rows, [_FIRST] * rows.num_rows)
+        """Take in the present as it was read first."""
+        # Only refs have several rows, of which later folds may bring the older ones.
+        kinds, said = (rows.column(name).to_pylist() for name in ("object_type", VERSION))
+        written = [
+            at if kind == COMMIT_KIND and at is not None else _FIRST
+            for kind, at in zip(kinds, said, strict=True)
+        ]
+        self._fold_present(rows, written)
 
     def fold(self, rows: pa.Table) -> None:
         """Take in rows as they are read, of older formats with the versions of the rows."""
@@ -97,7 +114,12 @@ class ManifestIndex:
                 if self._is_news(f"head:{record.branch}", written):
                     self.heads[record.branch] = record
             case Commit():
-                raise AssertionError("commits are kept apart")
+                ref = ref_of(record)
+                if ref is None:
+                    raise AssertionError("commits are kept apart")
+                if self._is_news(f"ref:{ref}", written):
+                    # A new mapping: versions that were handed out keep theirs.
+                    self.refs = {**self.refs, ref: record}
 
     def _is_news(self, name: str, written: int) -> bool:
         if written < self._written.get(name, -1):
@@ -171,6 +193,7 @@ class ManifestIndex:
             schema_digest=head.schema_digest,
             tables=self.pins(),
             fork=fork,
+            refs=self.refs,
         )
 
 
@@ -190,13 +213,15 @@ def sort_out(rows: pa.Table) -> tuple[Places, Places]:
     """Of rows of a manifest, the places of the commits, and of what makes up the present.
 
     The present is everything else, without the published versions that a later one of the same
-    table has superseded. History is long, so there is no loop over the rows.
+    table has superseded. Commits that set a ref have its name as location, and the last one of each
+    belongs to the present. History is long, so there is no loop over the rows.
     """
     kinds, names = _coded(rows.column("object_type"))
     is_commit, is_version = (kinds == _code(names, kind) for kind in (COMMIT_KIND, VERSION_KIND))
     # Rows of an unknown kind are among them, so that decoding refuses them.
     others = np.flatnonzero(~(is_commit | is_version))
-    versions = np.flatnonzero(is_version)
+    is_located = rows.column("location").is_valid().to_numpy()
+    versions = np.flatnonzero(is_version | (is_commit & is_located))
     if len(versions):
         locations = _coded(rows.column("location"))[0][versions]
         numbers = np.asarray(rows.column("table_version").fill_null(_DAMAGED))[versions]

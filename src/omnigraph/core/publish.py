@@ -117,6 +117,8 @@ def _unknown(commit: Commit) -> RecoveryRequired:
 
 def _records(request: CommitRequest, base: GraphVersion) -> tuple[Commit, tuple[Record, ...]]:
     """The commit that follows a version, and everything that publishing it writes."""
+    if not request.moves_head:
+        return request.commit, (*request.records, request.commit)
     commit = replace(request.commit, parent_id=base.head)
     digest = request.schema_digest or base.schema_digest
     head = HeadRecord(branch=commit.branch, commit=commit.id, schema_digest=digest)

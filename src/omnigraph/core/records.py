@@ -23,6 +23,7 @@ KEY = "object_id"
 COMMIT_KIND = "graph_commit"
 VERSION_KIND = "table_version"
 COMMIT_PREFIX = "graph_commit:"
+REF = "ref"  # the detail of a commit that sets a tag or a setting of a branch, and is on no branch
 HEAD_PREFIX = "graph_head:"
 
 ARROW_SCHEMA = pa.schema(
@@ -134,6 +135,12 @@ def object_id(record: Record) -> str:
             return f"{HEAD_PREFIX}{record.branch}"
 
 
+def ref_of(commit: Commit) -> str | None:
+    """The ref that a commit sets; None for a commit of a branch."""
+    ref = commit.details.get(REF)
+    return ref if isinstance(ref, str) else None
+
+
 def _row(record: Record) -> dict[str, object]:
     match record:
         case TableRecord(table_key=key, location=location):
@@ -165,6 +172,7 @@ def _row(record: Record) -> dict[str, object]:
             return {
                 "object_id": object_id(record),
                 "object_type": COMMIT_KIND,
+                "location": ref_of(record),
                 "metadata": _json(commit_to_json(record, _NAMES_IN_LINEAGE)),
                 "base_objects": [
                     f"{COMMIT_PREFIX}{parent}"

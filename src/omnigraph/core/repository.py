@@ -35,6 +35,7 @@ from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.staging_areas import StagingAreas
 from omnigraph.core.storage_errors import not_stored, public, storage_errors
 from omnigraph.core.target import NewBranch
+from omnigraph.core.update_refs import Refs
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
@@ -128,6 +129,7 @@ class Repository:
             liveness=claims.liveness,
             folder=root.local_path if root.is_local else None,
         )
+        self.refs = Refs(self)
         self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
         self.branches = Branches(

@@ -109,7 +109,22 @@ class JudgedTableAt(TableAt):
     """A table that the write was judged against, and leaves alone, has not moved either."""
 
 
-Requirement: TypeAlias = BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt
+@dataclass(frozen=True, slots=True)
+class RefIs:
+    """A ref has not been set again since it was read."""
+
+    ref: str
+    commit: CommitId | None  # what set it last; None when nothing did
+
+    def check(self, seen: Seen) -> None:
+        """Raise unless it holds."""
+        found = seen.version.refs.get(self.ref)
+        if (None if found is None else found.id) != self.commit:
+            text = f"'{self.ref.partition('/')[2]}' was changed meanwhile"
+            raise Conflict(Code.CONFLICT, text, ref=self.ref)
+
+
+Requirement: TypeAlias = BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt | RefIs
 
 
 def requirement_of(target: Target) -> Requirement:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.refs import tag_of, tags_of
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.lang.source import did_you_mean
@@ -83,12 +84,18 @@ class Revisions:
             except NotFound as error:
                 missing = error
         known = BranchName(name)
+        if known == MAIN:
+            return self._repo.snapshot(known)
+        refs = self._repo.snapshot(MAIN).refs
+        tag = tag_of(refs, name)
+        if tag is not None:
+            return self._repo.snapshot_at(tag.commit, tag.branch)
         if self._repo.has_branch(known):
             return self._repo.snapshot(known)
         if missing is not None:
             raise missing
-        near = did_you_mean(name, self._repo.branches.list())
-        message = f"there is no commit and no branch '{name}'" + (f"; {near}" if near else "")
+        near = did_you_mean(name, (*self._repo.branches.list(), *tags_of(refs)))
+        message = f"there is no commit, tag or branch '{name}'" + (f"; {near}" if near else "")
         raise NotFound(Code.NOT_FOUND, message, revision=name)
 
     def _before(self, version: GraphVersion, steps: int, revision: str) -> GraphVersion:

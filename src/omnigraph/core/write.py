@@ -28,6 +28,7 @@ from omnigraph.core.recovery.sweep import Authority, Recovery, unsettled
 from omnigraph.core.requirements import (
     HeadIs,
     JudgedTableAt,
+    RefIs,
     Requirement,
     SchemaIs,
     TableAt,
@@ -74,6 +75,7 @@ class Prepared:
     judged: Mapping[str, int] = field(default_factory=dict)  # tables that it was judged against
     schema_digest: str | None = None  # the schema that it puts in force; None: no other
     records: tuple[Record, ...] = ()
+    ref: RefIs | None = None  # what it sets, instead of moving the branch
 
     @property
     def confirms(self) -> bool:
@@ -90,10 +92,14 @@ class Prepared:
             requires=tuple(self._requires()),
             records=self.records,
             schema_digest=self.schema_digest,
+            moves_head=self.ref is None,
         )
 
     def _requires(self) -> Iterator[Requirement]:
         yield requirement_of(self.base.target)
+        if self.ref is not None:
+            yield self.ref
+            return
         if self.head is not None:
             yield HeadIs(self.head)
         yield SchemaIs(self.base.schema_digest)

@@ -70,10 +70,18 @@ class Branches:
         snapshot = self._repo.snapshot(branch)
         info = self._repo.manifest.branch(branch)
         parent = None if info.parent is None else str(info.parent)
-        return Branch(name=str(branch), parent=parent, head=str(snapshot.head))
+        return Branch(
+            name=str(branch),
+            parent=parent,
+            head=str(snapshot.head),
+            protected=self._repo.refs.is_protected(branch),
+        )
 
     def delete(self, name: str) -> None:
         """Delete a branch; its commits that no other branch shares go with it.
+
+        That is refused while others were made from it, while somebody writes to it, while one of
+        its own commits has a tag, and for protected branches.
 
         Example:
             ```python
@@ -82,6 +90,39 @@ class Branches:
             ```
         """
         self._repo.delete_branch(BranchName(name))
+
+    def protect(self, name: str, *, message: str | None = None, actor: str | None = None) -> Branch:
+        """Protect a branch: it can be neither deleted nor reset. `main` is from the beginning.
+
+        Example:
+            ```python
+            graph.branches.create("release")
+            assert graph.branches.protect("release").protected
+            ```
+
+        Args:
+            name: The branch.
+            message: Why, for the records.
+            actor: Who does it; the actor of the handle if not given.
+        """
+        return self._protect(name, True, message, actor)
+
+    def unprotect(
+        self, name: str, *, message: str | None = None, actor: str | None = None
+    ) -> Branch:
+        """Protect a branch no longer. `main` can be reset then, and never be deleted."""
+        return self._protect(name, False, message, actor)
+
+    def _protect(
+        self, name: str, protected: bool, message: str | None, actor: str | None
+    ) -> Branch:
+        self._repo.refs.protect(
+            BranchName(name),
+            protected=protected,
+            actor=self._actor if actor is None else Actor(actor),
+            message=None if message is None else CommitMessage(message),
+        )
+        return self.show(name)
 
     def merge(  # noqa: PLR0913
         self,

@@ -27,6 +27,7 @@ from omnigraph.graph.diff import Diff, OperationName, operation
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.recovering import RecoveryResult, recovery_result
 from omnigraph.graph.snapshot import Snapshot
+from omnigraph.graph.tags import Tags
 from omnigraph.graph.values import (
     IndexResult,
     MutationResult,
@@ -63,6 +64,7 @@ class Graph(BulkCalls):
     Attributes:
         algorithms: PageRank, components, communities, shortest paths, triangles.
         branches: Make, list, merge and delete branches.
+        tags: Names for commits.
         commits: The history.
         changes: The change feed.
     """
@@ -73,6 +75,7 @@ class Graph(BulkCalls):
         self._last: tuple[GraphVersion, Snapshot] | None = None
         self.algorithms = Algorithms(parts, self._pinned, self._language, self._actor)
         self.branches = Branches(parts.repo, self._actor)
+        self.tags = Tags(parts.repo, self._actor)
         self.commits = Commits(parts.repo, self.diff)
         self.changes = ChangeFeed(
             parts.repo,

@@ -43,6 +43,11 @@ class Commit:
     message: str | None = None
 
 
+def time_of(microseconds: int) -> datetime:
+    """A stored time, in UTC."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
 def commit_of(record: CommitRecord) -> Commit:
     """A commit as users see it."""
     return Commit(
@@ -51,7 +56,7 @@ def commit_of(record: CommitRecord) -> Commit:
         merged_parent_id=None if record.merged_parent_id is None else str(record.merged_parent_id),
         branch=str(record.branch),
         actor=record.actor,
-        created_at=_EPOCH + timedelta(microseconds=record.created_at),
+        created_at=time_of(record.created_at),
         idempotency_key=record.idempotency_key,
         kind=record.kind,
         message=record.message,
@@ -60,11 +65,19 @@ def commit_of(record: CommitRecord) -> Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A branch: its name, what it was made from, and the commit where it stands."""
+    """A branch.
+
+    Attributes:
+        name: Its name.
+        parent: The branch that it was made from; None for main.
+        head: The id of its newest commit.
+        protected: It can be neither deleted nor reset.
+    """
 
     name: str
     parent: str | None
     head: str
+    protected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,10 +223,13 @@ KINDS = ("table", "table_version", "table_tombstone", "graph_commit", "graph_hea
 def test_sorting_out_is_what_a_loop_would_do(
     cells: list[tuple[str | None, str | None, int | None]],
 ) -> None:
-    """Damaged rows, and such of an unknown kind, belong to the present: decoding reports them."""
+    """Damaged rows, and such of an unknown kind, belong to the present: decoding reports them.
+
+    A commit with a location sets a ref, and of each ref the last one belongs to the present.
+    """
     latest: dict[str | None, tuple[int, int]] = {}
     for place, (kind, location, number) in enumerate(cells):
-        if kind == VERSION_KIND:
+        if kind == VERSION_KIND or (kind == COMMIT_KIND and location is not None):
             known = latest.get(location)
             if known is None or (number or -1) > known[0]:
                 latest[location] = (number or -1, place)

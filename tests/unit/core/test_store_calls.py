@@ -17,7 +17,7 @@ from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.runtime import telemetry
 from omnigraph.store.merge import SMALL_ROWS
 from omnigraph.store.root import Root
-from omnigraph.types import BranchName
+from omnigraph.types import BranchName, TagName
 from tests.graphs import (
     COMPANY,
     KNOWS,
@@ -86,6 +86,8 @@ def measure(root: Root, commits: int) -> dict[str, dict[str, int]]:
     found["begin branch"] = counted(lambda: repo.abandon_branch(repo.begin_branch(DEV)))
     born = prepare(repo, {PERSON: people("d")}, base=repo.begin_branch(DEV))
     found["commit that makes its branch"] = counted(lambda: repo.commit(born))
+    now = repo.snapshot()
+    found["tag"] = counted(lambda: repo.refs.create_tag(TagName("v1"), now))
     return found
 
 

@@ -46,6 +46,9 @@ class WriterKind(StrEnum):
     OPTIMIZE = "optimize"
     REPAIR = "repair"
     REVERT = "revert"
+    RESET = "reset"
+    TAG = "tag"
+    PROTECTION = "protection"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

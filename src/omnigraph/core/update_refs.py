@@ -1,0 +1,170 @@
+"""Setting refs: tags are made and deleted, branches are protected.
+
+Names of tags and branches are given by whoever makes branches alone, so no tag and branch get one
+name, and no branch is deleted while one of its commits is being tagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.records import REF, Commit
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.refs import (
+    BRANCH,
+    COMMIT,
+    PROTECTED,
+    PROTECTION,
+    TAGS,
+    Tag,
+    is_protected,
+    tag_of,
+    tags_of,
+)
+from omnigraph.core.requirements import RefIs, branch_replaced
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared
+from omnigraph.errors import Code, Conflict, JsonValue, NotFound, RecoveryRequired
+from omnigraph.lang.source import did_you_mean
+from omnigraph.store.failures import StorageFailure
+from omnigraph.types import MAIN, BranchName, TagName
+
+if TYPE_CHECKING:
+    from omnigraph.core.repository import Repository
+
+
+class Refs:
+    """The refs of one graph."""
+
+    __slots__ = ("_repo",)
+
+    def __init__(self, repo: Repository) -> None:
+        """Work on this graph."""
+        self._repo = repo
+
+    def tags(self) -> dict[TagName, Tag]:
+        """All tags by name, in their order. Whoever cleans up keeps what they name."""
+        return tags_of(self._now().refs)
+
+    def tag(self, name: TagName) -> Tag:
+        """One tag.
+
+        Raises:
+            NotFound: There is none of this name; the message names what is spelled alike.
+        """
+        now = self._now()
+        found = tag_of(now.refs, name)
+        if found is None:
+            near = did_you_mean(name, tags_of(now.refs))
+            text = f"there is no tag '{name}'" + (f"; {near}" if near else "")
+            raise NotFound(Code.NOT_FOUND, text, tag=name)
+        return found
+
+    def create_tag(
+        self,
+        name: TagName,
+        version: GraphVersion,
+        *,
+        actor: str | None = None,
+        message: str | None = None,
+        force: bool = False,
+    ) -> Tag:
+        """Give the commit of a version a name; `force` takes it from another commit."""
+        repo = self._repo
+        repo.require_writable()
+        with storage_errors(), repo.creation.alone():
+            now = self._now()
+            known = tag_of(now.refs, name)
+            if known is not None and not force and known.commit != version.head:
+                text = f"the tag '{name}' exists already, at commit {known.commit}"
+                raise Conflict(Code.TAG_EXISTS, text, tag=name, commit=known.commit)
+            if known is not None and known.commit == version.head:
+                return known  # an earlier call has done it
+            if repo.manifest.exists(BranchName(name)):
+                text = f"there is a branch '{name}'; a tag needs a name of its own"
+                raise Conflict(Code.BRANCH_EXISTS, text, branch=name)
+            details = {COMMIT: str(version.head), BRANCH: str(version.branch)}
+            self._check_stands(version)
+            ref = TAGS + name
+            entry = self._set(ref, now, WriterKind.TAG, details, actor, message)
+            self._check_tagged(ref, version, entry)
+            made = tag_of({ref: entry}, name)
+            assert made is not None
+            return made
+
+    def delete_tag(self, name: TagName, *, actor: str | None = None) -> Tag:
+        """Delete a tag; return what it was. The commit stays."""
+        self._repo.require_writable()
+        with storage_errors(), self._repo.creation.alone():
+            known = self.tag(name)
+            self._set(TAGS + name, self._now(), WriterKind.TAG, {COMMIT: None}, actor, None)
+            return known
+
+    def is_protected(self, branch: BranchName) -> bool:
+        """True if a branch is protected."""
+        return is_protected(self._now().refs, branch)
+
+    def protect(
+        self,
+        branch: BranchName,
+        *,
+        protected: bool,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Protect a branch, or no longer."""
+        self._repo.require_writable()
+        with storage_errors(), self._repo.creation.alone():
+            self._repo.manifest.branch(branch)
+            now = self._now()
+            if is_protected(now.refs, branch) != protected:
+                details = {PROTECTED: protected}
+                kind = WriterKind.PROTECTION
+                self._set(PROTECTION + branch, now, kind, details, actor, message)
+
+    def _now(self) -> GraphVersion:
+        return self._repo.snapshot(MAIN)
+
+    def _check_tagged(self, ref: str, version: GraphVersion, entry: Commit) -> None:
+        """Take a tag back whose branch was deleted by somebody who could not see the tag yet."""
+        try:
+            self._check_stands(version)
+        except StorageFailure as failure:
+            text = f"'{ref}' was set, and whether its commit is still there is not known"
+            raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text, ref=ref) from failure
+        except Conflict:
+            self._set(ref, self._now(), WriterKind.TAG, {COMMIT: None}, entry.actor, None)
+            raise
+
+    def _check_stands(self, version: GraphVersion) -> None:
+        if not self._repo.manifest.stands(version):
+            raise branch_replaced(version.branch)
+
+    def _set(
+        self,
+        ref: str,
+        now: GraphVersion,
+        kind: WriterKind,
+        details: Mapping[str, JsonValue],
+        actor: str | None,
+        message: str | None,
+    ) -> Commit:
+        known = now.refs.get(ref)
+        self._repo.creation.still_alone()
+        published = self._repo.commit(
+            Prepared(
+                base=now,
+                commit=replace(
+                    self._repo.new_commit(now, kind),
+                    actor=actor,
+                    message=message,
+                    details={REF: ref, **details},
+                ),
+                tables=(),
+                ref=RefIs(ref, None if known is None else known.id),
+            )
+        )
+        return published.commit

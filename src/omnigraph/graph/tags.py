@@ -1,0 +1,127 @@
+"""Tags, as the facade shows them: names for commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from omnigraph.core.refs import Tag as TagRecord
+from omnigraph.core.repository import Repository
+from omnigraph.core.revisions import Revision, Revisions
+from omnigraph.graph.values import time_of
+from omnigraph.types import MAIN, Actor, CommitMessage, TagName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """A name for a commit.
+
+    Attributes:
+        name: The name.
+        commit: The id of the commit.
+        branch: The branch on which the commit was found.
+        actor: Who made the tag, if somebody said so.
+        created_at: When, in UTC.
+        message: What it is about, if somebody said so.
+    """
+
+    name: str
+    commit: str
+    branch: str
+    actor: str | None
+    created_at: datetime
+    message: str | None
+
+
+class Tags:
+    """The tags of one graph; `graph.tags`."""
+
+    __slots__ = ("_actor", "_repo")
+
+    def __init__(self, repo: Repository, actor: str | None = None) -> None:
+        """Show and change the tags of this repository, on behalf of an actor."""
+        self._repo = repo
+        self._actor = actor
+
+    def create(
+        self,
+        name: str,
+        at: Revision = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        force: bool = False,
+    ) -> Tag:
+        """Give a commit a name. Wherever a commit is named, the tag may be used instead.
+
+        A tag moves no branch. As long as it is there, the branch of the commit cannot be deleted.
+
+        Example:
+            ```python
+            tag = graph.tags.create("v1", message="as published")
+            graph.mutate('query more() { insert Person { name: "Cy" } }')
+            assert graph.snapshot(at="v1").commit == tag.commit
+            ```
+
+        Args:
+            name: What a branch may be called, and no branch is.
+            at: The commit: its id, another tag, a branch, `main~3` or a time; see `Graph.snapshot`.
+            message: What the tag is about.
+            actor: Who does it; the actor of the handle if not given.
+            force: Take the name from the commit that has it. Otherwise that is refused.
+
+        Raises:
+            Conflict: The name belongs to another commit (code `tag_exists`), or to a branch.
+            NotFound: There is no such commit.
+        """
+        known = TagName(name)
+        version = Revisions(self._repo).resolve(at)
+        made = self._repo.refs.create_tag(
+            known,
+            version,
+            actor=self._actor if actor is None else Actor(actor),
+            message=None if message is None else CommitMessage(message),
+            force=bool(force),
+        )
+        return _shown(made)
+
+    def list(self) -> list[Tag]:
+        """All tags, sorted by name.
+
+        Example:
+            ```python
+            assert graph.tags.list() == []
+            ```
+        """
+        return [_shown(tag) for tag in self._repo.refs.tags().values()]
+
+    def get(self, name: str) -> Tag:
+        """One tag by its name.
+
+        Raises:
+            NotFound: There is none of this name.
+        """
+        return _shown(self._repo.refs.tag(TagName(name)))
+
+    def delete(self, name: str, *, actor: str | None = None) -> Tag:
+        """Delete a tag and return what it was. The commit stays.
+
+        Example:
+            ```python
+            graph.tags.create("draft-7")
+            graph.tags.delete("draft-7")
+            ```
+        """
+        who = self._actor if actor is None else Actor(actor)
+        return _shown(self._repo.refs.delete_tag(TagName(name), actor=who))
+
+
+def _shown(tag: TagRecord) -> Tag:
+    return Tag(
+        name=str(tag.name),
+        commit=str(tag.commit),
+        branch=str(tag.branch),
+        actor=tag.actor,
+        created_at=time_of(tag.created_at),
+        message=tag.message,
+    )
