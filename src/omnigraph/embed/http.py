@@ -27,9 +27,8 @@ _REFUSED: Final = frozenset({401, 403})
 _DISLIKED: Final = frozenset({400, 413, 422})
 _BODY_BYTES_MAX: Final = 256 << 20
 _SHOWN_CHARS_MAX: Final = 300
-_REFUSAL_BYTES_MAX: Final = (
-    1 << 16
-)  # more than is shown: what is cut off there cannot be half of a key
+# More than is shown: what is cut off there cannot be half of a key.
+_REFUSAL_BYTES_MAX: Final = 1 << 16
 _NS_PER_MS: Final = 1_000_000
 
 

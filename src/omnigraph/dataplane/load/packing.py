@@ -2,7 +2,8 @@
 
 Most keys are like that (`person-0000017`). Equal numbers of one form are equal texts, and nothing
 else: the upper byte of a number is how many of the seven a text has. Texts take 1.2 times as long
-to be sent and told apart (`python -m bench kernels`, processor time).
+to be told apart (`python -m bench kernels`), and an overwrite takes 1.3 times as long with them
+(decision 0021; processor time).
 """
 
 from __future__ import annotations
