@@ -9,6 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from omnigraph.lang.catalog.model import EntityType, Property
+from omnigraph.lang.fit import fit
+from omnigraph.lang.ir.expr import Const
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.store.tables import blob_field
 
@@ -34,6 +36,15 @@ def arrow_type(kind: ValueType) -> pa.DataType:
         return pa.large_binary()
     scalar = _SCALARS[kind.base]
     return pa.list_(scalar) if kind.is_list else scalar
+
+
+def default_scalar(item: Property) -> pa.Scalar | None:
+    """The default of a property, as the table stores it; None when it has none."""
+    if item.default is None:
+        return None
+    fitted = fit(item.default, item.type)
+    assert isinstance(fitted, Const), "the compiler checked it"
+    return pa.scalar(fitted.value, arrow_type(item.type))
 
 
 def table_schema(entity: EntityType) -> pa.Schema:

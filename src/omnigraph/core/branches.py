@@ -194,7 +194,7 @@ class Branches:
         at = Pin(path=pin.path, version=pin.version, branch=pin.table_branch)
         try:
             if snapshot.branch != MAIN and not is_fork_of(pin, snapshot.incarnation):
-                at = self._fork(at, snapshot.incarnation)
+                at = self.fork(at, snapshot.incarnation)
             return self._tables.open(at)
         except StorageFailure as failure:
             if failure.kind is not FailureKind.NOT_FOUND:
@@ -210,8 +210,8 @@ class Branches:
         if self._manifest.branch(branch).incarnation != incarnation:
             raise branch_replaced(branch)
 
-    def _fork(self, at: Pin, incarnation: str) -> Pin:
-        """A fork that holds exactly what is pinned: one that is there, or a new one.
+    def fork(self, at: Pin, incarnation: str) -> Pin:
+        """A fork of a table for a branch, with exactly what is pinned: an unused one, or a new one.
 
         A fork that is there and holds something else belongs to a write that is going on, or
         to one that died. Which of them is for recovery to find out; we use another name.

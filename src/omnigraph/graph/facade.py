@@ -26,6 +26,7 @@ from omnigraph.graph.commits import Commits
 from omnigraph.graph.diff import Diff, OperationName, operation
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.recovering import RecoveryResult, recovery_result
+from omnigraph.graph.schema import Schema
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.tags import Tags
 from omnigraph.graph.values import (
@@ -67,6 +68,7 @@ class Graph(BulkCalls):
         tags: Names for commits.
         commits: The history.
         changes: The change feed.
+        schema: Show and change the schema.
     """
 
     def __init__(self, parts: GraphParts, *, actor: str | None = None) -> None:
@@ -77,6 +79,7 @@ class Graph(BulkCalls):
         self.branches = Branches(parts.repo, self._actor)
         self.tags = Tags(parts.repo, self._actor)
         self.commits = Commits(parts.repo, self.diff)
+        self.schema = Schema(parts.repo, self._actor)
         self.changes = ChangeFeed(
             parts.repo,
             parts.clock,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.retry import RetryPolicy
@@ -12,7 +11,7 @@ from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.provider import Embedder
 from omnigraph.embed.source import Embeddings
-from omnigraph.errors import Code, InvalidInput, NotFound
+from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.access import QueryEngine
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
@@ -21,6 +20,7 @@ from omnigraph.exec.search.engine import Search
 from omnigraph.graph.arguments import instance
 from omnigraph.graph.facade import Graph
 from omnigraph.graph.parts import GraphParts
+from omnigraph.graph.schema import schema_text
 from omnigraph.lang import compile_schema
 from omnigraph.runtime import environment
 from omnigraph.runtime.settings import Settings
@@ -58,7 +58,7 @@ def init(
         InvalidInput: The schema has mistakes; it lists all of them. Or the place holds other files.
         Conflict: There is a graph already.
     """
-    text, origin = _schema_text(schema)
+    text, origin = schema_text(schema)
     accepted = AcceptedSchema(catalog=compile_schema(text, origin), text=text)
     root = _root(uri, storage_options)
     repo = Repository.init(root, accepted, components(root))
@@ -148,22 +148,3 @@ def _graph(
         queries=QueryEngine(repo, views, search, limits),
     )
     return Graph(parts, actor=actor)
-
-
-def _schema_text(schema: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text of a schema, and its name in diagnostics."""
-    if not isinstance(schema, str):
-        instance(schema, os.PathLike, "a schema is a text or the path of a file")
-    if isinstance(schema, str) and not schema.endswith(_SCHEMA_SUFFIX):
-        return schema, "<schema>"
-    if isinstance(schema, str) and ("{" in schema or "\n" in schema):
-        return schema, "<schema>"
-    path = Path(schema)
-    try:
-        return path.read_text(encoding="utf-8"), str(path)
-    except FileNotFoundError:
-        message = f"there is no schema file {path}"
-        raise NotFound(Code.FILE_NOT_FOUND, message, path=str(path)) from None
-    except (OSError, ValueError) as error:
-        message = f"the schema file {path} cannot be read: {error}"
-        raise InvalidInput(Code.INPUT_INVALID, message, path=str(path)) from error

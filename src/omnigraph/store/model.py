@@ -50,6 +50,7 @@ class StagedKind(StrEnum):
     OVERWRITE = "overwrite"
     INDEX = "index"
     REWRITE = "rewrite"
+    ALTER = "alter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.store.alter import AlteredColumn, stage_alteration
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
@@ -444,6 +445,12 @@ class Tables:
     ) -> Staged:
         """Stage what workers wrote in the place of the whole content. Schema and all stay."""
         return self._stager.stage_replacement(table, fragments, uuid=uuid)
+
+    def stage_alteration(
+        self, table: Table, columns: Sequence[AlteredColumn], *, uuid: str
+    ) -> Staged:
+        """Stage other columns for the same rows."""
+        return stage_alteration(self._files, self._stager, table, columns, uuid=uuid)
 
     def stage_indexes(
         self, table: Table, wishes: Sequence[IndexWish], *, uuid: str

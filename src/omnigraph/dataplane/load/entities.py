@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.arrow_types import default_scalar
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec
 from omnigraph.dataplane.load.exchange import (
     ID,
@@ -28,8 +28,6 @@ from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.catalog.rules import ID_NAME
-from omnigraph.lang.fit import fit
-from omnigraph.lang.ir.expr import Const
 from omnigraph.rules.identity import entity_ids
 from omnigraph.rules.report import joined
 from omnigraph.rules.unique import judge_given_ids, uniques
@@ -149,11 +147,7 @@ def _filled(
 def default_of(entity: EntityType, name: str) -> pa.Scalar | None:
     """The default of a property, as the table stores it; None when it has none."""
     item = entity.property_by_name.get(name)
-    if item is None or item.default is None:
-        return None
-    fitted = fit(item.default, item.type)
-    assert isinstance(fitted, Const), "the compiler checked it"
-    return pa.scalar(fitted.value, arrow_type(item.type))
+    return None if item is None else default_scalar(item)
 
 
 # -- what the exchange has to know -----------------------------------------------------------------

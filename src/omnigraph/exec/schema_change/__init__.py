@@ -1,0 +1,1 @@
+"""Changing the schema of a stored graph."""

@@ -1,0 +1,248 @@
+"""Changing the schema of a branch: one commit with the new schema and what it means for the tables.
+
+The planner says what has to be done. Most of it is in the catalog alone. A table is altered where
+its columns change, a new type gets an empty one, a dropped type is left out from here on and stays
+readable at earlier commits. Whatever happens meanwhile, a reader sees the old schema with the old
+tables or the new one with the new.
+
+A write that was made for the old schema is refused and made anew. Of two changes of the schema at
+once, the second starts over on what the first one left, where its plan may be another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.layout import table_key, table_path
+from omnigraph.core.publish import Published
+from omnigraph.core.records import (
+    Record,
+    TableRecord,
+    TombstoneRecord,
+    VersionRecord,
+)
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.repository import Repository
+from omnigraph.core.retry import with_retries
+from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.exec.schema_change.alterations import altered_columns, is_altered, kept_types
+from omnigraph.exec.schema_change.validation import judge_stored
+from omnigraph.lang.catalog.migrate import MigrationPlan, plan
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.lang.catalog.steps import Tier
+from omnigraph.rules.violation import Violation, Violations
+from omnigraph.runtime import telemetry
+from omnigraph.store.failures import StorageFailure
+from omnigraph.store.tables import Pin
+from omnigraph.types import MAIN, BranchName, CommitId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRequest:
+    """A wanted schema, the branch that is to have it, and who asks."""
+
+    catalog: Catalog
+    text: str
+    branch: BranchName = MAIN
+    actor: str | None = None
+    message: str | None = None
+    idempotency_key: str | None = None
+    head: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaPlan:
+    """The steps to a schema, and what stands in their way.
+
+    Attributes:
+        migration: The steps.
+        rows: By table key, how many rows the types have that steps read or write.
+        violations: The rows that break a rule which the schema adds, up to a bound.
+        violation_count: The number of all of them.
+    """
+
+    migration: MigrationPlan
+    rows: dict[str, int]
+    violations: tuple[Violation, ...] = ()
+    violation_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaApplied:
+    """The result of a change of the schema; `published` is None when nothing changes."""
+
+    migration: MigrationPlan
+    published: Published | None
+
+
+class SchemaChanger:
+    """Changes the schema of the branches of one graph."""
+
+    def __init__(self, repo: Repository) -> None:
+        """Work on this graph."""
+        self._repo = repo
+
+    def plan(self, request: SchemaRequest) -> SchemaPlan:
+        """Plan the way to a schema and judge the stored rows by it. Writes nothing."""
+        base = self._repo.snapshot(request.branch)
+        migration = self._migration(base, request)
+        found = Violations()
+        if migration.supported:
+            found = self._judge(base, migration)
+        return SchemaPlan(
+            migration=migration,
+            rows=self._rows(base, migration),
+            violations=found.items,
+            violation_count=found.total,
+        )
+
+    def apply(self, request: SchemaRequest) -> SchemaApplied:
+        """Change the schema; one commit, or none if it is in force already.
+
+        Raises:
+            InvalidInput: A step cannot be applied; it lists all of them.
+            ConstraintViolated: Stored rows break a rule that the schema adds; it lists them.
+            Conflict: Others change the same tables without pause, or `head` is not the head.
+        """
+        self._repo.require_writable()
+        return with_retries(
+            lambda _losses, _is_stale: self._attempt(request),
+            root=self._repo.root.uri,
+            branch=request.branch,
+            policy=self._repo.retry.for_long_work,
+            name="schema_apply",
+        )
+
+    def _attempt(self, request: SchemaRequest) -> SchemaApplied:
+        base = self._repo.snapshot(request.branch)
+        migration = self._migration(base, request)
+        migration.require_supported()
+        accepted = AcceptedSchema(catalog=migration.result, text=request.text)
+        with telemetry.span("schema_apply", branch=request.branch), storage_errors():
+            if accepted.digest == base.schema_digest:
+                return SchemaApplied(migration=migration, published=None)
+            self._judge(base, migration).raise_if_any()
+            prepared = self._prepared(base, migration, request)
+            digest = self._repo.schemas.keep(accepted)
+        published = self._repo.commit(replace(prepared, schema_digest=digest))
+        if request.branch == MAIN:
+            # Copies for people: what counts is in the manifest.
+            with suppress(StorageFailure):
+                self._repo.schemas.write_copies(accepted)
+        return SchemaApplied(migration=migration, published=published)
+
+    def _migration(self, base: GraphVersion, request: SchemaRequest) -> MigrationPlan:
+        return plan(self._repo.schema(base).catalog, request.catalog)
+
+    # -- judging -----------------------------------------------------------------------------------
+
+    def _judge(self, base: GraphVersion, migration: MigrationPlan) -> Violations:
+        out = Violations()
+        judged = _ids(migration, Tier.VALIDATED)
+        for old, new in kept_types(self._repo.schema(base).catalog, migration.result):
+            if new.id in judged:
+                judge_stored(old, new, self._repo.table(base.pin(_key(old))), out)
+        return out
+
+    def _rows(self, base: GraphVersion, migration: MigrationPlan) -> dict[str, int]:
+        touched = {step.entity.id for step in migration.steps}
+        catalog = self._repo.schema(base).catalog
+        return {
+            _key(entity): base.pin(_key(entity)).row_count
+            for entity in (*catalog.nodes, *catalog.edges)
+            if entity.id in touched
+        }
+
+    # -- what the commit consists of ---------------------------------------------------------------
+
+    def _prepared(
+        self, base: GraphVersion, migration: MigrationPlan, request: SchemaRequest
+    ) -> Prepared:
+        old = self._repo.schema(base).catalog
+        tables = tuple(self._altered(base, old, migration.result))
+        written = {item.table_key for item in tables}
+        judged = _ids(migration, Tier.VALIDATED)
+        keys = [
+            _key(before) for before, _ in kept_types(old, migration.result) if before.id in judged
+        ]
+        return Prepared(
+            base=base,
+            commit=replace(
+                self._repo.new_commit(base, WriterKind.SCHEMA_APPLY),
+                actor=request.actor,
+                message=request.message,
+                idempotency_key=request.idempotency_key,
+                details={"steps": [step.to_json() for step in migration.steps]},
+            ),
+            tables=tables,
+            head=request.head,
+            judged={key: base.pin(key).version for key in keys if key not in written},
+            records=tuple(self._records(base, old, migration.result)),
+        )
+
+    def _altered(self, base: GraphVersion, old: Catalog, new: Catalog) -> Iterator[TableWrite]:
+        for before, after in kept_types(old, new):
+            if not is_altered(before, after):
+                continue
+            table = self._repo.writable_table(base, _key(before))
+            columns = altered_columns(before, after)
+            with self._repo.preparing(base):
+                uuid = self._repo.ids.new()
+                staged = self._repo.tables.stage_alteration(table, columns, uuid=uuid)
+            yield TableWrite(table_key=_key(before), staged=(staged,))
+
+    def _records(self, base: GraphVersion, old: Catalog, new: Catalog) -> Iterator[Record]:
+        """The rows of the manifest for types that come, go or get another name."""
+        known = {(item.kind, item.id): item for item in (*old.nodes, *old.edges)}
+        for item in (*new.nodes, *new.edges):
+            before = known.pop((item.kind, item.id), None)
+            if before is None:
+                yield from self._new_table(base, item)
+            elif before.name != item.name:
+                yield TableRecord(table_key=_key(item), location=base.pin(_key(before)).path)
+        for gone in known.values():
+            pin = base.pin(_key(gone))
+            yield TombstoneRecord(table_key=_key(gone), location=pin.path, version=pin.version)
+
+    def _new_table(self, base: GraphVersion, entity: EntityType) -> Iterator[Record]:
+        """The empty table of a new type.
+
+        One may be there that another branch has made, or an attempt that came to nothing. Main
+        goes on with it where it is. Another branch gets a fork: main may stand on the trunk.
+        """
+        tables = self._repo.tables
+        place, wanted = table_path(entity.kind, entity.id), table_schema(entity)
+        is_there = tables.exists(place)
+        if not is_there:
+            tables.create(place, wanted)
+        pin = Pin(path=place, version=tables.head(place))
+        if is_there and base.branch != MAIN:
+            pin = self._repo.branches.fork(pin, base.incarnation)
+        found = tables.open(pin)
+        if found.row_count or found.schema != wanted:
+            empty = wanted.empty_table()
+            staged = tables.stage_overwrite(found, empty, uuid=self._repo.ids.new(), schema=wanted)
+            pin = replace(pin, version=tables.land(staged))
+        yield TableRecord(table_key=_key(entity), location=place)
+        yield VersionRecord(
+            table_key=_key(entity),
+            location=place,
+            version=pin.version,
+            table_branch=pin.branch,
+            row_count=0,
+        )
+
+
+def _key(entity: EntityType) -> str:
+    return table_key(entity.kind, entity.name)
+
+
+def _ids(migration: MigrationPlan, tier: Tier) -> set[str | None]:
+    """The types that steps of a tier are about."""
+    return {step.entity.id for step in migration.steps if step.tier is tier}

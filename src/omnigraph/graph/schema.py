@@ -1,0 +1,237 @@
+"""The schema of a graph, as the facade shows and changes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.core.repository import Repository
+from omnigraph.core.revisions import Revision, Revisions
+from omnigraph.errors import Code, InvalidInput, JsonValue, NotFound
+from omnigraph.exec.schema_change.changer import SchemaChanger, SchemaPlan, SchemaRequest
+from omnigraph.graph.arguments import instance
+from omnigraph.graph.values import Commit, commit_of
+from omnigraph.lang import compile_schema
+from omnigraph.lang.query.lint import LintReport, lint_queries
+from omnigraph.lang.source import Severity
+from omnigraph.types import Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
+
+_SCHEMA_SUFFIX = ".pg"
+_QUERY_SUFFIX = ".gq"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChange:
+    """A change of the schema, done or only planned.
+
+    Attributes:
+        supported: Whether it can be applied at all; `steps` say what stands in the way.
+        steps: What it consists of, each as plain values: `kind`, the type or property, `tier`
+            (`safe`, `validated`, `destructive` or `refused`), `touches_data` and details.
+        notes: What looks like a slip in the schema, though it can be applied.
+        rows: How many rows the types have that steps are about, by type (`node:Person`).
+        violations: Stored rows that break a rule which the schema adds; only a plan has any.
+        violation_count: The number of all of them, listed or not.
+        broken_queries: What the given queries would say to the new schema, by file: their errors.
+        commit: The commit that it made; None for a plan, and when the schema was in force already.
+    """
+
+    supported: bool
+    steps: tuple[Mapping[str, JsonValue], ...]
+    notes: tuple[str, ...] = ()
+    rows: Mapping[str, int]
+    violations: tuple[Mapping[str, JsonValue], ...] = ()
+    violation_count: int = 0
+    broken_queries: Mapping[str, tuple[str, ...]]
+    commit: Commit | None = None
+
+    @property
+    def can_be_applied(self) -> bool:
+        """Whether nothing stands in the way: no refused step and no stored row."""
+        return self.supported and not self.violation_count
+
+
+class Schema:
+    """The schema of a graph; `graph.schema`."""
+
+    __slots__ = ("_actor", "_changer", "_repo")
+
+    def __init__(self, repo: Repository, actor: str | None = None) -> None:
+        """Show and change the schemas of this repository, on behalf of an actor."""
+        self._repo = repo
+        self._actor = actor
+        self._changer = SchemaChanger(repo)
+
+    def show(self, branch: str = "main", *, at: Revision | None = None) -> str:
+        """The schema in force, as it was written.
+
+        Example:
+            ```python
+            assert "node Person" in graph.schema.show()
+            ```
+
+        Args:
+            branch: The branch.
+            at: An older state of it: a commit, a time or `main~3`; see `Graph.snapshot`.
+        """
+        name = BranchName(branch)
+        version = Revisions(self._repo).resolve(at, name) if at is not None else None
+        pinned = self._repo.snapshot(name) if version is None else version
+        return self._repo.schema(pinned).text
+
+    def plan(
+        self,
+        schema: str | os.PathLike[str],
+        *,
+        branch: str = "main",
+        queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    ) -> SchemaChange:
+        """Tell what `apply` would do, and what stands in its way. Writes nothing.
+
+        Example:
+            ```python
+            wanted = graph.schema.show() + "node City { name: String @key }"
+            change = graph.schema.plan(wanted)
+            assert change.can_be_applied
+            assert [step["kind"] for step in change.steps] == ["add_type"]
+            ```
+
+        Args:
+            schema: The wanted schema, as text or as the path of a `.pg` file.
+            branch: The branch that is to have it.
+            queries: Files of queries, or folders of `.gq` files, to be checked against it.
+        """
+        text, origin = schema_text(schema)
+        request = SchemaRequest(
+            catalog=compile_schema(text, origin), text=text, branch=BranchName(branch)
+        )
+        found = self._changer.plan(request)
+        catalog = found.migration.result if found.migration.supported else request.catalog
+        reports = [lint_queries(_query_text(path), catalog, str(path)) for path in _files(queries)]
+        return _planned(found, reports)
+
+    def apply(
+        self,
+        schema: str | os.PathLike[str],
+        *,
+        branch: str = "main",
+        if_commit: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> SchemaChange:
+        """Change the schema of a branch; one commit, or nothing.
+
+        Renames, new nullable properties, dropped properties and types, looser rules take no longer
+        for a large graph. A default for stored rows and a wider type are written into new files.
+        New and narrower rules are checked on the stored rows first. What is dropped stays readable
+        at earlier commits. Other branches keep their schema.
+
+        Example:
+            ```python
+            graph.schema.apply(graph.schema.show() + "node City { name: String @key }")
+            graph.mutate('query q() { insert City { name: "Oslo" } }')
+            ```
+
+        Args:
+            schema: The wanted schema, as text or as the path of a `.pg` file.
+            branch: The branch that is to have it.
+            if_commit: Only if this commit is the head of the branch.
+            actor: Who does it; by default the actor of the graph.
+            message: A note for the history.
+            idempotency_key: A key of your choice; the change is made once for each key.
+
+        Raises:
+            InvalidInput: The schema has mistakes, or a step cannot be applied; it lists all.
+            ConstraintViolated: Stored rows break a rule that the schema adds; it lists them.
+            Conflict: Others change the same tables without pause.
+            PreconditionFailed: The head is another one than `if_commit`.
+        """
+        text, origin = schema_text(schema)
+        by = self._actor if actor is None else Actor(actor)
+        request = SchemaRequest(
+            catalog=compile_schema(text, origin),
+            text=text,
+            branch=BranchName(branch),
+            actor=by,
+            message=None if message is None else CommitMessage(message),
+            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
+            head=None if if_commit is None else CommitId(if_commit),
+        )
+        done = self._changer.apply(request)
+        published = done.published
+        return SchemaChange(
+            supported=True,
+            steps=tuple(step.to_json() for step in done.migration.steps),
+            notes=done.migration.notes,
+            rows={},
+            broken_queries={},
+            commit=None if published is None else commit_of(published.commit),
+        )
+
+
+def schema_text(schema: str | os.PathLike[str]) -> tuple[str, str]:
+    """The text of a schema, and its name in diagnostics."""
+    if not isinstance(schema, str):
+        instance(schema, os.PathLike, "a schema is a text or the path of a file")
+    if isinstance(schema, str) and not schema.endswith(_SCHEMA_SUFFIX):
+        return schema, "<schema>"
+    if isinstance(schema, str) and ("{" in schema or "\n" in schema):
+        return schema, "<schema>"
+    return _read(Path(schema), "schema"), str(Path(schema))
+
+
+def _planned(found: SchemaPlan, reports: Iterable[LintReport]) -> SchemaChange:
+    migration = found.migration
+    return SchemaChange(
+        supported=migration.supported,
+        steps=tuple(step.to_json() for step in migration.steps),
+        notes=migration.notes,
+        rows=found.rows,
+        violations=tuple(item.as_json() for item in found.violations),
+        violation_count=found.violation_count,
+        broken_queries={
+            report.source.name: tuple(
+                _worded(report, at)
+                for at, item in enumerate(report.diagnostics())
+                if item.severity is Severity.ERROR
+            )
+            for report in reports
+            if not report.ok
+        },
+    )
+
+
+def _worded(report: LintReport, at: int) -> str:
+    item = report.diagnostics()[at]
+    line, column = report.source.position(item.span.start)
+    hint = f"; {item.hint}" if item.hint else ""
+    return f"{line}:{column}: [{item.code}] {item.message}{hint}"
+
+
+def _files(
+    queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+) -> list[Path]:
+    """The files that are named, and those in the folders that are."""
+    named = [queries] if isinstance(queries, str | os.PathLike) else list(queries)
+    found: list[Path] = []
+    for path in map(Path, named):
+        found += sorted(path.rglob(f"*{_QUERY_SUFFIX}")) if path.is_dir() else [path]
+    return found
+
+
+def _query_text(path: Path) -> str:
+    return _read(path, "query")
+
+
+def _read(path: Path, kind: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message = f"there is no {kind} file {path}"
+        raise NotFound(Code.FILE_NOT_FOUND, message, path=str(path)) from None
+    except (OSError, ValueError) as error:
+        message = f"the {kind} file {path} cannot be read: {error}"
+        raise InvalidInput(Code.INPUT_INVALID, message, path=str(path)) from error

@@ -1,0 +1,359 @@
+"""Schema changes on stored graphs, through the facade."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import (
+    Code,
+    Conflict,
+    ConstraintViolated,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+)
+
+BEFORE = """
+node Person {
+  name: String @key
+  age: I32?
+  nick: String?
+  height: F32?
+}
+node City { name: String @key }
+edge Knows: Person -> Person { since: I32? }
+edge LivesIn: Person -> City
+"""
+ROWS = {
+    "Person": [
+        {"name": "Ada", "age": 36, "nick": "a", "height": 1.5},
+        {"name": "Bo", "age": 20, "nick": "b"},
+        {"name": "Cy", "nick": "b"},
+    ],
+    "City": [{"name": "Oslo"}],
+    "Knows": [
+        {"from": "Ada", "to": "Bo", "since": 1},
+        {"from": "Ada", "to": "Cy", "since": 2},
+    ],
+    "LivesIn": [{"from": "Ada", "to": "Oslo"}],
+}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    made = og.init(tmp_path / "g.omni", schema=BEFORE)
+    made.load(ROWS)
+    return made
+
+
+def changed(old: str, new: str, text: str = BEFORE) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+def people(graph: og.Graph, *properties: str, **options: Any) -> list[tuple[Any, ...]]:
+    names = ", ".join(f"$p.{name} as {name}" for name in ("name", *properties))
+    found = graph.query(
+        f"query q() {{ match {{ $p: Person }} return {{ {names} }} order {{ name }} }}", **options
+    )
+    return [tuple(row.values()) for row in found]
+
+
+# -- every kind of step ----------------------------------------------------------------------------
+
+ADA, BO, CY = "Ada", "Bo", "Cy"
+ALTERED = {
+    "add_nullable": (
+        changed("nick: String?", "nick: String?  mail: String?"),
+        ("mail",),
+        [(ADA, None), (BO, None), (CY, None)],
+    ),
+    "add_list": (
+        changed("nick: String?", "nick: String?  tags: [String]?"),
+        ("tags",),
+        [(ADA, None), (BO, None), (CY, None)],
+    ),
+    "add_vector": (
+        changed("nick: String?", "nick: String?  place: Vector(2)?"),
+        ("place",),
+        [(ADA, None), (BO, None), (CY, None)],
+    ),
+    "add_default": (
+        changed("nick: String?", 'nick: String?  state: String @default("new")'),
+        ("state",),
+        [(ADA, "new"), (BO, "new"), (CY, "new")],
+    ),
+    "rename": (
+        changed("nick: String?", 'alias: String? @rename_from("nick")'),
+        ("alias",),
+        [(ADA, "a"), (BO, "b"), (CY, "b")],
+    ),
+    "widen": (
+        changed("age: I32?", "age: I64?"),
+        ("age",),
+        [(ADA, 36), (BO, 20), (CY, None)],
+    ),
+    "widen_float": (
+        changed("height: F32?", "height: F64?"),
+        ("height",),
+        [(ADA, 1.5), (BO, None), (CY, None)],
+    ),
+    "widen_and_rename": (
+        changed("age: I32?", 'years: I64? @rename_from("age")'),
+        ("years",),
+        [(ADA, 36), (BO, 20), (CY, None)],
+    ),
+    "drop": (changed("nick: String?", ""), ("age",), [(ADA, 36), (BO, 20), (CY, None)]),
+    "drop_and_add_of_the_same_name": (
+        changed("nick: String?", 'other: String? @rename_from("nick")  nick: I32?'),
+        ("other", "nick"),
+        [(ADA, "a", None), (BO, "b", None), (CY, "b", None)],
+    ),
+    "all_at_once": (
+        changed(
+            "age: I32?",
+            'age: I64?  state: String @default("x")  mail: String?',
+            changed("nick: String?", 'alias: String? @rename_from("nick")'),
+        ),
+        ("age", "state", "mail", "alias"),
+        [(ADA, 36, "x", None, "a"), (BO, 20, "x", None, "b"), (CY, None, "x", None, "b")],
+    ),
+}
+
+
+@pytest.mark.parametrize("where", ["main", "draft"])
+@pytest.mark.parametrize("case", ALTERED)
+def test_columns_are_altered_by_one_commit_and_the_past_stays(
+    graph: og.Graph, case: str, where: str
+) -> None:
+    wanted, properties, rows = ALTERED[case]
+    graph.branches.create("draft")
+    before = graph.snapshot(branch=where).commit
+    done = graph.schema.apply(wanted, branch=where, message="a change")
+    assert done.commit is not None
+    assert (done.commit.kind, done.commit.message) == ("schema_apply", "a change")
+    assert people(graph, *properties, branch=where) == rows
+    # Also by somebody who has read nothing before.
+    again = og.open(graph.uri)
+    assert people(again, *properties, branch=where) == rows
+    assert again.schema.show(where) == wanted
+    # The commit before has its own schema, and so has the other branch.
+    assert people(graph, "nick", "age", at=before) == [
+        ("Ada", "a", 36),
+        ("Bo", "b", 20),
+        ("Cy", "b", None),
+    ]
+    other = "draft" if where == "main" else "main"
+    assert people(graph, "nick", branch=other) == [("Ada", "a"), ("Bo", "b"), ("Cy", "b")]
+    # Writes go on, with every kind of change.
+    graph.mutate('query q() { insert Person { name: "Di" } }', branch=where)
+    graph.mutate('query q() { update Person set { height: 2.5 } where name = "Bo" }', branch=where)
+    graph.mutate('query q() { delete Person where name = "Ada" }', branch=where)
+    assert [row[0] for row in people(graph, branch=where)] == ["Bo", "Cy", "Di"]
+    assert people(graph, "height", branch=where)[0] == ("Bo", 2.5)
+    graph.load({"Person": [{"name": "Ed"}]}, branch=where, mode="merge")
+    graph.optimize(branch=where)
+    assert [row[0] for row in people(graph, branch=where)] == ["Bo", "Cy", "Di", "Ed"]
+
+
+def test_types_come_go_and_get_other_names(graph: og.Graph) -> None:
+    wanted = """
+    node Human @rename_from("Person") { name: String @key  age: I32?  nick: String?  height: F32? }
+    node Dog { name: String @key }
+    edge Knows: Human -> Human { since: I32? }
+    edge Owns: Human -> Dog
+    """
+    before = graph.snapshot().commit
+    done = graph.schema.apply(wanted)
+    assert {step["kind"] for step in done.steps} == {"rename_type", "add_type", "drop_type"}
+    graph.load({"Dog": [{"name": "Rex"}], "Owns": [{"from": "Ada", "to": "Rex"}]})
+    text = """query q() {
+      match { $h: Human { name: "Ada" }  $h knows $o  $h owns $d }
+      return { $o.name as o, $d.name as d } order { o }
+    }"""
+    expected = [{"o": "Bo", "d": "Rex"}, {"o": "Cy", "d": "Rex"}]
+    assert graph.query(text).to_pylist() == expected
+    assert og.open(graph.uri).query(text).to_pylist() == expected
+    with pytest.raises(InvalidInput):
+        graph.query("query q() { match { $c: City } return { $c.name } }")
+    found = graph.query("query q() { match { $c: City } return { $c.name as n } }", at=before)
+    assert found.to_pylist() == [{"n": "Oslo"}]
+    assert set(graph.snapshot().counts) == {"node:Human", "node:Dog", "edge:Knows", "edge:Owns"}
+
+
+def test_a_type_is_renamed_and_gets_its_name_back(graph: og.Graph) -> None:
+    graph.schema.apply(
+        BEFORE.replace("City", "Town").replace("node Town", 'node Town @rename_from("City")')
+    )
+    assert graph.snapshot().counts["node:Town"] == 1
+    graph.schema.apply(BEFORE.replace("node City", 'node City @rename_from("Town")'))
+    assert graph.snapshot().counts["node:City"] == 1
+    assert graph.query(
+        "query q() { match { $p: Person  $p livesIn $c } return { $c.name as n } }"
+    ).to_pylist() == [{"n": "Oslo"}]
+
+
+def test_a_dropped_type_that_is_declared_again_is_a_new_one(graph: og.Graph) -> None:
+    without = changed(
+        "node City { name: String @key }", "", changed("edge LivesIn: Person -> City", "")
+    )
+    graph.schema.apply(without)
+    graph.schema.apply(BEFORE)
+    assert graph.snapshot().counts["node:City"] == 0
+    graph.load({"City": [{"name": "Rome"}]})
+    assert graph.snapshot().counts["node:City"] == 1
+
+
+def test_two_branches_may_add_the_same_type_each_in_its_way(graph: og.Graph) -> None:
+    graph.branches.create("draft")
+    graph.schema.apply(BEFORE + "node Dog { name: String @key }")
+    graph.load({"Dog": [{"name": "Rex"}]})
+    graph.schema.apply(BEFORE + "node Dog { name: String @key  age: I32? }", branch="draft")
+    graph.load({"Dog": [{"name": "Fido", "age": 3}]}, branch="draft")
+    text = "query q() { match { $d: Dog } return { $d.name as n } }"
+    assert graph.query(text).to_pylist() == [{"n": "Rex"}]
+    assert graph.query(text, branch="draft").to_pylist() == [{"n": "Fido"}]
+    graph.load({"Dog": [{"name": "Max"}]})
+    assert len(graph.query(text)) == 2
+
+
+def test_a_type_of_a_branch_can_be_added_to_main_later(graph: og.Graph) -> None:
+    graph.branches.create("draft")
+    graph.schema.apply(BEFORE + "node Dog { name: String @key }", branch="draft")
+    graph.load({"Dog": [{"name": "Fido"}]}, branch="draft")
+    graph.schema.apply(BEFORE + "node Dog { name: String @key  age: I32? }")
+    graph.load({"Dog": [{"name": "Rex", "age": 1}]})
+    text = "query q() { match { $d: Dog } return { $d.name as n } }"
+    assert graph.query(text).to_pylist() == [{"n": "Rex"}]
+    assert graph.query(text, branch="draft").to_pylist() == [{"n": "Fido"}]
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+REFUSED_BY_ROWS = {
+    "required": (changed("age: I32?", "age: I32"), ["Cy"]),
+    "unique": (changed("nick: String?", "nick: String? @unique"), ["Cy"]),
+    "range": (changed("height: F32?", "height: F32?  @range(age, 30..)"), ["Bo"]),
+    "check": (changed("height: F32?", 'height: F32?  @check(nick, "^a")'), ["Bo", "Cy"]),
+    "cardinality": (
+        changed("edge Knows: Person -> Person", "edge Knows: Person -> Person @card(0..1)"),
+        ["Ada"],
+    ),
+    "default_is_not_unique": (
+        changed("nick: String?", 'nick: String?  code: String @default("x") @unique'),
+        ["Bo", "Cy"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_BY_ROWS)
+def test_stored_rows_that_break_a_new_rule_are_all_named_and_nothing_changes(
+    graph: og.Graph, case: str
+) -> None:
+    wanted, ids = REFUSED_BY_ROWS[case]
+    before = graph.snapshot().commit
+    planned = graph.schema.plan(wanted)
+    assert (planned.supported, planned.can_be_applied) == (True, False)
+    assert [item["id"] for item in planned.violations] == ids
+    with pytest.raises(ConstraintViolated) as caught:
+        graph.schema.apply(wanted)
+    assert [item["id"] for item in caught.value.details["violations"]] == ids
+    assert (graph.snapshot().commit, graph.schema.show()) == (before, BEFORE)
+
+
+def test_a_rule_that_the_rows_keep_is_applied_and_holds(graph: og.Graph) -> None:
+    graph.schema.apply(changed("height: F32?", "height: F32?  @range(age, 0..150)"))
+    with pytest.raises(ConstraintViolated):
+        graph.mutate('query q() { insert Person { name: "Old", age: 200 } }')
+
+
+def test_what_cannot_be_bridged_is_refused_with_every_reason(graph: og.Graph) -> None:
+    wanted = changed("age: I32?", "age: String?", changed("nick: String?", "nick: Bool?"))
+    assert not graph.schema.plan(wanted).supported
+    with pytest.raises(InvalidInput) as caught:
+        graph.schema.apply(wanted)
+    assert caught.value.code is Code.MIGRATION_UNSUPPORTED
+    assert len(caught.value.details["steps"]) == 2
+
+
+# -- plans -----------------------------------------------------------------------------------------
+
+
+def test_a_plan_says_what_is_touched_and_writes_nothing(graph: og.Graph) -> None:
+    before = graph.snapshot().commit
+    planned = graph.schema.plan(changed("age: I32?", "age: I64?"))
+    (step,) = planned.steps
+    assert (step["kind"], step["touches_data"]) == ("change_type", "rewrite")
+    assert planned.rows == {"node:Person": 3}
+    assert planned.can_be_applied
+    assert graph.snapshot().commit == before
+
+
+def test_a_plan_names_the_queries_that_it_would_break(graph: og.Graph, tmp_path: Path) -> None:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    (folder / "good.gq").write_text("query q() { match { $p: Person } return { $p.name } }")
+    (folder / "bad.gq").write_text("query q() {\n match { $p: Person } return { $p.nick } }")
+    wanted = changed("nick: String?", 'alias: String? @rename_from("nick")')
+    planned = graph.schema.plan(wanted, queries=folder)
+    ((file, (problem,)),) = planned.broken_queries.items()
+    assert file == str(folder / "bad.gq")
+    assert problem.startswith("2:")
+    assert not graph.schema.plan(BEFORE, queries=folder).broken_queries
+    with pytest.raises(NotFound):
+        graph.schema.plan(wanted, queries=tmp_path / "none.gq")
+
+
+def test_the_schema_in_force_is_not_applied_again(graph: og.Graph) -> None:
+    before = graph.snapshot().commit
+    done = graph.schema.apply(BEFORE)
+    assert (done.commit, done.steps, graph.snapshot().commit) == (None, (), before)
+
+
+def test_a_path_is_read_and_the_copy_for_people_follows(graph: og.Graph, tmp_path: Path) -> None:
+    wanted = BEFORE + "node Dog { name: String @key }"
+    file = tmp_path / "wanted.pg"
+    file.write_text(wanted)
+    graph.schema.apply(file)
+    assert (Path(graph.uri.removeprefix("file://")) / "_schema.pg").read_text() == wanted
+
+
+# -- beside others ---------------------------------------------------------------------------------
+
+
+def test_the_head_can_be_a_condition(graph: og.Graph) -> None:
+    old = graph.snapshot().commit
+    graph.mutate('query q() { insert Person { name: "Di" } }')
+    with pytest.raises(PreconditionFailed):
+        graph.schema.apply(changed("age: I32?", "age: I64?"), if_commit=old)
+
+
+def test_a_handle_that_was_open_all_the_time_has_the_new_schema(graph: og.Graph) -> None:
+    other = og.open(graph.uri)
+    assert len(people(other)) == 3
+    graph.schema.apply(changed("nick: String?", 'alias: String? @rename_from("nick")'))
+    assert people(other, "alias") == [("Ada", "a"), ("Bo", "b"), ("Cy", "b")]
+    other.mutate('query q() { update Person set { alias: "z" } where name = "Cy" }')
+    assert people(graph, "alias")[2] == ("Cy", "z")
+
+
+def test_a_key_makes_the_change_once(graph: og.Graph) -> None:
+    wanted = changed("age: I32?", "age: I64?")
+    first = graph.schema.apply(wanted, idempotency_key="k")
+    assert first.commit is not None
+    before = graph.snapshot().commit
+    graph.schema.apply(wanted, idempotency_key="k")
+    assert graph.snapshot().commit == before
+
+
+def test_branches_of_different_schemas_are_not_merged_yet(graph: og.Graph) -> None:
+    graph.branches.create("draft")
+    graph.mutate('query q() { insert Person { name: "Di" } }', branch="draft")
+    graph.schema.apply(changed("age: I32?", "age: I64?"))
+    with pytest.raises((Conflict, InvalidInput)):
+        graph.branches.merge("draft")
+    assert len(people(graph, branch="draft")) == 4
