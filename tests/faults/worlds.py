@@ -17,12 +17,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.indices import ensure_indices
-from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark, table_path
+from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark
 from omnigraph.core.publish import Published
-from omnigraph.core.records import TableRecord, VersionRecord
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.schema_state import AcceptedSchema
@@ -33,8 +31,8 @@ from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import Code, Conflict, GraphError
 from omnigraph.exec.merge.conflicts import unsettled
 from omnigraph.exec.merge.merger import Merged, Merger, MergeRequest
+from omnigraph.exec.schema_change.changer import SchemaApplied, SchemaChanger, SchemaRequest
 from omnigraph.lang import compile_schema
-from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Plan
 from omnigraph.store.root import Root
@@ -210,46 +208,15 @@ def commit_new_branch(
         return repo.commit(insertion(repo, branch, rows, kind=kind, key=key, base=base))
 
 
-def _schema_apply(repo: Repository) -> Published:
-    """Rewrite one table, add another one, and put the new schema in force, all at once."""
-    base = repo.snapshot()
-    schema = _accepted(_NEXT_SCHEMA)
-    digest = repo.schemas.keep(schema)
-    if base.schema_digest == digest:
-        base_commit = next(iter(repo.commits()))
-        return Published(commit=base_commit, manifest_version=base.manifest_version, replayed=True)
-    entities = {item.name: item for item in schema.catalog.nodes}
-    place = _unlisted_table(repo, entities["City"])
-    target = repo.writable_table(base, PERSON)
-    wider = table_schema(entities["Person"])
-    rows = pa.Table.from_pylist(target.read(target.schema.names).to_pylist(), schema=wider)
-    staged = repo.tables.stage_overwrite(target, rows, uuid=repo.ids.new(), schema=wider)
-    return repo.commit(
-        Prepared(
-            base=base,
-            commit=replace(
-                repo.new_commit(base, WriterKind.SCHEMA_APPLY),
-                actor="tester",
-                idempotency_key=_KEY,
-            ),
-            tables=(TableWrite(table_key=PERSON, staged=(staged,)),),
-            schema_digest=digest,
-            records=(
-                TableRecord(table_key=CITY, location=place),
-                VersionRecord(
-                    table_key=CITY, location=place, version=1, table_branch=None, row_count=0
-                ),
-            ),
-        )
+def _schema_apply(repo: Repository) -> SchemaApplied:
+    """Alter one table, add another one, and put the new schema in force, all at once."""
+    request = SchemaRequest(
+        catalog=compile_schema(_NEXT_SCHEMA),
+        text=_NEXT_SCHEMA,
+        actor="tester",
+        idempotency_key=_KEY,
     )
-
-
-def _unlisted_table(repo: Repository, entity: EntityType) -> str:
-    """An empty table that no manifest names; an attempt that died may have left it."""
-    place = table_path(entity.kind, entity.id)
-    if not repo.tables.exists(place):
-        repo.tables.create(place, table_schema(entity))
-    return place
+    return SchemaChanger(repo).apply(request)
 
 
 def _diverge(repo: Repository) -> None:

@@ -49,8 +49,12 @@ class SchemaCommands(LazyGroup):
     """The commands of `omnigraph schema`."""
 
     entries: ClassVar[dict[str, CommandEntry]] = {
+        "show": CommandEntry("schema_show", "Commands", "Print the schema in force."),
         "plan": CommandEntry(
             "schema_plan", "Commands", "Show the steps from one schema to another."
+        ),
+        "apply": CommandEntry(
+            "schema_apply", "Commands", "Change the schema of a branch, in one commit."
         ),
     }
 
@@ -62,7 +66,7 @@ app.add_typer(schema, name="schema", rich_help_panel=_LANGUAGES)
 
 @schema.callback()
 def about_schemas() -> None:
-    """Change a schema."""
+    """Show, plan and change schemas."""
 
 
 @app.callback(

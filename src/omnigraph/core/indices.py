@@ -65,6 +65,34 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
     return tuple(wishes)
 
 
+def fitting_indexes(entity: EntityType, table: Table) -> tuple[IndexWish, ...]:
+    """The indexes of a type under the names that they have in its table, or would get there.
+
+    A column that was renamed keeps its index, which is named after what the column was called.
+    """
+    names: dict[tuple[str, str], str] = {}
+    taken: set[str] = set()
+    for index in table.indexes():
+        taken.add(index.name)
+        if len(index.columns) == 1:
+            names[index.columns[0], _use(index.name)] = index.name
+    found: list[IndexWish] = []
+    for wish in wanted_indexes(entity):
+        name = names.get((wish.column, _use(wish.name)), wish.name)
+        is_here = (wish.column, _use(wish.name)) in names
+        number = 2
+        while not is_here and name in taken:
+            name = f"{wish.column}_{number}_{_use(wish.name)}"
+            number += 1
+        found.append(replace(wish, name=name))
+    return tuple(found)
+
+
+def _use(name: str) -> str:
+    """The purpose of an index, which is how its name ends."""
+    return name.rpartition("_")[2]
+
+
 def _wishes(item: Property) -> list[IndexWish]:
     kind = item.type
     if kind.base is Base.VECTOR:
@@ -96,7 +124,7 @@ def ensure_indices(
         table = repo.table(snapshot.pin(key))
         ready = []
         with storage_errors():
-            for wish in _missing(table, wanted_indexes(entity)):
+            for wish in _missing(table, fitting_indexes(entity, table)):
                 reason = not_yet(table, wish)
                 if reason is None:
                     ready.append(wish)

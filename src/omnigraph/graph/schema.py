@@ -49,7 +49,7 @@ class SchemaChange:
 
     @property
     def can_be_applied(self) -> bool:
-        """Whether nothing stands in the way: no refused step and no stored row."""
+        """True if nothing stands in the way: no refused step and no stored row."""
         return self.supported and not self.violation_count
 
 

@@ -12,6 +12,7 @@ from omnigraph.errors import (
     Code,
     Conflict,
     ConstraintViolated,
+    GraphError,
     InvalidInput,
     NotFound,
     PreconditionFailed,
@@ -61,6 +62,11 @@ def people(graph: og.Graph, *properties: str, **options: Any) -> list[tuple[Any,
         f"query q() {{ match {{ $p: Person }} return {{ {names} }} order {{ name }} }}", **options
     )
     return [tuple(row.values()) for row in found]
+
+
+def listed(error: GraphError, name: str) -> list[dict[str, Any]]:
+    found: Any = error.details[name]
+    return list(found)
 
 
 # -- every kind of step ----------------------------------------------------------------------------
@@ -232,6 +238,50 @@ def test_a_type_of_a_branch_can_be_added_to_main_later(graph: og.Graph) -> None:
     assert graph.query(text, branch="draft").to_pylist() == [{"n": "Fido"}]
 
 
+def test_a_renamed_property_keeps_its_index_and_its_old_name_can_get_another(
+    tmp_path: Path,
+) -> None:
+    text = "node Doc { title: String @key  body: String? @index  kind: String? }"
+    graph = og.init(tmp_path / "d.omni", schema=text)
+    graph.load({"Doc": [{"title": f"t{n}", "body": f"word{n} shared"} for n in range(20)]})
+    graph.optimize()
+    renamed = (
+        'node Doc { title: String @key  words: String? @index @rename_from("body")  kind: String? }'
+    )
+    graph.schema.apply(renamed)
+    search = (
+        """query q() { match { $d: Doc  search($d.words, "word7") } return { $d.title as t } }"""
+    )
+    assert graph.query(search).to_pylist() == [{"t": "t7"}]
+    assert graph.optimize().commit is None, "the index of the renamed column is complete"
+    again = renamed.replace(' @rename_from("body")', "").replace(
+        "kind: String?", "kind: String?  body: String? @index"
+    )
+    graph.schema.apply(again)
+    graph.load({"Doc": [{"title": "t3", "body": "other"}]}, mode="merge")
+    graph.optimize()
+    assert graph.optimize().commit is None
+    assert graph.query(search).to_pylist() == [{"t": "t7"}]
+    other = search.replace("words", "body").replace("word7", "other")
+    assert graph.query(other).to_pylist() == [{"t": "t3"}]
+
+
+def test_blobs_are_added_renamed_and_dropped(tmp_path: Path) -> None:
+    text = "node File { name: String @key  data: Blob? }"
+    graph = og.init(tmp_path / "f.omni", schema=text)
+    graph.load({"File": [{"name": "a", "data": "base64:AQID"}]})
+    graph.schema.apply(
+        'node File { name: String @key  bytes: Blob? @rename_from("data")  more: Blob? }'
+    )
+    assert graph.read_blob("File", "a", "bytes") == b"\x01\x02\x03"
+    assert graph.read_blob("File", "a", "more") is None
+    with pytest.raises(InvalidInput) as caught:
+        graph.schema.apply('node File { name: String @key  more: Blob? @rename_from("bytes") }')
+    assert caught.value.code is Code.MIGRATION_UNSUPPORTED
+    graph.schema.apply("node File { name: String @key  bytes: Blob? }")
+    assert og.open(graph.uri).read_blob("File", "a", "bytes") == b"\x01\x02\x03"
+
+
 # -- rules -----------------------------------------------------------------------------------------
 
 REFUSED_BY_ROWS = {
@@ -261,7 +311,7 @@ def test_stored_rows_that_break_a_new_rule_are_all_named_and_nothing_changes(
     assert [item["id"] for item in planned.violations] == ids
     with pytest.raises(ConstraintViolated) as caught:
         graph.schema.apply(wanted)
-    assert [item["id"] for item in caught.value.details["violations"]] == ids
+    assert [item["id"] for item in listed(caught.value, "violations")] == ids
     assert (graph.snapshot().commit, graph.schema.show()) == (before, BEFORE)
 
 
@@ -277,7 +327,7 @@ def test_what_cannot_be_bridged_is_refused_with_every_reason(graph: og.Graph) ->
     with pytest.raises(InvalidInput) as caught:
         graph.schema.apply(wanted)
     assert caught.value.code is Code.MIGRATION_UNSUPPORTED
-    assert len(caught.value.details["steps"]) == 2
+    assert len(listed(caught.value, "steps")) == 2
 
 
 # -- plans -----------------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ import typer
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
-from omnigraph.cli.files import read_catalog
+from omnigraph.cli.files import read_catalog, read_text
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Schema, read_stdin_once
+from omnigraph.cli.options import Branch, Json, Schema, read_stdin_once
 from omnigraph.cli.plain import Part, Screen, counted
+from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog import steps
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
 from omnigraph.lang.catalog.steps import Step, Tier
@@ -26,16 +27,36 @@ _STYLE_OF_TIER: Final = {
 }
 
 
-@command("omnigraph schema plan --schema people_v2.pg --against people.pg")
+@command(
+    "omnigraph schema plan --schema people_v2.pg --against people.pg",
+    "omnigraph schema plan --schema people_v2.pg --store people.omni --queries queries",
+)
 def schema_plan(
     schema: Schema,
     against: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="FILE",
             help="The schema in force, .pg or a catalog as .json; - for standard input.",
         ),
-    ],
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="GRAPH",
+            help="A graph whose schema is in force, and whose rows count.",
+        ),
+    ] = None,
+    branch: Branch = "main",
+    queries: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--queries",
+            metavar="PATH",
+            help="A file of queries or a folder of .gq files to check; may be repeated.",
+        ),
+    ] = None,
     allow_data_loss: Annotated[
         bool,
         typer.Option("--allow-data-loss", help="Let drops remove earlier versions as well."),
@@ -44,9 +65,17 @@ def schema_plan(
 ) -> Status:
     """Show the steps from one schema to another.
 
-    Each step says what it means for stored data.
-    Ends with 0 if the steps can be applied, with 1 if one of them is refused.
+    Each step says what it means for stored data. With --store, stored rows that break a new rule
+    are listed; with --queries, the queries that would not fit any more.
+    Ends with 0 if the steps can be applied, with 1 if something stands in the way.
     """
+    if (against is None) == (store is None):
+        raise typer.BadParameter("give either --against FILE or --store GRAPH")
+    if store is not None:
+        return _plan_stored(store, branch, schema, queries or [], as_json=as_json)
+    assert against is not None
+    if queries:
+        raise typer.BadParameter("--queries goes with --store; `omnigraph lint` checks files")
     read_stdin_once(schema, against)
     chosen = settings()
     accepted = read_catalog(against, chosen, accepted=True)
@@ -57,6 +86,43 @@ def schema_plan(
     else:
         _print(render.out(), found)
     return Status.OK if found.supported else Status.FAILED
+
+
+def _plan_stored(
+    store: str, branch: str, schema: Path, queries: list[Path], *, as_json: bool
+) -> Status:
+    import omnigraph as og
+
+    chosen = settings()
+    text = read_text(schema, chosen)
+    with og.open(store, "r", settings=chosen) as graph:
+        change = graph.schema.plan(text, branch=branch, queries=queries)
+        accepted = compile_schema(graph.schema.show(branch))
+    screen = render.out()
+    if as_json:
+        screen.json(
+            {
+                "supported": change.supported,
+                "steps": [dict(step) for step in change.steps],
+                "notes": list(change.notes),
+                "rows": dict(change.rows),
+                "violations": [dict(item) for item in change.violations],
+                "violation_count": change.violation_count,
+                "broken_queries": {file: list(x) for file, x in change.broken_queries.items()},
+            }
+        )
+    else:
+        _print(screen, plan(accepted, compile_schema(text)))
+        for item in change.violations:
+            screen.line(("in the way", "red"), f": {item['message']}")
+        left = change.violation_count - len(change.violations)
+        if left:
+            screen.line(f"and {left:,} more")
+        for file, problems in change.broken_queries.items():
+            for problem in problems:
+                screen.line(("breaks", "red"), f" {file}:{problem}")
+    stands_in_the_way = not change.can_be_applied or change.broken_queries
+    return Status.FAILED if stands_in_the_way else Status.OK
 
 
 def _print(screen: Screen, found: MigrationPlan) -> None:

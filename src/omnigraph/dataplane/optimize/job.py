@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from omnigraph.core.graph_version import TablePin
-from omnigraph.core.indices import PendingIndex, not_yet, wanted_indexes
+from omnigraph.core.indices import PendingIndex, fitting_indexes, not_yet
 from omnigraph.core.layout import table_key
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.optimize.model import OptimizedTable
@@ -84,7 +84,7 @@ def plan_job(entity: EntityType, pin: TablePin, table: Table, *, target_rows: in
     known = {segment.index for segment in shape.segments}
     wishes = []
     pending = []
-    for wish in wanted_indexes(entity):
+    for wish in fitting_indexes(entity, table):
         reason = None if wish.name in known else not_yet(table, wish)
         if reason is None:
             wishes.append(wish)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omnigraph.core.arrow_types import default_scalar, table_schema
 from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.lang.values import Base
 from omnigraph.store.alter import AlteredColumn
 
 
@@ -40,8 +41,20 @@ def altered_columns(old: EntityType, new: EntityType) -> tuple[AlteredColumn, ..
     return tuple(found)
 
 
+def blob_in_the_way(old: EntityType, new: EntityType) -> str | None:
+    """A blob property that takes over the name of another one, which no table can do at once."""
+    before = table_schema(old)
+    for column in altered_columns(old, new):
+        name = str(column.field.name)
+        item = new.property_by_name.get(name)
+        is_blob = item is not None and item.type.base is Base.BLOB
+        if is_blob and name in before.names and column.source != name:
+            return name
+    return None
+
+
 def is_altered(old: EntityType, new: EntityType) -> bool:
-    """Whether the table has to be altered at all."""
+    """True if the table has to be altered at all."""
     columns = altered_columns(old, new)
     before = table_schema(old)
     return len(columns) != len(before) or any(

@@ -31,7 +31,13 @@ from omnigraph.core.retry import with_retries
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
-from omnigraph.exec.schema_change.alterations import altered_columns, is_altered, kept_types
+from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.schema_change.alterations import (
+    altered_columns,
+    blob_in_the_way,
+    is_altered,
+    kept_types,
+)
 from omnigraph.exec.schema_change.validation import judge_stored
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
 from omnigraph.lang.catalog.model import Catalog, EntityType
@@ -190,6 +196,12 @@ class SchemaChanger:
         for before, after in kept_types(old, new):
             if not is_altered(before, after):
                 continue
+            if name := blob_in_the_way(before, after):
+                text = (
+                    f"the blob property {after.name}.{name} takes over the name of another "
+                    "property; apply it in two steps, with a temporary name in the first"
+                )
+                raise InvalidInput(Code.MIGRATION_UNSUPPORTED, text)
             table = self._repo.writable_table(base, _key(before))
             columns = altered_columns(before, after)
             with self._repo.preparing(base):

@@ -1,0 +1,52 @@
+"""`omnigraph schema apply`: another schema for a stored graph."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import omnigraph as og
+from omnigraph.cli import render
+from omnigraph.cli.environment import settings
+from omnigraph.cli.exits import Status
+from omnigraph.cli.files import read_text
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Actor, Branch, Json, Store
+from omnigraph.cli.plain import counted
+
+
+@command("omnigraph schema apply --store people.omni --schema people_v2.pg")
+def schema_apply(
+    store: Store,
+    schema: Annotated[
+        Path,
+        typer.Option(
+            "--schema", "-s", metavar="FILE", help="The wanted schema, .pg; - for standard input."
+        ),
+    ],
+    branch: Branch = "main",
+    actor: Actor = None,
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", metavar="TEXT", help="A note for the history.")
+    ] = None,
+    as_json: Json = False,
+) -> Status:
+    """Change the schema of a branch, in one commit.
+
+    Stored rows that break a new rule are listed, and nothing changes.
+    `omnigraph schema plan --store` shows the steps beforehand.
+    """
+    chosen = settings()
+    text = read_text(schema, chosen)
+    with og.open(store, settings=chosen) as graph:
+        done = graph.schema.apply(text, branch=branch, actor=actor, message=message)
+    commit = None if done.commit is None else done.commit.id
+    if as_json:
+        render.out().json({"graph_commit_id": commit, "steps": [dict(step) for step in done.steps]})
+    elif commit is None:
+        render.out().line("the schema is in force already")
+    else:
+        for note in done.notes:
+            render.out().line(("note", "yellow"), f": {note}")
+        render.out().line(f"{counted(len(done.steps), 'step')}, commit {commit} on {branch}")
+    return Status.OK

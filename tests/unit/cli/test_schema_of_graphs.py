@@ -1,0 +1,64 @@
+"""`omnigraph schema show`, `schema plan --store` and `schema apply`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from tests.unit.cli.support import SCHEMA, invoke
+
+WIDER = SCHEMA.replace("  born: Date?", '  birthday: Date? @rename_from("born")\n  city: String?')
+NARROWER = SCHEMA.replace("  born: Date?", "  born: Date")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("people.pg", SCHEMA), ("wider.pg", WIDER), ("narrower.pg", NARROWER)):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "born.gq").write_text("query q() { match { $p: Person } return { $p.born } }")
+    assert invoke("init", "--schema", "people.pg", "people.omni").exit_code == 0
+    with og.open("people.omni") as graph:
+        graph.mutate('query q() { insert Person { name: "Ada" } }')
+    return tmp_path
+
+
+def test_a_schema_is_planned_applied_and_shown(here: Path) -> None:
+    store = ("--store", "people.omni")
+    planned = invoke("schema", "plan", *store, "--schema", "wider.pg")
+    assert planned.exit_code == 0
+    assert planned.stdout.endswith("2 steps, can be applied\n")
+    applied = invoke("schema", "apply", *store, "--schema", "wider.pg", "-m", "wider")
+    assert applied.exit_code == 0
+    with og.open("people.omni") as graph:
+        (newest, *_) = graph.commits.list()
+        assert applied.stdout == f"2 steps, commit {newest.id} on main\n"
+        assert (newest.kind, newest.message) == ("schema_apply", "wider")
+    assert invoke("schema", "show", *store).stdout == WIDER.rstrip("\n") + "\n"
+    assert invoke("schema", "show", *store, "--at", "main~1").stdout == SCHEMA.rstrip("\n") + "\n"
+    again = invoke("schema", "apply", *store, "--schema", "wider.pg")
+    assert again.stdout == "the schema is in force already\n"
+
+
+def test_rows_and_queries_in_the_way_are_named(here: Path) -> None:
+    store = ("--store", "people.omni")
+    rows = invoke("schema", "plan", *store, "--schema", "narrower.pg")
+    assert rows.exit_code == 1
+    assert "in the way: Person.born" in rows.stdout
+    refused = invoke("schema", "apply", *store, "--schema", "narrower.pg")
+    assert refused.exit_code == 1
+    assert "Person.born" in refused.stderr
+    query = invoke("schema", "plan", *store, "--schema", "wider.pg", "--queries", "born.gq")
+    assert query.exit_code == 1
+    assert "breaks born.gq:1:" in query.stdout
+    plain = json.loads(invoke("schema", "plan", *store, "--schema", "narrower.pg", "--json").stdout)
+    assert (plain["violation_count"], plain["rows"]) == (1, {"node:Person": 1})
+
+
+def test_a_plan_needs_one_schema_in_force(here: Path) -> None:
+    answer = invoke("schema", "plan", "--schema", "wider.pg")
+    assert answer.exit_code == 2
+    assert "--against FILE or --store GRAPH" in answer.stderr
