@@ -137,6 +137,27 @@ def test_rows_are_taken_by_address_in_the_order_asked_for(tables: Tables) -> Non
     ]
 
 
+def test_fragments_of_a_fork_become_part_of_the_trunk(tables: Tables) -> None:
+    tables.create("t", PEOPLE, rows=people(*MANY[:100]))
+    tables.fork("t", "f", Pin("t", 1))
+    fork = step(tables, Pin("t", 1, "f"), "insert", ["x", "y"], 1)
+    fork = step(tables, fork, "insert", ["z", "gone"], 2)
+    fork = step(tables, fork, "delete", ["gone"], 3)
+    wanted = content(tables, fork)
+    diff, trunk = tables.diff(Pin("t", 1), fork), tables.open(Pin("t", 1))
+    assert tables.grafter.can_graft(trunk, diff.added)
+    receipts = tables.grafter.graft(trunk, diff.added)
+    assert sum(receipt.rows for receipt in receipts) == diff.added.count == 3
+    staged = tables.stage_fragments(trunk, receipts, uuid="graft")
+    assert staged is not None
+    newer = Pin("t", tables.land(staged))
+    tables.drop_fork("t", "f")
+    assert content(tables, newer) == wanted
+    ids = tables.open(newer).read([], row_id=True).column("_rowid").to_pylist()
+    assert len(set(ids)) == len(ids)
+    tables.open(newer).dataset.validate()
+
+
 @pytest.mark.parametrize("values", [[], [0], [1, 5, 9], list(range(7_000)), [0, 70_000, 2**32 - 1]])
 def test_both_encodings_of_deletions_are_read(values: list[int]) -> None:
     from pyroaring import BitMap  # noqa: PLC0415

@@ -6,7 +6,9 @@ refuses to replace, or a rename that replaces.
 """
 
 import builtins
+import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,8 @@ from omnigraph.store.sync import Disk, link, replace, unlink
 __all__ = ["LocalBackend"]
 
 _TEMPORARY: Final = ".og-tmp-"
+# What a file system answers that cannot link these two places.
+_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
 
 
 class LocalBackend:
@@ -88,6 +92,20 @@ class LocalBackend:
         unlink(target)
         if self._disk:
             self._disk.sync_directories([target.parent])
+
+    def copy(self, source: str, target: str) -> None:
+        """Link a file that never changes to a second name; copy it where links cannot be made.
+
+        The caller syncs it.
+        """
+        place = self._root / target
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            link(self._root / source, place)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            shutil.copyfile(self._root / source, place)
 
     @contextmanager
     def _written(self, target: Path, data: bytes) -> Iterator[Path]:

@@ -109,6 +109,10 @@ class Backend(Protocol):
         """Remove, or fail if it is missing."""
         ...
 
+    def copy(self, source: str, target: str) -> None:
+        """Give an object that never changes a second name, without reading it."""
+        ...
+
 
 def open_objects(root: Root, durable: bool = True) -> ObjectStore:
     """Open the object store of a root.
@@ -251,6 +255,9 @@ class _ObstoreBackend:
 
     def delete(self, path: str) -> None:
         self._store.delete(path)
+
+    def copy(self, source: str, target: str) -> None:
+        self._store.copy(source, target)
 
 
 _RETRIES: Final = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}

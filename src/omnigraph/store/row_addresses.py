@@ -205,9 +205,18 @@ class AddressedRows:
         owners = addresses >> np.uint64(FRAGMENT_BITS)
         for number in np.unique(owners).tolist():
             mine = owners == number
-            meta = self._fragment(int(number)).handle.metadata.row_id_meta
-            sequence = RowIdSequence.from_inline_metadata(meta).to_pyarrow()
-            found[mine] = sequence.to_numpy()[addresses[mine] & _OFFSET_MASK]
+            found[mine] = self._sequence(int(number))[addresses[mine] & _OFFSET_MASK]
+        return found
+
+    def row_id_range(self, fragment: int) -> tuple[int, int]:
+        """The least and the greatest row id of a fragment, deleted rows included."""
+        ids = self._sequence(fragment)
+        return int(ids.min()), int(ids.max())
+
+    def _sequence(self, fragment: int) -> Addresses:
+        """The row ids of a fragment, by offset."""
+        meta = self._fragment(fragment).handle.metadata.row_id_meta
+        found: Addresses = RowIdSequence.from_inline_metadata(meta).to_pyarrow().to_numpy()
         return found
 
     def _fragment(self, number: int) -> Fragment:

@@ -116,6 +116,12 @@ class Seals:
                     self._checked.add(path)
 
 
+def checksum_suffix(name: str) -> str:
+    """Return the end of the name of a data file: its checksum, if it has one, and its kind."""
+    sealed = _SEALED.search(name)
+    return sealed[0] if sealed else _SUFFIX
+
+
 def _names(fragments: Iterable[Any]) -> Iterator[tuple[int | None, str]]:
     """Yield the files of fragments, each by its base and its path there."""
     for fragment in fragments:

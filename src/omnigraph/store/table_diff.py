@@ -63,6 +63,13 @@ class RowSelection:
             batches = (batch.select(schema.names) for batch in found)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
+    def row_id_range(self) -> tuple[int, int] | None:
+        """The least and the greatest row id of the whole fragments, deleted rows included."""
+        ranges = [self.rows.row_id_range(number) for number in self.fragments]
+        if not ranges:
+            return None
+        return min(least for least, _ in ranges), max(greatest for _, greatest in ranges)
+
     def _batches(self, columns: list[str], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
         if self.fragments:
             whole = self.table.scan(columns, row_address=True, fragments=self.fragments)

@@ -20,6 +20,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.files import Files
 from omnigraph.store.forks import Forks
 from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
+from omnigraph.store.graft import Grafter
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
 from omnigraph.store.leftovers import Leftovers, data_paths, deletion_paths
@@ -115,6 +116,7 @@ class Tables:
         self._torn = TornVersions(root, backend, self.quarantine)
         self._stager = Stager(root, gateway, files)
         self._merger = RowMerger(self._stager, files)
+        self.grafter = Grafter(self._stager, files, backend)
         self._lander = Lander(gateway, files, placer, self.open, self._torn.clear_way)
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.maintenance = Maintenance(gateway, files, backend)

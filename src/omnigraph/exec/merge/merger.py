@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -31,6 +31,8 @@ from omnigraph.exec.merge.conflicts import (
     unsettled,
 )
 from omnigraph.exec.merge.criss_cross import agree
+from omnigraph.exec.merge.fast_forward import TakenOver, taken_over
+from omnigraph.exec.merge.fast_forward import stage as stage_files
 from omnigraph.exec.merge.judge import judge_merged
 from omnigraph.exec.merge.orphans import settle_orphans
 from omnigraph.exec.merge.resolution_file import ResolutionFile
@@ -127,11 +129,13 @@ class _MergePlan:
     images: Mapping[str, pa.Table | None]
     conflicts: tuple[MergeConflict, ...]
     settled: tuple[tuple[MergeConflict, Choice], ...]
+    taken_over: tuple[TakenOver, ...] = ()
 
     @property
     def counts(self) -> dict[str, ChangeCounts]:
         """The changes by table key; types that do not change are left out."""
         found = {key: item.merge.counts(item.outcome) for key, item in self.types.items()}
+        found |= {item.key: item.counts for item in self.taken_over}
         return {key: item for key, item in found.items() if item.total}
 
 
@@ -181,8 +185,10 @@ class Merger:
         with telemetry.span("merge", source=request.source, into=request.into), storage_errors():
             others = sorted(bases - {base})
             states = [self._states(ours, theirs, each) for each in (base, *others)]
-            plan = self._plan(states, request.resolve, by_row=request.by_row)
-            outcome = MergeOutcome.FAST_FORWARD if ours.head == base else MergeOutcome.MERGED
+            is_forward = ours.head == base
+            taken = self._taken_over(states[0]) if is_forward else ()
+            plan = self._plan(states, request.resolve, by_row=request.by_row, taken=taken)
+            outcome = MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
             if request.dry_run:
                 return _planned(plan, outcome)
             if plan.conflicts:
@@ -246,11 +252,18 @@ class Merger:
             published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
         return replace(_planned(plan, outcome), commit=published.commit)
 
-    def _plan(self, states: Sequence[_States], resolve: Resolve, *, by_row: bool) -> _MergePlan:
+    def _plan(
+        self,
+        states: Sequence[_States],
+        resolve: Resolve,
+        *,
+        by_row: bool,
+        taken: tuple[TakenOver, ...] = (),
+    ) -> _MergePlan:
         """Merge against each base, and judge the outcome."""
         file = resolve if isinstance(resolve, ResolutionFile) else None
         resolving = Resolving(resolve) if file is None else Resolving(file, file.place)
-        types = self._types(states, resolving, by_row=by_row)
+        types = self._types(states, resolving, {item.key for item in taken}, by_row=by_row)
         first = [each for item in types.values() for each in item.outcome.conflicts]
         while True:
             cancellation.check()
@@ -264,7 +277,8 @@ class Merger:
         if file is not None:
             met = [*conflicts, *(each for each, _ in resolving.settled.values())]
             self._check_lines(file, states, met, by_row=by_row)
-        return _MergePlan(states[0], types, images, conflicts, tuple(resolving.settled.values()))
+        settled = tuple(resolving.settled.values())
+        return _MergePlan(states[0], types, images, conflicts, settled, taken)
 
     def _check_lines(
         self,
@@ -286,6 +300,13 @@ class Merger:
             for line in unused:
                 if line.key not in known:
                     raise file.surplus(line)
+
+    def _taken_over(self, states: _States) -> tuple[TakenOver, ...]:
+        """The types of a fast-forward whose files are taken over."""
+        catalog, ours, theirs = states.catalog, states.ours, states.theirs
+        entities = (*catalog.nodes, *catalog.edges)
+        found = (taken_over(self._repo, entity, ours, theirs) for entity in entities)
+        return tuple(item for item in found if item is not None)
 
     def _replayed(self, request: MergeRequest) -> Merged | None:
         """The result of an earlier call with the same key."""
@@ -322,7 +343,12 @@ class Merger:
         raise Gone(Code.GONE, text, commit=base)
 
     def _types(
-        self, bases: Sequence[_States], resolve: Resolving, *, by_row: bool
+        self,
+        bases: Sequence[_States],
+        resolve: Resolving,
+        without: Collection[str],
+        *,
+        by_row: bool,
     ) -> dict[str, TypeMerge]:
         """Merge every type that either side has changed since one of the merge bases."""
         found = {}
@@ -330,7 +356,7 @@ class Merger:
         for entity in (*latest.catalog.nodes, *latest.catalog.edges):
             cancellation.check()
             key = table_key(entity.kind, entity.name)
-            if all(states.is_unchanged(key) for states in bases):
+            if key in without or all(states.is_unchanged(key) for states in bases):
                 continue
             merges = [self._table_merge(entity, states) for states in bases]
             outcome = merges[0].merged(resolve, by_row=by_row)
@@ -393,6 +419,7 @@ class Merger:
                 for key, item in plan.types.items()
                 if (write := self._stage(ours, item, plan.images[key])) is not None
             )
+            writes += tuple(stage_files(self._repo, ours, item) for item in plan.taken_over)
         written = {item.table_key for item in writes}
         prepared = Prepared(
             base=ours,
