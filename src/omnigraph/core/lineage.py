@@ -71,10 +71,8 @@ class Ancestry:
 
     def brought_along(self, target: CommitId, source: CommitId) -> JsonValue:
         """The commits behind `source` that are not behind `target`, as a merge lists them."""
-        known = ancestors(self.find, target)
-        new = sorted(ancestors(self.find, source) - known)
-        nodes = [node for node in map(self.find, new) if node is not None]
-        return [[node.id, node.parent_id, node.merged_parent_id] for node in nodes]
+        nodes = map(self.find, sorted(only_behind(self.find, source, target)))
+        return [[n.id, n.parent_id, n.merged_parent_id] for n in nodes if n is not None]
 
 
 def _brought_along(listed: JsonValue) -> Iterator[MergedCommit]:
@@ -135,32 +133,58 @@ def merge_bases(find: Lookup, left: CommitId, right: CommitId) -> frozenset[Comm
     lies behind what was found. Ids grow with time, so this does not go far beyond the bases. Clocks
     may disagree, and then an id misleads: so the answers are compared with each other at the end.
     """
-    flags: dict[CommitId, int] = {}
-    waiting: list[_Newest] = []
-
-    def reach(at: CommitId, flag: int) -> None:
-        known = flags.get(at, 0)
-        if known | flag != known and find(at) is not None:
-            flags[at] = known | flag
-            heapq.heappush(waiting, _Newest(at))
-
-    reach(left, _LEFT)
-    reach(right, _RIGHT)
-    while any(flags[item.id] & _STALE == 0 for item in waiting):
-        at = heapq.heappop(waiting).id
-        commit = find(at)
-        flag = flags[at]
-        if commit is None:
-            continue
-        if flag & (_LEFT | _RIGHT) == _LEFT | _RIGHT:
-            flag |= _STALE  # shared, so whatever it descends from is no latest one
-        for parent in parents(commit):
-            reach(parent, flag)
     both = _LEFT | _RIGHT
-    found = {at for at, flag in flags.items() if flag & both == both and not flag & _STALE}
+    walk = _Walk(find)
+    walk.reach(left, _LEFT)
+    walk.reach(right, _RIGHT)
+    while walk.is_waiting(lambda flag: not flag & _STALE):
+        # Whatever a shared commit descends from is no latest one.
+        walk.step(lambda flag: flag | _STALE if flag & both == both else flag)
+    found = {at for at, flag in walk.flags.items() if flag & both == both and not flag & _STALE}
     if len(found) > 1:
         found -= {old for new in found for old in found & ancestors(find, new) if old != new}
     return frozenset(found)
+
+
+def only_behind(find: Lookup, left: CommitId, right: CommitId) -> set[CommitId]:
+    """The commits that `left` descends from and `right` does not, `left` itself included.
+
+    Like `merge_bases` it does not go far beyond the merge bases. Where clocks disagreed it may find
+    some commits more than there are, which are behind both.
+    """
+    walk = _Walk(find)
+    walk.reach(left, _LEFT)
+    walk.reach(right, _RIGHT)
+    while walk.is_waiting(lambda flag: flag == _LEFT):
+        walk.step(lambda flag: flag)
+    return {at for at, flag in walk.flags.items() if flag == _LEFT}
+
+
+class _Walk:
+    """A walk back through the commit graph, the greatest id first, with flags for each commit."""
+
+    def __init__(self, find: Lookup) -> None:
+        self._find = find
+        self._waiting: list[_Newest] = []
+        self.flags: dict[CommitId, int] = {}
+
+    def reach(self, at: CommitId, flag: int) -> None:
+        """Come to a commit; if that adds to its flags, it waits to be walked on from."""
+        known = self.flags.get(at, 0)
+        if known | flag != known and self._find(at) is not None:
+            self.flags[at] = known | flag
+            heapq.heappush(self._waiting, _Newest(at))
+
+    def is_waiting(self, test: Callable[[int], bool]) -> bool:
+        """True if a commit waits whose flags pass a test."""
+        return any(test(self.flags[item.id]) for item in self._waiting)
+
+    def step(self, passed_on: Callable[[int], int]) -> None:
+        """Go from the greatest id that waits to its parents, which get the flags passed on."""
+        at = heapq.heappop(self._waiting).id
+        commit = self._find(at)
+        for parent in parents(commit) if commit is not None else ():
+            self.reach(parent, passed_on(self.flags[at]))
 
 
 class _Newest:

@@ -47,7 +47,7 @@ class Grafter:
         self._ids: Ids = ids or UlidIds()
 
     def can_graft(self, table: Table, rows: RowSelection) -> bool:
-        """True if a table stores its columns like these rows, and in files that can be named anew."""
+        """True if files of these rows fit a table: it stores the same columns, and no blobs."""
         schemas = (table.dataset.lance_schema, rows.table.dataset.lance_schema)
         ours, theirs = (_columns(schema.fields()) for schema in schemas)
         return ours == theirs and not marked(table.dataset.schema)
