@@ -456,7 +456,7 @@ def assert_nothing_left(repo: Repository) -> None:
     branches = repo.manifest.branches().values()
     refs = {info.staging_ref for info in branches if info.staging_ref is not None}
     forks = set(repo.tables.fork_names(MANIFEST))
-    if stray := forks - refs - {str(info.name) for info in branches}:
+    if stray := forks - refs - {info.fork for info in branches}:
         raise AssertionError(f"forks of the manifest that are no branches: {stray}")
     marks = {fork_mark(info.incarnation) for info in branches}
     for pin in repo.snapshot().tables.values():
