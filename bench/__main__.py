@@ -13,6 +13,7 @@ from bench.measure import Case, measure
 from bench.query import group as query
 from bench.query.engines import ENGINES
 from bench.query.questions import QUESTIONS
+from bench.versioning import group as versioning
 from omnigraph.errors import JsonValue
 
 # A group measures, tells, and answers its figures.
@@ -26,6 +27,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "query": lambda chosen: query.run(_query_choice(chosen)),
     "outgrown": lambda chosen: outgrown.run(chosen.scale),
     "algorithms": lambda chosen: algorithms.run(chosen.scale),
+    "versioning": lambda chosen: versioning.run(chosen.scale),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
 
@@ -56,7 +58,8 @@ def main() -> None:
         "--scale",
         type=float,
         default=1.0,
-        help="of `growth`, `query`, `outgrown`, `algorithms`, `load`: how much; below 1 is quick",
+        help="of `growth`, `query`, `outgrown`, `algorithms`, `versioning`, `load`: how much; "
+        "below 1 is quick",
     )
     arguments.add_argument(
         "--part",

@@ -1,0 +1,1 @@
+"""Group `versioning`: merges, fast-forwards, diffs, the change feed and branches."""

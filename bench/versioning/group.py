@@ -1,0 +1,315 @@
+"""Measuring: in turns, in this process, processor and clock; then the tables and the page."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, Final
+
+import lance
+import numpy as np
+
+import omnigraph as og
+from bench import report
+from bench.query.places import PUBLISHED, ROOT, Place
+from bench.versioning import floor
+from bench.versioning.graphs import Delta, branched, items, made
+from omnigraph.cli import render
+from omnigraph.errors import JsonValue
+
+_ROWS, _MANY_ROWS = 1_000_000, 5_000_000
+_COUNTS: Final = (1_000, 10_000, 100_000)
+_ROUNDS: Final = 3
+_FEED_COMMITS: Final = 200
+_TYPES, _MANY_TYPES = 10, 100
+_PAGE: Final = "versioning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """What one operation took, in seconds, and what it is held against."""
+
+    name: str
+    cpu: float
+    wall: float
+    against: str = ""
+    ratio: float | None = None
+    target: str = ""
+    is_met: bool | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a word."""
+        return "-" if self.is_met is None else "met" if self.is_met else "MISSED"
+
+
+@dataclass(slots=True)
+class Taken:
+    """The times of several rounds."""
+
+    cpu: list[float]
+    wall: list[float]
+
+    @classmethod
+    def nothing(cls) -> Taken:
+        """No round yet."""
+        return cls([], [])
+
+    def time(self, call: Callable[[], Any]) -> Any:
+        """Call something, and add what it took."""
+        gc.collect()
+        begin, clock = process_time(), perf_counter()
+        found = call()
+        self.cpu.append(process_time() - begin)
+        self.wall.append(perf_counter() - clock)
+        return found
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The medians of processor and clock."""
+        return statistics.median(self.cpu), statistics.median(self.wall)
+
+
+def run(scale: float) -> JsonValue:
+    """Measure and tell; the figures as plain values."""
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-bench-"))
+    try:
+        figures = _figures(folder, scale)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    text = page(figures, scale)
+    render.out().line(text)
+    target = PUBLISHED if scale == 1 else Place.of(scale).results
+    target.mkdir(parents=True, exist_ok=True)
+    (target / f"{_PAGE}.md").write_text(text, encoding="utf-8")
+    found: JsonValue = {
+        "facts": report.facts(),
+        "figures": [{**asdict(each), "verdict": each.verdict} for each in figures],
+    }
+    (target / f"{_PAGE}.json").write_text(f"{json.dumps(found, indent=2)}\n", encoding="utf-8")
+    return found
+
+
+def _figures(folder: Path, scale: float) -> list[Figure]:
+    rows, many = int(_ROWS * scale), int(_MANY_ROWS * scale)
+    counts = [max(10, int(count * min(1.0, scale * 10))) for count in _COUNTS]
+    counts = [count for count in counts if count * 2 <= rows]
+    small = _merges(folder, rows, counts)
+    large = _merges(folder, many, [counts[0], counts[-1]], others=False)
+    found = list(small.values())
+    for count in dict.fromkeys((counts[0], counts[-1])):
+        mine, other = (
+            large[f"merge {count:,} into {many:,}"],
+            small[f"merge {count:,} into {rows:,}"],
+        )
+        found.append(_against(mine, other, 1.3))
+    spark = _spark(folder, rows, counts)
+    for count in counts:
+        mine = small[f"merge {count:,} into {rows:,}"]
+        found.append(_slower(spark[str(count)], mine, count, 3))
+    found += _reload(folder, many)
+    found.append(_diff(folder, many, counts[0]))
+    found.append(_feed(folder, max(20, int(_FEED_COMMITS * scale))))
+    found += _cycles(folder, _TYPES, _MANY_TYPES if scale >= 0.1 else 2 * _TYPES)
+    return found
+
+
+def _merges(
+    folder: Path, rows: int, counts: list[int], *, others: bool = True
+) -> dict[str, Figure]:
+    """Three-way merges of so many changed rows, in turns with the other ways."""
+    found: dict[str, Figure] = {}
+    raw, bare = folder / "raw", folder / "bare"
+    with made(folder / f"graph{rows}", rows) as graph:
+        if others:
+            floor.stored(raw, rows)
+            floor.stored(bare, rows)
+        for count in counts:
+            ours, theirs, least = Taken.nothing(), Taken.nothing(), Taken.nothing()
+            for turn in range(_ROUNDS):
+                seed = turn + 10 * counts.index(count)
+                name, delta = branched(graph, rows, count, seed)
+                done = ours.time(lambda name=name: graph.branches.merge(name, resolve="theirs"))  # type: ignore[misc]
+                assert done.outcome == "merged", done
+                graph.branches.delete(name)
+                if others:
+                    table = lance.dataset(str(raw))
+                    theirs.time(lambda: floor.merge_insert(table, delta))  # noqa: B023
+                    fork = floor.fork_with(bare, delta, name)
+                    least.time(lambda: floor.merge_fork(bare, fork))  # noqa: B023
+            cpu, wall = ours.seconds
+            label = f"merge {count:,} into {rows:,}"
+            found[label] = Figure(name=label, cpu=cpu, wall=wall)
+            if others:
+                names = (f"raw merge_insert of {count:,}", f"by hand, {count:,}")
+                found[names[0]] = Figure(
+                    name=names[0], cpu=theirs.seconds[0], wall=theirs.seconds[1]
+                )
+                found[names[1]] = Figure(name=names[1], cpu=least.seconds[0], wall=least.seconds[1])
+                found[label] = _against(found[label], found[names[0]], 1.0)
+    shutil.rmtree(folder / f"graph{rows}", ignore_errors=True)
+    shutil.rmtree(raw, ignore_errors=True)
+    shutil.rmtree(bare, ignore_errors=True)
+    return found
+
+
+def _against(mine: Figure, other: Figure, most: float) -> Figure:
+    ratio = mine.cpu / other.cpu
+    return Figure(
+        name=mine.name,
+        cpu=mine.cpu,
+        wall=mine.wall,
+        against=other.name,
+        ratio=ratio,
+        target=f"<= {most:g}x",
+        is_met=ratio <= most,
+    )
+
+
+def _slower(seconds: dict[str, float], ours: Figure, count: int, least: float) -> Figure:
+    ratio = seconds["cpu"] / ours.cpu
+    return Figure(
+        name=f"Spark: join of {count:,} and overwrite of Parquet",
+        cpu=seconds["cpu"],
+        wall=seconds["wall"],
+        against=ours.name,
+        ratio=ratio,
+        target=f">= {least:g}x",
+        is_met=ratio >= least,
+    )
+
+
+def _spark(folder: Path, rows: int, counts: list[int]) -> dict[str, dict[str, float]]:
+    place = folder / "spark"
+    command = [sys.executable, "-m", "bench.versioning.on_spark", str(place), str(rows)]
+    command += [str(count) for count in counts]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    shutil.rmtree(place, ignore_errors=True)
+    seconds: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])["seconds"]
+    return seconds
+
+
+def _reload(folder: Path, rows: int) -> list[Figure]:
+    """A branch on which all rows were loaded anew, merged by a fast-forward."""
+    place = folder / "reload"
+    with made(place, rows) as graph:
+        data = {"Item": items(np.arange(rows), 3)}
+        graph.load(data, mode="overwrite", branch="new", create_from="main")
+        taken, copied = Taken.nothing(), Taken.nothing()
+        done = taken.time(lambda: graph.branches.merge("new"))
+        assert done.outcome == "fast_forward", done
+    (table,) = (place / "nodes").iterdir()
+    copied.time(lambda: floor.copy_rows(str(table), folder / "copy"))
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(folder / "copy", ignore_errors=True)
+    copy = Figure(name=f"copy {rows:,} rows", cpu=copied.cpu[0], wall=copied.wall[0])
+    mine = Figure(name=f"fast-forward of {rows:,} rows", cpu=taken.cpu[0], wall=taken.wall[0])
+    return [_against(mine, copy, 0.1), copy]
+
+
+def _diff(folder: Path, rows: int, count: int) -> Figure:
+    """The numbers of changes between a branch and its parent."""
+    place, taken = folder / "diff", Taken.nothing()
+    with made(place, rows) as graph:
+        graph.branches.create("new")
+        Delta.of(rows, count, 1).apply(graph, "new")
+        counts = dict(graph.diff("main", "new").counts)
+        for _ in range(_ROUNDS):
+            counts = taken.time(lambda: dict(graph.diff("main", "new").counts))
+        assert counts["node:Item"].total == count, counts
+    shutil.rmtree(place, ignore_errors=True)
+    cpu, wall = taken.seconds
+    return Figure(
+        name=f"diff, counts of {count:,} changes in {rows:,}",
+        cpu=cpu,
+        wall=wall,
+        target="< 50 ms",
+        is_met=cpu < 0.05,
+    )
+
+
+def _feed(folder: Path, commits: int) -> Figure:
+    """The change feed of small commits, with both images."""
+    place, taken = folder / "feed", Taken.nothing()
+    with made(place, 1_000) as graph:
+        cursor = graph.changes.poll(start="now").cursor
+        for number in range(commits):
+            graph.load({"Item": items(np.arange(number, number + 3), number + 1)}, mode="merge")
+        page = taken.time(lambda: graph.changes.poll(cursor, limit=10 * commits))
+        assert len(page.events) == 3 * commits, len(page.events)
+    shutil.rmtree(place, ignore_errors=True)
+    per_second = commits / taken.cpu[0]
+    return Figure(
+        name=f"change feed, {commits:,} commits of 3 updates: {per_second:,.0f} commits/s",
+        cpu=taken.cpu[0],
+        wall=taken.wall[0],
+        target=">= 150 commits/s",
+        is_met=per_second >= 150,
+    )
+
+
+def _cycles(folder: Path, few: int, many: int) -> list[Figure]:
+    """Make a branch, change ten rows on it, merge and delete it."""
+    figures = []
+    for types in (few, many):
+        schema = "\n".join(f"node T{number} {{ name: String @key }}" for number in range(types))
+        taken = Taken.nothing()
+        with og.init(str(folder / f"types{types}"), schema=schema) as graph:
+            for turn in range(2 * _ROUNDS + 1):
+                taken.time(lambda turn=turn: _cycle(graph, turn))  # type: ignore[misc]
+        shutil.rmtree(folder / f"types{types}", ignore_errors=True)
+        cpu, wall = taken.seconds
+        name = f"branch, 10 changes, merge, delete, with {types} types"
+        figures.append(Figure(name=name, cpu=cpu, wall=wall))
+    return [figures[0], _against(figures[1], figures[0], 1.3)]
+
+
+def _cycle(graph: og.Graph, turn: int) -> None:
+    graph.branches.create(f"b{turn}")
+    for number in range(10):
+        text = f'query q() {{ insert T{number % 3} {{ name: "{turn}-{number}" }} }}'
+        graph.mutate(text, branch=f"b{turn}")
+    graph.branches.merge(f"b{turn}", delete_branch=True)
+
+
+def page(figures: list[Figure], scale: float) -> str:
+    """The page about some figures."""
+    about = report.facts()
+    lines = [
+        "# Versioning, measured",
+        "",
+        "Written by `python -m bench versioning`; do not edit. The same figures for programs: "
+        f"[{_PAGE}.json]({_PAGE}.json).",
+        "",
+        f"{about['implementation']} {about['python']}, {about['cores']} cores, "
+        f"{about['machine']}" + ("." if scale == 1 else f", scale {scale:g}."),
+        "",
+        "Medians of a few rounds, in turns. Ratios are of processor time. Of the rows that a "
+        "branch changes, 80% are updated, 10% inserted, 10% deleted; the target has changed 100 "
+        "rows meanwhile. *By hand* finds the changes of a fork and lands them with as few calls of "
+        "Lance as possible; nothing is compared, judged or published.",
+        "",
+        "| what | processor | clock | ratio | target | verdict |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for each in figures:
+        ratio = "" if each.ratio is None else f"{each.ratio:.2f}x of {each.against}"
+        cells = (
+            each.name,
+            report.duration(each.cpu * 1e6),
+            report.duration(each.wall * 1e6),
+            ratio,
+            each.target,
+            each.verdict,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
