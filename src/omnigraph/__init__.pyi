@@ -18,6 +18,7 @@ from omnigraph.graph.diff import Change as Change
 from omnigraph.graph.diff import Diff as Diff
 from omnigraph.graph.facade import Graph as Graph
 from omnigraph.graph.merging import MergeResult as MergeResult
+from omnigraph.graph.merging import ResetResult as ResetResult
 from omnigraph.graph.opening import init as init
 from omnigraph.graph.opening import open as open
 from omnigraph.graph.recovering import RecoveredWrite as RecoveredWrite
@@ -62,6 +63,7 @@ __all__ = [
     "Progress",
     "RecoveredWrite",
     "RecoveryResult",
+    "ResetResult",
     "ResultWarning",
     "Rows",
     "SetAsideFile",

@@ -18,6 +18,7 @@ LONG = {
     "tag_move",
     "tag_delete",
     "protect",
+    "reset",
 }  # a daily run breaks them in one way
 
 

@@ -30,7 +30,7 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import Code, Conflict, GraphError
 from omnigraph.exec.merge.conflicts import unsettled
-from omnigraph.exec.merge.merger import Merged, Merger, MergeRequest
+from omnigraph.exec.merge.merger import Merged, Merger, MergeRequest, ResetRequest
 from omnigraph.exec.schema_change.changer import SchemaApplied, SchemaChanger, SchemaRequest
 from omnigraph.lang import compile_schema
 from omnigraph.runtime import failpoints
@@ -295,6 +295,14 @@ def _protect(repo: Repository) -> None:
     repo.refs.protect(DEV, protected=True, actor="tester")
 
 
+def _reset(repo: Repository) -> None:
+    """Give the branch back what it was made from, unless that has been done."""
+    history = list(repo.commits(DEV))
+    if not any(commit.kind == WriterKind.RESET for commit in history):
+        start = next(commit.id for commit in history if commit.branch == MAIN)
+        Merger(repo).reset(ResetRequest(branch=DEV, to=start, actor="tester"))
+
+
 class _Exists(Exception):
     """An earlier attempt has done it."""
 
@@ -344,6 +352,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "tag_move": Action(run=_move_tag, prepare=_tag_and_go_on),
         "tag_delete": Action(run=_untag, prepare=_tag_and_go_on),
         "protect": Action(run=_protect, needs_branch=True),
+        "reset": Action(run=_reset, needs_branch=True, prepare=_diverge),
         "creation": Action(run=_creation),
         "bare_creation": Action(run=_bare_creation),
         **LOADS,

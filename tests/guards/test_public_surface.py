@@ -37,6 +37,7 @@ SURFACE = {
     "Progress",
     "RecoveredWrite",
     "RecoveryResult",
+    "ResetResult",
     "ResultWarning",
     "Rows",
     "SetAsideFile",

@@ -70,11 +70,7 @@ class HeadIs:
 
     def check(self, seen: Seen) -> None:
         """Raise unless it holds."""
-        if seen.version.head != self.commit:
-            text = f"branch '{seen.version.branch}' has moved on"
-            raise PreconditionFailed(
-                Code.PRECONDITION_FAILED, text, expected=self.commit, actual=seen.version.head
-            )
+        require_head(seen.version, self.commit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +137,15 @@ def check(requires: Iterable[Requirement], seen: Seen) -> None:
 
 
 # -- the conflicts ---------------------------------------------------------------------------------
+
+
+def require_head(version: GraphVersion, commit: CommitId) -> None:
+    """Refuse a version whose head is another commit."""
+    if version.head != commit:
+        text = f"branch '{version.branch}' has moved on"
+        raise PreconditionFailed(
+            Code.PRECONDITION_FAILED, text, expected=commit, actual=version.head
+        )
 
 
 def branch_replaced(branch: BranchName) -> Conflict:

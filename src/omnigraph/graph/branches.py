@@ -8,9 +8,9 @@ from typing import Literal
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
-from omnigraph.exec.merge.merger import Merger, MergeRequest, RevertRequest
-from omnigraph.graph.merging import MergeResult, Resolution, as_resolve, merge_result
-from omnigraph.graph.values import Branch
+from omnigraph.exec.merge.merger import Merger, MergeRequest, ResetRequest, RevertRequest
+from omnigraph.graph.merging import MergeResult, ResetResult, Resolution, as_resolve, merge_result
+from omnigraph.graph.values import Branch, commit_of
 from omnigraph.types import Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 
@@ -195,6 +195,62 @@ class Branches:
         except GraphError as error:
             return replace(done, branch_delete_error=str(error))
         return replace(done, branch_deleted=True)
+
+    def reset(
+        self,
+        name: str,
+        to: Revision,
+        *,
+        if_head: str | None = None,
+        dry_run: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+    ) -> ResetResult:
+        """Give a branch the state of an older commit back, as a new commit.
+
+        History stays: the former head is the parent of the new commit, and a reset is taken back
+        by another one. Only files that the two states do not share are looked at.
+
+        Example:
+            ```python
+            graph.branches.create("draft")
+            graph.mutate('query q() { delete Person where name = "Bo" }', branch="draft")
+            done = graph.branches.reset("draft", to="draft~1")
+            assert done.counts["node:Person"].inserted == 1
+            assert done.commit.parent_id == done.former_head
+            ```
+
+        Args:
+            name: The branch; not a protected one.
+            to: The state: a commit, a tag, `draft~1` or a time; see `Graph.snapshot`.
+            if_head: Only if this commit is still the newest of the branch; otherwise the one that
+                is found has to stay the newest until the reset is done. It never starts over.
+            dry_run: Say what would change, and change nothing.
+            message: What the commit is about, to be read in the history.
+            actor: Who does it; the actor of the handle if not given.
+
+        Raises:
+            Forbidden: The branch is protected (code `branch_protected`).
+            PreconditionFailed: Somebody else has written to the branch meanwhile.
+            NotFound: There is no such branch or state.
+        """
+        branch = BranchName(name)
+        request = ResetRequest(
+            branch=branch,
+            to=Revisions(self._repo).resolve(to, branch).head,
+            if_head=None if if_head is None else CommitId(if_head),
+            dry_run=dry_run,
+            actor=self._actor if actor is None else Actor(actor),
+            message=None if message is None else CommitMessage(message),
+        )
+        done = self._merger.reset(request)
+        return ResetResult(
+            branch=str(branch),
+            to=str(request.to),
+            former_head=str(done.base),
+            commit=None if done.commit is None else commit_of(done.commit),
+            counts=done.counts,
+        )
 
     def revert(
         self,

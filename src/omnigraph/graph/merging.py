@@ -170,6 +170,25 @@ def _row(cells: Iterable[str], widths: Sequence[int]) -> str:
     return "  ".join(texts).rstrip() + "\n"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetResult:
+    """What a reset did, or would do.
+
+    Attributes:
+        branch: The branch.
+        to: The commit whose state it has now.
+        former_head: The commit where it stood before; still in its history.
+        commit: The commit that it made; None for a dry run, and when there was nothing to do.
+        counts: What it changes, by type (`node:Person`).
+    """
+
+    branch: str
+    to: str
+    former_head: str
+    commit: Commit | None
+    counts: Mapping[str, ChangeCounts]
+
+
 def merge_result(done: Merged, source: str, into: str) -> MergeResult:
     """The result of a merge, as users see it."""
     return MergeResult(

@@ -65,6 +65,7 @@ CALLS: dict[str, Callable[[og.Graph], object]] = {
     "tags": lambda graph: graph.tags.list(),
     "one tag": lambda graph: graph.tags.get("v1"),
     "untag": lambda graph: graph.tags.delete("v1"),
+    "reset": lambda graph: graph.branches.reset("main", "main~1"),
     "protect": lambda graph: graph.branches.protect("main"),
     "commits": lambda graph: graph.commits.list(),
     "commit": lambda graph: graph.commits.show("01ARZ3NDEKTSV4RRFFQ69G5FAV"),

@@ -14,7 +14,9 @@ from omnigraph.core.lineage import MERGED_COMMITS, merge_bases
 from omnigraph.core.publish import Published
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.refs import require_unprotected
 from omnigraph.core.repository import Repository
+from omnigraph.core.requirements import require_head
 from omnigraph.core.retry import with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
@@ -42,10 +44,11 @@ from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.store.table import ROW_ADDRESS
-from omnigraph.types import BranchName, CommitId
+from omnigraph.types import MAIN, BranchName, CommitId
 
 # The details of a merge commit, besides the commits that it brought along.
 _SOURCE, _REVERTED = "source", "reverted"
+_RESET_TO, _FORMER_HEAD = "reset_to", "former_head"
 _OUTCOME, _BASE, _COUNTS = "outcome", "base", "counts"
 
 
@@ -78,6 +81,18 @@ class RevertRequest:
     commit: CommitId
     branch: BranchName
     resolve: Resolve
+    dry_run: bool = False
+    actor: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetRequest:
+    """A branch, the commit whose state it gets back, and the head that the caller demands."""
+
+    branch: BranchName
+    to: CommitId
+    if_head: CommitId | None = None
     dry_run: bool = False
     actor: str | None = None
     message: str | None = None
@@ -252,6 +267,47 @@ class Merger:
             published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
         return replace(_planned(plan, outcome), commit=published.commit)
 
+    def reset(self, request: ResetRequest) -> Merged:
+        """Give a branch the state of a commit back, as a new commit.
+
+        It is a merge of that state with the head as merge base. It is never tried again: what
+        others commit meanwhile would be taken back with nobody being told.
+
+        Raises:
+            Forbidden: The branch is protected.
+            PreconditionFailed: The head is not the one that the caller demanded, or that was read.
+        """
+        self._repo.require_open()
+        if not request.dry_run:
+            self._repo.require_writable()
+            self._repo.refresh()  # settling what is left of a dead writer would move the head later
+        self._require_unprotected(request.branch)
+        ours = self._repo.snapshot(request.branch)
+        if request.if_head is not None:
+            require_head(ours, request.if_head)
+        with telemetry.span("reset", branch=request.branch), storage_errors():
+            theirs = self._repo.snapshot_at(request.to, request.branch)
+            plan = self._plan([self._states(ours, theirs, ours.head)], unsettled, by_row=False)
+            done = _planned(plan, MergeOutcome.FAST_FORWARD)
+            if plan.conflicts:
+                raise refused(f"resetting '{request.branch}' to {request.to}", plan.conflicts)
+            if request.dry_run or not done.counts:
+                return done
+            # Whoever protects the branch while this is prepared is heard.
+            self._require_unprotected(request.branch)
+            details = {_RESET_TO: str(request.to), _FORMER_HEAD: str(ours.head)}
+            published = self._commit(
+                plan,
+                request,
+                kind=WriterKind.RESET,
+                details={**details, **_details(plan, done.outcome)},
+                head=ours.head,
+            )
+        return replace(done, commit=published.commit)
+
+    def _require_unprotected(self, branch: BranchName) -> None:
+        require_unprotected(self._repo.snapshot(MAIN).refs, branch, "reset")
+
     def _plan(
         self,
         states: Sequence[_States],
@@ -405,12 +461,13 @@ class Merger:
     def _commit(
         self,
         plan: _MergePlan,
-        request: MergeRequest | RevertRequest,
+        request: MergeRequest | RevertRequest | ResetRequest,
         *,
         kind: WriterKind,
         details: Mapping[str, JsonValue],
         merged_parent_id: CommitId | None = None,
         idempotency_key: str | None = None,
+        head: CommitId | None = None,
     ) -> Published:
         ours = plan.states.ours
         with self._repo.preparing(ours):
@@ -432,6 +489,7 @@ class Merger:
                 details=details,
             ),
             tables=writes,
+            head=head,
             # Whatever somebody changes meanwhile could meet what is merged here.
             judged={key: pin.version for key, pin in ours.tables.items() if key not in written},
         )
