@@ -15,6 +15,7 @@ from omnigraph import errors
 __all__ = [
     "AlgorithmResult",
     "Branch",
+    "BranchHandle",
     "CancelToken",
     "Change",
     "ChangeCounts",
@@ -59,6 +60,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AlgorithmResult": "omnigraph.graph.algorithm_results",
     "Branch": "omnigraph.graph.values",
+    "BranchHandle": "omnigraph.graph.branch_handle",
     "CancelToken": "omnigraph.runtime.cancellation",
     "Change": "omnigraph.graph.diff",
     "ChangeCounts": "omnigraph.exec.changes.table_changes",

@@ -12,6 +12,7 @@ from omnigraph.exec.merge.conflicts import MergeConflict as MergeConflict
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
 from omnigraph.graph.algorithm_results import AlgorithmResult as AlgorithmResult
+from omnigraph.graph.branch_handle import BranchHandle as BranchHandle
 from omnigraph.graph.changes import ChangeEvent as ChangeEvent
 from omnigraph.graph.changes import ChangePage as ChangePage
 from omnigraph.graph.diff import Change as Change
@@ -41,6 +42,7 @@ from omnigraph.runtime.settings import Settings as Settings
 __all__ = [
     "AlgorithmResult",
     "Branch",
+    "BranchHandle",
     "CancelToken",
     "Change",
     "ChangeCounts",

@@ -38,7 +38,7 @@ from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.values import LoadResult
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime.cancellation import CancelToken, limited
-from omnigraph.types import MAIN, Actor, BranchName, Engine, EngineChoice
+from omnigraph.types import Actor, Engine, EngineChoice
 
 Types = str | Sequence[str] | None
 
@@ -46,7 +46,7 @@ Types = str | Sequence[str] | None
 class RunOptions(TypedDict, total=False):
     """Options that every algorithm takes; see `Algorithms`."""
 
-    branch: str
+    branch: str | None
     at: Revision | None
     write_to: str | None
     actor: str | None
@@ -60,7 +60,7 @@ class RunOptions(TypedDict, total=False):
 class _Terms:
     """On which state an algorithm runs, where, and what becomes of its result."""
 
-    branch: str = MAIN
+    branch: str | None = None
     at: Revision | None = None
     write_to: str | None = None
     actor: str | None = None
@@ -106,7 +106,7 @@ class Algorithms:
     def __init__(
         self,
         parts: GraphParts,
-        pinned: Callable[[str, Revision | None], GraphVersion],
+        pinned: Callable[[str | None, Revision | None], GraphVersion],
         language: Callable[[GraphVersion], Language],
         actor: str | None,
     ) -> None:
@@ -383,12 +383,12 @@ class Algorithms:
         from omnigraph.dataplane.load.request import Fill, LoadRequest  # noqa: PLC0415
         from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
-        known = BranchName(branch or terms.branch)
+        pinned = self._pinned(branch or terms.branch, None)
         who = actor or terms.actor
         request = LoadRequest(
-            catalog=self._language(self._parts.repo.snapshot(known)).catalog,
+            catalog=self._language(pinned).catalog,
             mode="merge",
-            branch=known,
+            branch=pinned.branch,
             actor=self._actor if who is None else Actor(who),
             fill=Fill.KNOWN,
         )

@@ -11,18 +11,21 @@ from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
 from omnigraph.exec.merge.merger import Merger, MergeRequest, ResetRequest, RevertRequest
 from omnigraph.graph.merging import MergeResult, ResetResult, Resolution, as_resolve, merge_result
 from omnigraph.graph.values import Branch, commit_of
-from omnigraph.types import Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
+from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 
 class Branches:
     """The branches of one graph; `graph.branches`."""
 
-    __slots__ = ("_actor", "_merger", "_repo")
+    __slots__ = ("_actor", "_branch", "_merger", "_repo")
 
-    def __init__(self, repo: Repository, actor: str | None = None) -> None:
+    def __init__(
+        self, repo: Repository, actor: str | None = None, branch: BranchName = MAIN
+    ) -> None:
         """Show and change the branches of this repository, on behalf of an actor."""
         self._repo = repo
         self._actor = actor
+        self._branch = branch
         self._merger = Merger(repo)
 
     def create(self, name: str, from_: str = "main", *, at: Revision | None = None) -> Branch:
@@ -255,7 +258,7 @@ class Branches:
     def revert(
         self,
         commit: str,
-        branch: str = "main",
+        branch: str | None = None,
         *,
         resolve: Resolution | None = None,
         dry_run: bool = False,
@@ -288,7 +291,7 @@ class Branches:
         """
         request = RevertRequest(
             commit=CommitId(commit),
-            branch=BranchName(branch),
+            branch=self._branch if branch is None else BranchName(branch),
             resolve=as_resolve(resolve),
             dry_run=dry_run,
             actor=self._actor if actor is None else Actor(actor),

@@ -29,14 +29,18 @@ from omnigraph.types import (
 class BulkCalls:
     """The part of `Graph` that works in bulk."""
 
-    def __init__(self, parts: GraphParts, actor: str | None) -> None:
-        """Work on these parts, on behalf of an actor."""
+    def __init__(self, parts: GraphParts, actor: str | None, branch: BranchName = MAIN) -> None:
+        """Work on these parts, on behalf of an actor, on a branch where a call names no other."""
         self._parts = parts
         self._repo = parts.repo
         self._actor = None if actor is None else Actor(actor)
-        pins = Pins(parts.repo)
+        self._branch = branch
+        pins = Pins(parts.repo, branch)
         self._pins = pins
         self._pinned, self._language = pins.pinned, pins.language
+
+    def _on(self, branch: str | None) -> BranchName:
+        return self._branch if branch is None else BranchName(branch)
 
     def _reached_by(self, options: Mapping[str, str] | None) -> Mapping[str, str]:
         """The options that reach object storage; addresses of files do not look at them."""
@@ -49,7 +53,7 @@ class BulkCalls:
         source: object,
         *,
         mode: LoadMode = "append",
-        branch: str = MAIN,
+        branch: str | None = None,
         create_from: str | None = None,
         replace: bool = False,
         cascade: bool = False,
@@ -110,7 +114,7 @@ class BulkCalls:
         from omnigraph.dataplane.load.request import LoadRequest  # noqa: PLC0415
         from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
-        known = BranchName(branch)
+        known = self._on(branch)
         parent = None if create_from is None else BranchName(create_from)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
@@ -140,7 +144,7 @@ class BulkCalls:
         target: str | os.PathLike[str] | BinaryIO,
         *,
         format: str | None = None,
-        branch: str = MAIN,
+        branch: str | None = None,
         at: Revision | None = None,
         types: Sequence[str] | None = None,
         parts: bool = False,
@@ -208,7 +212,7 @@ class BulkCalls:
         self,
         type_name: str,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         at: Revision | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
@@ -237,7 +241,7 @@ class BulkCalls:
         self,
         type_name: str,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         at: Revision | None = None,
         columns: Sequence[str] | None = None,
         spark: object = None,
@@ -260,7 +264,7 @@ class BulkCalls:
         self,
         type_name: str,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         at: Revision | None = None,
         columns: Sequence[str] | None = None,
         spark: object = None,
@@ -283,7 +287,7 @@ class BulkCalls:
     def _graph_frame(
         self,
         key: tuple[EntityKind, str],
-        branch: str,
+        branch: str | None,
         at: Revision | None,
         columns: Sequence[str] | None,
         spark: object,
@@ -301,7 +305,7 @@ class BulkCalls:
         *,
         stream: str,
         mode: LoadMode = "merge",
-        branch: str = MAIN,
+        branch: str | None = None,
         replace: bool = False,
         actor: str | None = None,
     ) -> Callable[[Any, int], None]:
@@ -329,7 +333,7 @@ class BulkCalls:
             type_name=type_name,
             stream=stream,
             mode=one_of(LoadMode, mode, "mode"),
-            branch=BranchName(branch),
+            branch=self._on(branch),
             replace=bool(replace),
             actor=self._actor if actor is None else Actor(actor),
         )
@@ -338,7 +342,7 @@ class BulkCalls:
     def optimize(
         self,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         actor: str | None = None,
         message: str | None = None,
         engine: EngineChoice = "auto",
@@ -369,7 +373,7 @@ class BulkCalls:
         from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
-        known = BranchName(branch)
+        known = self._on(branch)
         about = None if message is None else CommitMessage(message)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
@@ -380,7 +384,7 @@ class BulkCalls:
         *,
         missing: bool = True,
         types: Sequence[str] | None = None,
-        branch: str = MAIN,
+        branch: str | None = None,
         batch: int | None = None,
         actor: str | None = None,
         message: str | None = None,
@@ -426,7 +430,7 @@ class BulkCalls:
         from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
         request = FillRequest(
-            branch=BranchName(branch),
+            branch=self._on(branch),
             fill=Fill.MISSING if missing else Fill.ALL,
             types=types,
             batch=None if batch is None else whole_number(batch, "batch", 1),

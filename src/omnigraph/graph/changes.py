@@ -55,17 +55,20 @@ class ChangeFeed:
     the types and operations that it was made for.
     """
 
-    def __init__(self, repo: Repository, clock: Clock, compare: Compare) -> None:
+    def __init__(
+        self, repo: Repository, clock: Clock, compare: Compare, branch: BranchName = MAIN
+    ) -> None:
         """Read the history of this repository."""
         self._repo = repo
         self._clock = clock
         self._compare = compare
+        self._branch = branch
 
     def poll(
         self,
         cursor: str | None = None,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         start: Start = "beginning",
         types: Sequence[str] | None = None,
         operations: Collection[OperationName] | None = None,
@@ -117,7 +120,7 @@ class ChangeFeed:
         self,
         cursor: str | None = None,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         start: Start = "now",
         types: Sequence[str] | None = None,
         operations: Collection[OperationName] | None = None,
@@ -155,7 +158,7 @@ class ChangeFeed:
 
     def _started(
         self,
-        branch: str,
+        branch: str | None,
         start: str,
         types: Sequence[str] | None,
         operations: Collection[OperationName] | None,
@@ -163,7 +166,7 @@ class ChangeFeed:
         if start not in ("beginning", "now"):
             text = f"a feed starts at the 'beginning' or 'now', not at {start!r:.80}"
             raise InvalidInput(Code.INPUT_INVALID, text)
-        now = self._repo.snapshot(BranchName(branch))
+        now = self._repo.snapshot(self._branch if branch is None else BranchName(branch))
         # Refuses types and operations that do not exist.
         self._compare(now.head, now.head, types, operations)
         return Cursor(

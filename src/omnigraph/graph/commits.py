@@ -9,21 +9,24 @@ from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.diff import Diff
 from omnigraph.graph.values import Commit, commit_of
-from omnigraph.types import BranchName, CommitId
+from omnigraph.types import MAIN, BranchName, CommitId
 
 
 class Commits:
     """The commits of one graph; `graph.commits`."""
 
-    __slots__ = ("_diff", "_repo")
+    __slots__ = ("_branch", "_diff", "_repo")
 
-    def __init__(self, repo: Repository, diff: Callable[[str, str], Diff]) -> None:
+    def __init__(
+        self, repo: Repository, diff: Callable[[str, str], Diff], branch: BranchName = MAIN
+    ) -> None:
         """Show the history of this repository; `diff` compares two of its commits."""
         self._repo = repo
         self._diff = diff
+        self._branch = branch
 
     def list(
-        self, branch: str = "main", *, actor: str | None = None, limit: int | None = None
+        self, branch: str | None = None, *, actor: str | None = None, limit: int | None = None
     ) -> list[Commit]:
         """The commits of a branch, newest first.
 
@@ -34,16 +37,17 @@ class Commits:
             ```
 
         Args:
-            branch: Which branch.
+            branch: Which branch; by default `main`.
             actor: Only what this actor did.
             limit: At most so many.
         """
         most = None if limit is None else whole_number(limit, "a limit", 0)
         return list(islice(self.walk(branch, actor=actor), most))
 
-    def walk(self, branch: str = "main", *, actor: str | None = None) -> Iterator[Commit]:
+    def walk(self, branch: str | None = None, *, actor: str | None = None) -> Iterator[Commit]:
         """The commits of a branch, newest first, one at a time."""
-        return map(commit_of, self._repo.commits(BranchName(branch), actor=actor))
+        known = self._branch if branch is None else BranchName(branch)
+        return map(commit_of, self._repo.commits(known, actor=actor))
 
     def show(self, commit: str) -> Commit:
         """One commit by its id, whatever branch it was made on.

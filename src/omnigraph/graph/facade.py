@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.indices import ensure_indices
@@ -48,6 +48,9 @@ from omnigraph.types import (
     IdempotencyKey,
 )
 
+if TYPE_CHECKING:
+    from omnigraph.graph.branch_handle import BranchHandle
+
 
 class Graph(BulkCalls):
     """An open graph. Safe to share between threads; a context manager that closes itself.
@@ -71,21 +74,24 @@ class Graph(BulkCalls):
         schema: Show and change the schema.
     """
 
-    def __init__(self, parts: GraphParts, *, actor: str | None = None) -> None:
+    def __init__(
+        self, parts: GraphParts, *, actor: str | None = None, branch: BranchName = MAIN
+    ) -> None:
         """Wrap a repository; use `omnigraph.open` instead."""
-        super().__init__(parts, actor)
+        super().__init__(parts, actor, branch)
         self._last: tuple[GraphVersion, Snapshot] | None = None
         self.algorithms = Algorithms(parts, self._pinned, self._language, self._actor)
-        self.branches = Branches(parts.repo, self._actor)
+        self.branches = Branches(parts.repo, self._actor, branch)
         self.tags = Tags(parts.repo, self._actor)
-        self.commits = Commits(parts.repo, self.diff)
-        self.schema = Schema(parts.repo, self._actor)
+        self.commits = Commits(parts.repo, self.diff, branch)
+        self.schema = Schema(parts.repo, self._actor, branch)
         self.changes = ChangeFeed(
             parts.repo,
             parts.clock,
             lambda older, newer, types, chosen: self.diff(
                 older, newer, types=types, operations=chosen
             ),
+            branch,
         )
 
     def __repr__(self) -> str:
@@ -113,6 +119,27 @@ class Graph(BulkCalls):
         """`rw`, or `r` for reading only."""
         return self._repo.mode.value
 
+    def branch(self, name: str) -> BranchHandle:
+        """The graph as one branch shows it: every call is for that branch if it names no other.
+
+        Example:
+            ```python
+            graph.branches.create("agent/42")
+            agent = graph.branch("agent/42")
+            agent.mutate('query add() { insert Person { name: "Cy" } }')
+            assert agent.snapshot().counts["node:Person"] == 3
+            assert agent.merge(into="main").outcome == "fast_forward"
+            ```
+
+        Raises:
+            NotFound: There is no such branch.
+        """
+        # It is made of this class.
+        from omnigraph.graph.branch_handle import BranchHandle  # noqa: PLC0415
+
+        known = self._repo.snapshot(BranchName(name)).branch
+        return BranchHandle(self._parts, actor=self._actor, branch=known)
+
     # -- reading -----------------------------------------------------------------------------------
 
     def query(  # noqa: PLR0913
@@ -121,7 +148,7 @@ class Graph(BulkCalls):
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
-        branch: str = MAIN,
+        branch: str | None = None,
         at: Revision | None = None,
         access: AccessChoice = "auto",
         engine: EngineChoice = "auto",
@@ -175,7 +202,12 @@ class Graph(BulkCalls):
         )
 
     def explain(
-        self, text: str, *, name: str | None = None, branch: str = MAIN, at: Revision | None = None
+        self,
+        text: str,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        at: Revision | None = None,
     ) -> str:
         """The plan of a query and how it would reach the data, as text.
 
@@ -192,7 +224,7 @@ class Graph(BulkCalls):
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
-        branch: str = MAIN,
+        branch: str | None = None,
         at: Revision | None = None,
         access: AccessChoice = "auto",
     ) -> Profile:
@@ -208,7 +240,7 @@ class Graph(BulkCalls):
         return self.snapshot(branch, at=at).profile(text, params, name=name, access=access)
 
     def snapshot(
-        self, branch: str = MAIN, *, at: Revision | None = None, version: int | None = None
+        self, branch: str | None = None, *, at: Revision | None = None, version: int | None = None
     ) -> Snapshot:
         """Pin one moment, to read several things of the same state.
 
@@ -239,7 +271,7 @@ class Graph(BulkCalls):
     def diff(
         self,
         older: Revision | Snapshot,
-        newer: Revision | Snapshot = MAIN,
+        newer: Revision | Snapshot | None = None,
         *,
         types: Sequence[str] | None = None,
         operations: Collection[OperationName] | None = None,
@@ -261,7 +293,7 @@ class Graph(BulkCalls):
         Args:
             older: The state that the changes start from: a snapshot, or a name as for
                 `snapshot(at=...)`: a branch, a commit, a tag, `main~3`, a time.
-            newer: The state that they lead to.
+            newer: The state that they lead to; by default the newest one.
             types: Only these types, by name or as `node:Person`.
             operations: Only `insert`, `update` or `delete`.
 
@@ -269,7 +301,7 @@ class Graph(BulkCalls):
             NotFound: There is no such branch or commit.
             InvalidInput: There is no such type or operation.
         """
-        states = [self._revision(each) for each in (older, newer)]
+        states = [self._revision(each) for each in (older, newer or self._branch)]
         catalog = self._language(states[1]).catalog
         if states[0].schema_digest != states[1].schema_digest:
             text = "the two states have different schemas; compare states of one schema"
@@ -286,7 +318,11 @@ class Graph(BulkCalls):
         return Diff(GraphDiff(self._repo, request), heads[0], heads[1], wanted)
 
     def _revision(self, state: Revision | Snapshot) -> GraphVersion:
-        return state.pinned if isinstance(state, Snapshot) else self._pins.revision(state)
+        return (
+            state.pinned
+            if isinstance(state, Snapshot)
+            else self._pins.revision(state, self._branch)
+        )
 
     def read_blob(
         self,
@@ -296,7 +332,7 @@ class Graph(BulkCalls):
         *,
         offset: int = 0,
         length: int | None = None,
-        branch: str = MAIN,
+        branch: str | None = None,
         at: Revision | None = None,
     ) -> bytes | None:
         """Bytes of one blob; None when it is null. Reads no more than is asked for.
@@ -342,7 +378,7 @@ class Graph(BulkCalls):
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
-        branch: str = MAIN,
+        branch: str | None = None,
         actor: str | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
@@ -391,7 +427,7 @@ class Graph(BulkCalls):
             Cancelled: It was cancelled.
         """
         who = self._actor if actor is None else Actor(actor)
-        known = BranchName(branch)
+        known = self._on(branch)
         head = None if if_commit is None else CommitId(if_commit)
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
         again = None if retries is None else whole_number(retries, "retries", 0)
@@ -414,7 +450,7 @@ class Graph(BulkCalls):
     def ensure_indices(
         self,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         actor: str | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
@@ -436,7 +472,7 @@ class Graph(BulkCalls):
         """
         who = self._actor if actor is None else Actor(actor)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            report = ensure_indices(self._repo, BranchName(branch), actor=who)
+            report = ensure_indices(self._repo, self._on(branch), actor=who)
         commit = None if report.published is None else commit_of(report.published.commit)
         pending = tuple((item.table_key, item.column, item.reason) for item in report.pending)
         return IndexResult(commit=commit, built=report.built, pending=pending)

@@ -172,7 +172,7 @@ def _row(cells: Iterable[str], widths: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetResult:
-    """What a reset did, or would do.
+    """The result of a reset, done or tried.
 
     Attributes:
         branch: The branch.

@@ -14,19 +14,21 @@ from omnigraph.types import MAIN, BranchName
 class Pins:
     """Pins states of one graph. Thread-safe."""
 
-    def __init__(self, repo: Repository) -> None:
-        """Pin states of this graph."""
+    def __init__(self, repo: Repository, branch: BranchName = MAIN) -> None:
+        """Pin states of this graph; of a branch where none is named."""
         self._repo = repo
         self.revision = Revisions(repo).resolve
         self._languages: dict[str, Language] = {}
-        self._names: dict[str, BranchName] = {str(MAIN): MAIN}
+        self._names: dict[str | None, BranchName] = {str(MAIN): MAIN, None: branch}
 
-    def pinned(self, branch: str, at: Revision | None, version: int | None = None) -> GraphVersion:
+    def pinned(
+        self, branch: str | None, at: Revision | None, version: int | None = None
+    ) -> GraphVersion:
         """The newest state of a branch, or that of a revision or a version of its manifest."""
         try:
             known = self._names[branch]
         except (KeyError, TypeError):
-            known = BranchName(branch)
+            known = BranchName(branch)  # type: ignore[arg-type]  # None is among the names
         if at is not None:
             if version is not None:
                 message = "give either `at` or a version, not both"

@@ -16,7 +16,7 @@ from omnigraph.graph.values import Commit, commit_of
 from omnigraph.lang import compile_schema
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.source import Severity
-from omnigraph.types import Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
+from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 _SCHEMA_SUFFIX = ".pg"
 _QUERY_SUFFIX = ".gq"
@@ -56,15 +56,21 @@ class SchemaChange:
 class Schema:
     """The schema of a graph; `graph.schema`."""
 
-    __slots__ = ("_actor", "_changer", "_repo")
+    __slots__ = ("_actor", "_branch", "_changer", "_repo")
 
-    def __init__(self, repo: Repository, actor: str | None = None) -> None:
+    def __init__(
+        self, repo: Repository, actor: str | None = None, branch: BranchName = MAIN
+    ) -> None:
         """Show and change the schemas of this repository, on behalf of an actor."""
         self._repo = repo
         self._actor = actor
+        self._branch = branch
         self._changer = SchemaChanger(repo)
 
-    def show(self, branch: str = "main", *, at: Revision | None = None) -> str:
+    def _on(self, branch: str | None) -> BranchName:
+        return self._branch if branch is None else BranchName(branch)
+
+    def show(self, branch: str | None = None, *, at: Revision | None = None) -> str:
         """The schema in force, as it was written.
 
         Example:
@@ -76,7 +82,7 @@ class Schema:
             branch: The branch.
             at: An older state of it: a commit, a time or `main~3`; see `Graph.snapshot`.
         """
-        name = BranchName(branch)
+        name = self._on(branch)
         version = Revisions(self._repo).resolve(at, name) if at is not None else None
         pinned = self._repo.snapshot(name) if version is None else version
         return self._repo.schema(pinned).text
@@ -85,7 +91,7 @@ class Schema:
         self,
         schema: str | os.PathLike[str],
         *,
-        branch: str = "main",
+        branch: str | None = None,
         queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     ) -> SchemaChange:
         """Tell what `apply` would do, and what stands in its way. Writes nothing.
@@ -105,7 +111,7 @@ class Schema:
         """
         text, origin = schema_text(schema)
         request = SchemaRequest(
-            catalog=compile_schema(text, origin), text=text, branch=BranchName(branch)
+            catalog=compile_schema(text, origin), text=text, branch=self._on(branch)
         )
         found = self._changer.plan(request)
         catalog = found.migration.result if found.migration.supported else request.catalog
@@ -116,7 +122,7 @@ class Schema:
         self,
         schema: str | os.PathLike[str],
         *,
-        branch: str = "main",
+        branch: str | None = None,
         if_commit: str | None = None,
         actor: str | None = None,
         message: str | None = None,
@@ -154,7 +160,7 @@ class Schema:
         request = SchemaRequest(
             catalog=compile_schema(text, origin),
             text=text,
-            branch=BranchName(branch),
+            branch=self._on(branch),
             actor=by,
             message=None if message is None else CommitMessage(message),
             idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),

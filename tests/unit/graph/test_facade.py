@@ -244,7 +244,6 @@ def test_a_blob_range_begins_at_zero_or_later(graph: og.Graph) -> None:
         lambda g: g.query([]),
         lambda g: g.query(ALL, name=3),
         lambda g: g.query(ALL, name=[]),
-        lambda g: g.query(ALL, branch=None),
         lambda g: g.query(ALL, branch=[]),
         lambda g: g.query(ALL, at=3),
         lambda g: g.mutate(ADD, {"n": "x"}, if_commit=5),
