@@ -25,6 +25,7 @@ from omnigraph.graph.opening import open as open
 from omnigraph.graph.recovering import RecoveredWrite as RecoveredWrite
 from omnigraph.graph.recovering import RecoveryResult as RecoveryResult
 from omnigraph.graph.recovering import SetAsideFile as SetAsideFile
+from omnigraph.graph.schema import SchemaChange as SchemaChange
 from omnigraph.graph.snapshot import Snapshot as Snapshot
 from omnigraph.graph.tags import Tag as Tag
 from omnigraph.graph.values import Branch as Branch

@@ -43,6 +43,7 @@ SURFACE = {
     "Rows",
     "SetAsideFile",
     "Settings",
+    "SchemaChange",
     "Snapshot",
     "StageFigures",
     "Tag",

@@ -23,10 +23,16 @@ class Commands(LazyGroup):
         "fmt": CommandEntry("fmt", _LANGUAGES, "Format .pg and .gq files in place."),
         "explain": CommandEntry("explain", _LANGUAGES, "Show how queries would run, step by step."),
         "init": CommandEntry("init", _DATA, "Make a new graph."),
+        "query": CommandEntry("query", _DATA, "Run a reading query, and print its rows."),
+        "mutate": CommandEntry(
+            "mutate", _DATA, "Run a changing query: all of it is one commit, or nothing happens."
+        ),
         "load": CommandEntry("load", _DATA, "Load data: all of it in one commit, or nothing."),
         "export": CommandEntry(
             "export", _DATA, "Write the data of a branch or commit to files that `load` reads back."
         ),
+        "log": CommandEntry("log", _DATA, "Show the commits of a branch, the newest first."),
+        "diff": CommandEntry("diff", _DATA, "Compare two states of the graph, entity by entity."),
         "optimize": CommandEntry(
             "optimize", _DATA, "Compact tables and bring indexes up to date; answers stay the same."
         ),
@@ -49,7 +55,9 @@ class SchemaCommands(LazyGroup):
     """The commands of `omnigraph schema`."""
 
     entries: ClassVar[dict[str, CommandEntry]] = {
-        "show": CommandEntry("schema_show", "Commands", "Print the schema in force."),
+        "show": CommandEntry(
+            "schema_show", "Commands", "Print the schema in force, as it was written."
+        ),
         "plan": CommandEntry(
             "schema_plan", "Commands", "Show the steps from one schema to another."
         ),
@@ -59,9 +67,43 @@ class SchemaCommands(LazyGroup):
     }
 
 
+class BranchCommands(LazyGroup):
+    """The commands of `omnigraph branch`."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "list": CommandEntry(
+            "branch_list",
+            "Commands",
+            "List the branches, each with what it was made from and its newest commit.",
+        ),
+        "create": CommandEntry(
+            "branch_create",
+            "Commands",
+            "Make a branch. It takes one small write, however large the graph is.",
+        ),
+        "merge": CommandEntry(
+            "branch_merge",
+            "Commands",
+            "Bring the changes of one branch into another: one commit, or nothing.",
+        ),
+        "delete": CommandEntry(
+            "branch_delete",
+            "Commands",
+            "Delete a branch; its commits that no other branch shares go with it.",
+        ),
+    }
+
+
 app = typer.Typer(name="omnigraph", cls=Commands, no_args_is_help=True, **PLAIN_HELP)
 schema = typer.Typer(cls=SchemaCommands, no_args_is_help=True, **PLAIN_HELP)
 app.add_typer(schema, name="schema", rich_help_panel=_LANGUAGES)
+branch = typer.Typer(cls=BranchCommands, no_args_is_help=True, **PLAIN_HELP)
+app.add_typer(branch, name="branch", rich_help_panel=_DATA)
+
+
+@branch.callback()
+def about_branches() -> None:
+    """List, make, merge and delete branches."""
 
 
 @schema.callback()

@@ -23,6 +23,13 @@ Store = Annotated[
     str, typer.Option("--store", metavar="GRAPH", help="The graph: a folder or s3://bucket/prefix.")
 ]
 Branch = Annotated[str, typer.Option("--branch", "-b", metavar="NAME", help="Which branch.")]
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="REVISION", help="An older state: a commit, a tag, or main~3."),
+]
+Message = Annotated[
+    str | None, typer.Option("--message", "-m", metavar="TEXT", help="A note for the history.")
+]
 Types = Annotated[
     list[str] | None,
     typer.Option("--type", "-t", metavar="NAME", help="Only this type; may be repeated."),

@@ -11,7 +11,7 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_text
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Json, Store
+from omnigraph.cli.options import Actor, Branch, Json, Message, Store
 from omnigraph.cli.plain import counted
 
 
@@ -26,9 +26,7 @@ def schema_apply(
     ],
     branch: Branch = "main",
     actor: Actor = None,
-    message: Annotated[
-        str | None, typer.Option("--message", "-m", metavar="TEXT", help="A note for the history.")
-    ] = None,
+    message: Message = None,
     as_json: Json = False,
 ) -> Status:
     """Change the schema of a branch, in one commit.

@@ -1,24 +1,18 @@
 """`omnigraph schema show`: the schema of a stored graph."""
 
-from typing import Annotated
-
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Branch, Json, Store
+from omnigraph.cli.options import At, Branch, Json, Store
 
 
 @command("omnigraph schema show --store people.omni")
 def schema_show(
     store: Store,
     branch: Branch = "main",
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="REVISION", help="A commit, or main~3.")
-    ] = None,
+    at: At = None,
     as_json: Json = False,
 ) -> Status:
     """Print the schema in force, as it was written."""
