@@ -35,6 +35,8 @@ class MergeResult:
         into: The branch that it was merged into.
         base: The commit from which both sides have changed since; of several, the latest.
         counts: What it changes on the branch that it is merged into, by type (`node:Person`).
+            A type that was loaded anew as a whole is not compared with what it replaces by a
+            fast-forward: its rows count as deleted and inserted.
         conflicts: What stands in its way; only a dry run has any, otherwise they are an error.
         settled: The conflicts that `resolve` has settled, each with its choice.
         replayed: An earlier call with the same idempotency key had done it already; this is what

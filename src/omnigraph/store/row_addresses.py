@@ -4,7 +4,6 @@ An address is the number of a fragment and a place within its data files. Unlike
 no index over the table: reading some rows costs the same however large the table is.
 """
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -30,6 +29,8 @@ FRAGMENT_BITS: Final = 32
 _OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
 # Of a fragment of which one row in so many is wanted, all are read.
 _SCANNED_SHARE: Final = 8
+# The row ids of smaller fragments are expanded, sooner than a query is planned for a few of them.
+_SEQUENCE_ROWS: Final = 1 << 16
 # Row addresses in one filter: planning it costs more than linearly in its length.
 _ADDRESSES_PER_FILTER: Final = 2_000
 
@@ -70,6 +71,7 @@ class AddressedRows:
         self.table = table
         self._read = read
         self._deleted: dict[int, Offsets] = {}
+        self._kept: pa.Table | None = None
 
     @cached_property
     def fragments(self) -> dict[int, Fragment]:
@@ -121,6 +123,9 @@ class AddressedRows:
         names = list(columns)
         if not len(wanted):
             return pa.schema([self.table.schema.field(name) for name in names]).empty_table()
+        kept = self._among_kept(wanted, names)
+        if kept is not None:
+            return kept
         distinct = np.unique(wanted)
         if marked(self.table.dataset.schema).intersection(names):
             parts = self._described(distinct, names)
@@ -130,6 +135,18 @@ class AddressedRows:
         if rows.num_rows != len(distinct):
             raise self._missing(len(distinct) - rows.num_rows)
         return _ordered(rows, np.concatenate([places for places, _ in parts]), wanted)
+
+    def keep(self, rows: pa.Table) -> None:
+        """Hold rows that were read, with their addresses: `take` answers from them if it can."""
+        self._kept = rows
+
+    def _among_kept(self, wanted: Addresses, names: list[str]) -> pa.Table | None:
+        if self._kept is None or not set(names) <= set(self._kept.column_names):
+            return None
+        places = self._kept.column(ROW_ADDRESS).to_numpy()
+        if not np.isin(wanted, places).all():
+            return None
+        return _ordered(self._kept.select(names), places, wanted)
 
     def _parts(self, distinct: Addresses, names: list[str]) -> list[tuple[Addresses, pa.Table]]:
         """Rows by fragment, with their addresses."""
@@ -193,20 +210,31 @@ class AddressedRows:
 
     def row_ids(self, addresses: Addresses) -> Addresses:
         """Return the row ids of some rows, in the order asked for. Reads no data file."""
-        distinct = np.unique(addresses)
-        if 0 < len(distinct) <= _ADDRESSES_PER_FILTER:
-            rows = self.table.read([], filter=_among(distinct), row_id=True, row_address=True)
-            if rows.num_rows != len(distinct):
-                raise self._missing(len(distinct) - rows.num_rows)
-            places = rows.column(ROW_ADDRESS).to_numpy()
-            ids: Addresses = _ordered(rows, places, addresses).column(ROW_ID).to_numpy()
-            return ids
         found = np.empty(len(addresses), np.uint64)
         owners = addresses >> np.uint64(FRAGMENT_BITS)
+        looked_up = np.zeros(len(addresses), bool)
         for number in np.unique(owners).tolist():
             mine = owners == number
-            found[mine] = self._sequence(int(number))[addresses[mine] & _OFFSET_MASK]
+            rows = int(self._fragment(int(number)).handle.metadata.physical_rows)
+            if rows > _SEQUENCE_ROWS and mine.sum() <= _ADDRESSES_PER_FILTER:
+                looked_up |= mine
+            else:
+                found[mine] = self._sequence(int(number))[addresses[mine] & _OFFSET_MASK]
+        places = np.flatnonzero(looked_up)
+        for start in range(0, len(places), _ADDRESSES_PER_FILTER):
+            chosen = places[start : start + _ADDRESSES_PER_FILTER]
+            found[chosen] = self._looked_up(addresses[chosen])
         return found
+
+    def _looked_up(self, addresses: Addresses) -> Addresses:
+        """The row ids of a few rows of large fragments."""
+        distinct = np.unique(addresses)
+        rows = self.table.read([], filter=_among(distinct), row_id=True, row_address=True)
+        if rows.num_rows != len(distinct):
+            raise self._missing(len(distinct) - rows.num_rows)
+        places = rows.column(ROW_ADDRESS).to_numpy()
+        ids: Addresses = _ordered(rows, places, addresses).column(ROW_ID).to_numpy()
+        return ids
 
     def row_id_range(self, fragment: int) -> tuple[int, int]:
         """The least and the greatest row id of a fragment, deleted rows included."""
@@ -256,7 +284,7 @@ def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def decode_deletions(name: str, data: bytes) -> Offsets:
     """Return the offsets that a deletion file lists; its name says how it is encoded."""
     if name.endswith(".arrow"):
-        column = pa.ipc.open_file(io.BytesIO(data)).read_all().column(0)
+        column = pa.ipc.open_file(pa.py_buffer(data)).read_all().column(0)
         return np.asarray(column.combine_chunks(), np.uint32)
     # Imported late: small tables never need it.
     from pyroaring import BitMap  # noqa: PLC0415

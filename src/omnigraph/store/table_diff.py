@@ -19,6 +19,9 @@ from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["RowSelection", "TableDiff", "diff_tables"]
 
+# So many rows and bytes are held in memory without a second thought.
+_SMALL_ROWS = 8_192
+_SMALL_BYTES = 8 << 20
 # Rows that are read one by one at once.
 _ADDRESSES_PER_READ = 65_536
 
@@ -43,6 +46,15 @@ class RowSelection:
     def table(self) -> Table:
         """The version."""
         return self.rows.table
+
+    @property
+    def is_small(self) -> bool:
+        """True if the rows are those of a few small files, which are sooner read as a whole."""
+        if len(self.addresses) or self.count > _SMALL_ROWS:
+            return False
+        metadata = (self.rows.fragments[number].handle.metadata for number in self.fragments)
+        sizes = [file.file_size_bytes for each in metadata for file in each.files]
+        return all(sizes) and sum(map(int, sizes)) <= _SMALL_BYTES
 
     def scan(self, columns: list[str]) -> pa.RecordBatchReader:
         """Stream the rows with their ``_rowaddr``: whole fragments, then single rows."""

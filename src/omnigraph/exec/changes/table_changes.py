@@ -221,7 +221,7 @@ class TableChanges:
         if after is not None and parts > 1:
             first = int(partitions_of([pa.array([after], pa.string())], parts)[0])
         if parts == 1 and self._diff.is_same_history:
-            keys = _joined_by_row_id(removed, added)
+            keys = _joined_by_row_id(removed, added, [] if self._blobs else self._columns)
             yield keys if after is None else keys.filter(pc.greater(keys.column(_ID), after))
             return
         for part in range(first, parts):
@@ -299,10 +299,18 @@ def _keys_of(rows: RowSelection, name: str, part: int, parts: int) -> pa.Table:
     return found.rename_columns([_ID, name])
 
 
-def _joined_by_row_id(removed: RowSelection, added: RowSelection) -> pa.Table:
-    """Join both sides by their row ids, and by id what is left of them."""
+def _joined_by_row_id(
+    removed: RowSelection, added: RowSelection, columns: Sequence[str]
+) -> pa.Table:
+    """Join both sides by their row ids, and by id what is left of them.
+
+    Of a few added rows some columns are read at once and kept.
+    """
     old = _row_ids_of(removed, [])
-    new = _row_ids_of(added, [_ID])
+    kept = columns if added.is_small else ()
+    new = _row_ids_of(added, [_ID, *kept])
+    if kept:
+        added.rows.keep(new)
     match = pc.index_in(new.column(ROW_ID), value_set=old.column(ROW_ID).combine_chunks())
     found = match.is_valid()
     pairs = new.filter(found)
