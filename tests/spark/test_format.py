@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -45,6 +46,19 @@ def carried(error: BaseException) -> GraphError:
     found = og.spark_error(error)
     assert found is not None
     return found
+
+
+def test_a_frame_that_was_read_is_written_by_any_thread(graph: og.Graph, local: Held) -> None:
+    def older() -> None:
+        frame = graph.to_spark("Person", spark=local.session)
+        save(frame.selectExpr("name", "age + 1 AS age"), graph, merge="true")
+
+    # A thread on which no session was started, and no frame was made of rows.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(older).result()
+    graph.refresh()
+    text = "query q() { match { $p: Person } return { $p.age as age } order { $p.age asc } }"
+    assert [row["age"] for row in graph.query(text)] == [8, 37]
 
 
 def test_all_violations_reach_the_user_of_a_write(

@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -113,10 +114,27 @@ def acquire(config: SparkConfig) -> Held:
     found = config.session or _running_for(config.master)
     if found is not None:
         ours = _taken(found)
+        _make_active(found)
         return Held(found, _master_of(found) if ours is None else ours.master, cache, ours)
     require(config)
     kept = _in_the_background(config)
+    _make_active(kept.session)
     return Held(kept.session, kept.master, cache, kept)
+
+
+def _make_active(session: Any) -> None:
+    """Make a session the active one of this thread, if the thread has none.
+
+    Spark looks formats of Python up in the active session, whatever session a frame belongs to,
+    and a session is active only on the thread that started it.
+    """
+    if is_connect(session):
+        return
+    # A JVM that has gone is told by whoever uses the session.
+    with suppress(Exception):
+        known = session._get_j_spark_session_class(session._jvm)
+        if not known.getActiveSession().isDefined():
+            known.setActiveSession(session._jsparkSession)
 
 
 def is_running() -> bool:
