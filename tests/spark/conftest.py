@@ -16,6 +16,7 @@ LONG = {
     "test_connect",
     "test_distributed_loads",
     "test_driver_faults",
+    "test_everywhere",
     "test_isolated_cluster",
     "test_local_cluster",
     "test_runner",

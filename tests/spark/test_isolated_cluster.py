@@ -5,23 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.progress import Progress
-from omnigraph.dataplane.spark.config import configured
-from omnigraph.dataplane.spark.session import acquire
 from omnigraph.store.objects import open_objects
 from omnigraph.store.root import Root
-from tests.conformance.seaweed import BUCKET, serving
-from tests.spark.clusters import EXECUTORS, can_be_private, standalone
-from tests.spark.namespaces import can_have_machines, forwarded, machines
+from tests.conformance.seaweed import BUCKET
+from tests.spark.places import isolated
+from tests.spark.processes import below
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  @range(age, 0..150) }
@@ -34,20 +30,9 @@ PEOPLE = 400
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    base = tmp_path_factory.getbasetemp()
-    if not can_have_machines() or not can_be_private(base):
-        pytest.skip("this machine does not let processes have networks and mounts of their own")
     folder = tmp_path_factory.mktemp("isolated")
-    with (
-        serving(folder / "s3") as options,
-        machines(2) as (outside, hosts),
-        forwarded(outside, urlsplit(options["aws_endpoint"]).port or 0) as port,
-        standalone(folder / "cluster", hosts, private=base, address=outside) as cluster,
-    ):
-        reach = {**options, "aws_endpoint": f"http://{outside}:{port}"}
-        driver = {"spark.driver.host": outside, "spark.driver.bindAddress": outside}
-        with acquire(configured(cluster.master, {**EXECUTORS, **driver})) as held:
-            yield Cluster(held.session, reach)
+    with isolated(folder, tmp_path_factory.getbasetemp()) as (session, options):
+        yield Cluster(session, options)
 
 
 class Cluster:
@@ -171,7 +156,7 @@ def test_a_worker_dies_while_it_loads(place: Cluster) -> None:
 
     def kill(progress: Progress) -> None:
         if progress.stage == "judge" and not killed:
-            killed.extend(executors())
+            killed.extend(below(os.getpid(), "CoarseGrainedExecutorBackend"))
             os.kill(killed[0], signal.SIGKILL)
 
     with place.graph() as graph:
@@ -179,21 +164,3 @@ def test_a_worker_dies_while_it_loads(place: Cluster) -> None:
         assert killed
         assert graph.snapshot().counts["node:Person"] == PEOPLE
         assert len(content(graph)["knows"]) == PEOPLE
-
-
-def executors() -> list[int]:
-    """The executors of this test run, which are below its process."""
-    listed = subprocess.run(["ps", "-ewwo", "pid,ppid,args"], capture_output=True, check=True)
-    processes = [line.split(None, 2) for line in listed.stdout.decode().splitlines()[1:]]
-    parents = {int(pid): int(parent) for pid, parent, *_ in processes}
-
-    def is_ours(pid: int) -> bool:
-        while pid in parents and pid != os.getpid():
-            pid = parents[pid]
-        return pid == os.getpid()
-
-    return [
-        int(pid)
-        for pid, _, *args in processes
-        if args and "CoarseGrainedExecutorBackend" in args[0] and is_ours(int(pid))
-    ]
