@@ -1,6 +1,7 @@
 """House rules that no linter knows."""
 
 import ast
+import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
@@ -159,6 +160,16 @@ def test_no_file_names_a_package_registry() -> None:
         if host in path.read_text(encoding="utf-8", errors="replace")
     ]
     assert naming == []
+
+
+def test_unit_tests_start_no_process() -> None:
+    """What a process does to others is shown by tests/processes, tests/cli and tests/faults."""
+    starting = [
+        name(path)
+        for path in (ROOT / "tests" / "unit").rglob("*.py")
+        if re.search(r"^import (subprocess|multiprocessing)", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert starting == []
 
 
 def test_shared_fixtures_stay_few() -> None:

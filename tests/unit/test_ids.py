@@ -1,6 +1,5 @@
 """ULIDs: one spelling, text order equals creation order, no clock can break it."""
 
-import multiprocessing
 import os
 import threading
 from itertools import pairwise
@@ -118,15 +117,3 @@ def test_a_child_process_does_not_continue_its_parents_count(
     assert decode(ids.new()) & ((1 << 80) - 1) == 0x10 << 72
     # From here on the child counts up like anyone else.
     assert decode(ids.new()) & ((1 << 80) - 1) == (0x10 << 72) + 1
-
-
-def test_two_processes_mint_different_ids() -> None:
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(2) as pool:
-        one, other = pool.map(_mint, [3, 3])
-    assert not set(one) & set(other)
-
-
-def _mint(amount: int) -> list[str]:
-    ids = UlidIds(ManualClock(now_us=1))
-    return [ids.new() for _ in range(amount)]

@@ -1,8 +1,6 @@
 """Roots, failures, and the wrappers around one object store."""
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +8,7 @@ import pytest
 
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.runtime import failpoints
-from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, LostReply, Refuse
+from omnigraph.runtime.failpoints import Crash, LostReply, Refuse
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import (
     FailureKind,
@@ -206,19 +204,6 @@ def test_the_nth_call_to_a_faulty_store_fails(
     faulty.put_new("c", b"3")
     with pytest.raises(ValueError, match="counted from 1"):
         FaultyObjects(inner, Crash(), nth=0)
-
-
-def test_a_faulty_store_can_end_the_process(tmp_path: Path) -> None:
-    script = (
-        "import sys\n"
-        "from omnigraph.runtime.failpoints import Crash\n"
-        "from omnigraph.store.layers import FaultyObjects\n"
-        "from omnigraph.store.objects import open_objects\n"
-        "from omnigraph.store.root import Root\n"
-        "FaultyObjects(open_objects(Root.parse(sys.argv[1])), Crash()).get('x')\n"
-    )
-    answer = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
-    assert answer.returncode == CRASH_STATUS
 
 
 def test_a_crash_while_putting_leaves_no_object_and_no_trace_in_listings(tmp_path: Path) -> None:

@@ -1,11 +1,7 @@
 """Measuring loads, judging the figures, and telling both."""
 
 import io
-import os
 import pickle
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,7 +15,6 @@ from bench.load.figures import Figures, Goal, Measured, Part, times
 from bench.load.parts import PARTS
 from bench.load.parts.common import at_most, faster
 from bench.load.places import Place
-from bench.load.processes import forget_peaks, usage
 from bench.load.worker import Worker, serve
 
 MIB = 1 << 20
@@ -147,46 +142,6 @@ def test_a_worker_answers_and_survives_mistakes(tmp_path: Path) -> None:
     assert answers[2][1] == ({"Row": 2, "Other": 0}, {"bytes": 2})
     assert "ValueError: t" in answers[3][1]
     assert target.exists()
-
-
-# Takes memory, gives it back, and waits; twice.
-TAKES_MEMORY = """
-import sys
-for _ in range(2):
-    taken = b"x" * (64 << 20)
-    del taken
-    print(flush=True)
-    sys.stdin.readline()
-"""
-
-
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", TAKES_MEMORY],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    yield process
-    process.communicate()
-
-
-def test_peaks_are_seen_and_forgotten(child: subprocess.Popen[str]) -> None:
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdout.readline()
-    first = usage(child.pid)
-    assert first.driver_bytes > 64 * MIB
-    assert usage(os.getpid()).workers_bytes >= first.driver_bytes
-    forget_peaks(child.pid)
-    assert usage(child.pid).peak_bytes < 64 * MIB
-    child.stdin.write("\n")
-    child.stdin.flush()
-    child.stdout.readline()
-    again = usage(child.pid)
-    assert again.peak_bytes > 64 * MIB
-    assert again.cpu_seconds >= first.cpu_seconds
 
 
 def test_a_course_leaves_out_who_fails_or_does_something_else(tmp_path: Path) -> None:

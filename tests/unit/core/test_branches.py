@@ -1,6 +1,5 @@
 """Branches: isolation, forks, names, refusals, and names that are used again."""
 
-import multiprocessing
 import os
 from pathlib import Path
 
@@ -306,49 +305,6 @@ def test_the_files_of_a_half_made_fork_are_not_in_the_way(graph: Repository, roo
 
 
 # -- the same name again ---------------------------------------------------------------------------
-
-
-def replace(root: Root, *added: str) -> None:
-    """Delete the branch and make it again, as another process would."""
-    repo = reopen(root)
-    repo.delete_branch(DEV)
-    repo.create_branch(DEV)
-    for name in added:
-        write(repo, {PERSON: people(name)}, branch=DEV)
-
-
-def replaced_elsewhere(root: Root, *added: str) -> None:
-    context = multiprocessing.get_context("spawn")
-    child = context.Process(target=replace, args=(root, *added))
-    child.start()
-    child.join()
-    assert child.exitcode == 0
-    child.close()
-
-
-def test_a_reader_never_sees_rows_of_an_earlier_branch(graph: Repository, root: Root) -> None:
-    """The new branch has the same versions; only the record of the branch tells them apart."""
-    graph.create_branch(DEV)
-    old = [write(graph, {PERSON: people(f"old{n}")}, branch=DEV) for n in range(2)]
-    before = graph.snapshot(DEV)
-    replaced_elsewhere(root, "new0", "new1")
-    after = graph.snapshot(DEV)
-    assert after.manifest_version == before.manifest_version
-    assert after.incarnation != before.incarnation
-    assert ids(graph, PERSON, DEV) == {"a", "b", "new0", "new1"}
-    assert not {each.commit.id for each in old} & set(chain(graph, DEV))
-    with pytest.raises(NotFound):
-        graph.snapshot_at(old[0].commit.id, DEV)
-    then = graph.snapshot_at_version(DEV, old[0].manifest_version)
-    assert set(rows(graph, PERSON, then)) == {"a", "b", "new0"}
-
-
-def test_the_past_of_an_earlier_branch_is_not_shown(graph: Repository, root: Root) -> None:
-    graph.create_branch(DEV)
-    version = write(graph, {PERSON: people("old")}, branch=DEV).manifest_version
-    assert "old" in rows(graph, PERSON, graph.snapshot_at_version(DEV, version))
-    replaced_elsewhere(root, "new")
-    assert set(rows(graph, PERSON, graph.snapshot_at_version(DEV, version))) == {"a", "b", "new"}
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["made again", "gone"])

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -12,13 +8,6 @@ from omnigraph.core.recovery.live import Live
 from omnigraph.core.recovery.owner import LEASE_US, Owner, this_process
 
 NOW = 1_700_000_000_000_000
-CHILD = """
-import sys
-from omnigraph.core.recovery.owner import this_process
-import json
-print(json.dumps(this_process(int(sys.argv[1])).to_json()), flush=True)
-sys.stdin.read()
-"""
 
 
 def test_this_process_is_us_and_runs() -> None:
@@ -41,25 +30,6 @@ def test_an_owner_of_an_earlier_release_has_the_usual_lease() -> None:
 
 def test_a_number_that_was_given_to_another_process_is_not_its_owner() -> None:
     assert not replace(this_process(NOW), started="1").runs()
-
-
-def test_a_process_is_alive_until_it_ends() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(NOW)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert child.stdout is not None
-        owner = Owner.from_json(json.loads(child.stdout.readline()))
-        assert owner.process == child.pid
-        assert not owner.is_us()
-        assert owner.runs()
-        child.kill()
-        # Not reaped yet: a zombie does no more work than a process that is gone.
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not owner.runs()
-    assert not owner.runs()
 
 
 def test_a_lease_is_released_and_renewed() -> None:

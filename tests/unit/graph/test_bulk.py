@@ -2,13 +2,9 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from textwrap import dedent
 
 import pandas
 import polars
@@ -125,47 +121,6 @@ def test_a_listener_that_fails_stops_the_load(graph: og.Graph) -> None:
     with pytest.raises(RuntimeError, match="enough"):
         graph.load({"Person": [{"name": "Ada"}]}, progress=listener)
     assert graph.snapshot().counts["node:Person"] == 0
-
-
-INTERRUPTED = dedent("""
-    import os, signal, sys
-    import omnigraph as og
-
-    def interrupt(moment):
-        if moment.stage == "read" and moment.tasks_done == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    # Whoever starts us in the background lets us ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    graph = og.open("g.omni")
-    try:
-        graph.load("many", progress=interrupt)
-    except KeyboardInterrupt:
-        assert graph.snapshot().counts["node:Person"] == 0
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        graph.load({"Person": [{"name": "after"}]})
-        print("stopped")
-""")
-
-
-def test_an_interrupt_stops_a_load_and_leaves_nothing(graph: og.Graph) -> None:
-    folder = Path("many")
-    folder.mkdir()
-    for file in range(8):
-        lines = (f'{{"type": "Person", "data": {{"name": "{file}-{n}"}}}}\n' for n in range(2000))
-        (folder / f"{file}.jsonl").write_text("".join(lines))
-    answer = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        env=dict(os.environ),
-        check=False,
-    )
-    assert (answer.returncode, answer.stdout) == (0, "stopped\n"), answer.stderr
-    assert graph.snapshot().counts["node:Person"] == 1
-    staged = Path("g.omni/__staging")
-    assert not staged.exists() or not list(staged.iterdir())
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(graph: og.Graph) -> None:

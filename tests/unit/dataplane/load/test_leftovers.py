@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,17 +218,14 @@ def stocked(lab: Lab) -> Lab:
 
 
 def test_the_area_of_a_process_that_runs_is_left_alone(stocked: Lab) -> None:
-    here = this_process(0)
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        stat = Path(f"/proc/{child.pid}/stat").read_text()
-        started = stat.rpartition(")")[2].split()[19]
-        owner = replace(here, process=child.pid, started=started)
-        operation = area_of(stocked.repo, owner)
-        reopen(stocked.repo.root)
-        assert left_of(stocked.repo, operation) == 3
-        child.communicate(b"\n")
-    assert reopen(stocked.repo.root).areas.sweep() == 0
-    assert left_of(stocked.repo, operation) == 0
+    parent = os.getppid()
+    stat = Path(f"/proc/{parent}/stat").read_text()
+    started = stat.rpartition(")")[2].split()[19]
+    owner = replace(this_process(0), process=parent, started=started)
+    running = area_of(stocked.repo, owner)
+    ended = area_of(stocked.repo, replace(owner, started="1"))
+    reopen(stocked.repo.root)
+    assert (left_of(stocked.repo, running), left_of(stocked.repo, ended)) == (3, 0)
     assert set(stocked.rows(COMPANY)) == {"Acme"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from tests.unit.cli.support import SCHEMA, invoke
+from tests.cli.support import SCHEMA, invoke
 
 WIDER = SCHEMA.replace("  born: Date?", '  birthday: Date? @rename_from("born")\n  city: String?')
 NARROWER = SCHEMA.replace("  born: Date?", "  born: Date")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.support import QUERY, SCHEMA
+from tests.cli.support import QUERY, SCHEMA
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.unit.cli.support import SCHEMA, invoke
+from tests.cli.support import SCHEMA, invoke
 
 pytestmark = pytest.mark.usefixtures("folder")
 

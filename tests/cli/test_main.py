@@ -14,7 +14,7 @@ from omnigraph.cli.exits import Status, reporting, status_of
 from omnigraph.cli.lazy import LazyGroup
 from omnigraph.cli.main import Commands, SchemaCommands
 from omnigraph.errors import CLASS_OF, Code, PreconditionFailed
-from tests.unit.cli.support import ROOT, invoke, process
+from tests.cli.support import ROOT, invoke, process
 
 COMMANDS = ("lint", "fmt", "explain", "schema", "version")
 

@@ -11,7 +11,7 @@ from omnigraph.lang.catalog import canonical, steps
 from omnigraph.lang.catalog.steps import DropMode, Step, StepSubject
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.values import Base, ValueType
-from tests.unit.cli.support import SCHEMA, invoke
+from tests.cli.support import SCHEMA, invoke
 
 WIDER = SCHEMA.replace("  born: Date?", '  birthday: Date? @rename_from("born")\n  city: String?')
 NARROWER = SCHEMA.replace("  born: Date?", "  born: Date?\n  city: String")

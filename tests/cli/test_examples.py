@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.support import PEOPLE, ROOT, invoke
+from tests.cli.support import PEOPLE, ROOT, invoke
 
 FILES = sorted(path.name for path in PEOPLE.iterdir())
 

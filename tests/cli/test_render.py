@@ -13,7 +13,7 @@ from omnigraph.cli import render
 from omnigraph.cli.environment import wants_colour
 from omnigraph.cli.plain import Part, Screen, counted, visible
 from omnigraph.cli.terminal import Terminal
-from tests.unit.cli.support import process
+from tests.cli.support import process
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 REPORT = """\

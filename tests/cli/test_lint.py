@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.support import QUERY, SCHEMA, invoke
+from tests.cli.support import QUERY, SCHEMA, invoke
 
 WRONG = QUERY.replace("$friend.name", "$friend.naem")
 REPORT_KEYS = {

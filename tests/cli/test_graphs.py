@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from tests.unit.cli.support import QUERY, SCHEMA, invoke
+from tests.cli.support import QUERY, SCHEMA, invoke
 
 ADD = """query add($name: String, $born: Date?) { insert Person { name: $name, born: $born } }
 query know($a: String, $b: String) { insert Knows { from: $a, to: $b } }

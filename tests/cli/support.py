@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from omnigraph.cli.main import app
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PEOPLE = ROOT / "examples" / "people"
 
 SCHEMA = dedent("""\

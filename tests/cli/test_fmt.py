@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.cli import files
 from omnigraph.errors import Unavailable
-from tests.unit.cli.support import QUERY, SCHEMA, invoke, process
+from tests.cli.support import QUERY, SCHEMA, invoke, process
 
 UNTIDY = SCHEMA.replace("  ", "      ")
 BROKEN = "node Person {\n  name String\n}\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from tests.unit.cli.support import SCHEMA, invoke
+from tests.cli.support import SCHEMA, invoke
 
 LINES = [
     {"type": "Person", "data": {"name": "Ada", "born": "1815-12-10"}},

@@ -13,7 +13,7 @@ import omnigraph as og
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import INTENTS
 from omnigraph.runtime.failpoints import Fault, Refuse, armed
-from tests.unit.cli.support import SCHEMA, invoke
+from tests.cli.support import SCHEMA, invoke
 
 ADD = 'query add() { insert Person { name: "Ada" }  insert Person { name: "Bo" } }'
 EDGE = ADD[:-1] + 'insert Knows { from: "Ada", to: "Bo" } }'
