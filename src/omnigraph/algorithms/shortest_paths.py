@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.algorithms.csr import Counts, CsrGraph, Floats, Ids, first_of_runs, row_places
+from omnigraph.algorithms.csr import CsrGraph, Floats, Ids, first_of_runs, row_places
 from omnigraph.runtime.cancellation import check
 
 UNREACHED: Final = -1
@@ -161,8 +161,3 @@ def _one_by_one(outward: CsrGraph, distances: Floats, waiting: Ids, limit: float
                 heapq.heappush(heap, (reached, target))
     left = [vertex for distance, vertex in heap if distance <= known[vertex]]
     return np.unique(np.array(left, np.int32))
-
-
-def as_counts(distances: Ids) -> Counts:
-    """Numbers of edges as longs."""
-    return distances.astype(np.int64)

@@ -555,9 +555,6 @@ class Tables:
 
         return storage_call(StorageCall.TABLE_HEAD, path, look)
 
-    def _erase_object(self, path: str) -> None:
-        storage_call(StorageCall.OBJECT_DELETE, path, lambda: self._backend.delete(path))
-
     def _latest(self, path: str, branch: str | None) -> Any:
         checked_path(StorageCall.TABLE_HEAD.value, path)
         found = storage_call(

@@ -54,10 +54,6 @@ class Search:
         """For every entity of the type whether its text matches; a missing text does not."""
         return matching(match, self._sources.text(view, entity, match.column), context)
 
-    def has_text(self, column: str, entity: EntityRef, view: Columns) -> Mask:
-        """For every entity of the type whether the text is there at all."""
-        return np.asarray(self._sources.text(view, entity, column).lengths >= 0)
-
     # -- rankings --------------------------------------------------------------------------
 
     def values(

@@ -94,11 +94,6 @@ def test_a_query_of_too_many_words_is_refused() -> None:
     assert caught.value.details["limit"] == "query_words"
 
 
-def test_missing_texts_are_told_apart() -> None:
-    found = Search().has_text("body", DOC, view())
-    assert found.tolist() == [True, True, False, True, True, True]
-
-
 def test_values_are_gathered_for_the_handles_in_their_order() -> None:
     numbers, valid = Search().values(nearest(1, 0), DOC, view(), handles(4, 3, 0, 2), context())
     assert valid.tolist() == [True, False, True, True]
