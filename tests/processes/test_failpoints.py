@@ -16,8 +16,8 @@ from omnigraph.runtime.failpoints import (
 class Fp(StrEnum):
     """Points of these tests."""
 
-    BEFORE = "tests.failpoints.before"
-    AFTER = "tests.failpoints.after"
+    BEFORE = "tests.crash.before"
+    AFTER = "tests.crash.after"
 
 
 def steps() -> list[str]:
