@@ -14,6 +14,7 @@ from omnigraph import errors
 
 __all__ = [
     "AlgorithmResult",
+    "Baseline",
     "Branch",
     "BranchHandle",
     "CancelToken",
@@ -60,11 +61,12 @@ __version__ = "0.1.0"
 # Loaded on first use: a one-shot command that only compiles must not wait for the storage engine.
 _HOMES = {
     "AlgorithmResult": "omnigraph.graph.algorithm_results",
+    "Baseline": "omnigraph.graph.changes",
     "Branch": "omnigraph.graph.values",
     "BranchHandle": "omnigraph.graph.branch_handle",
     "CancelToken": "omnigraph.runtime.cancellation",
     "Change": "omnigraph.graph.diff",
-    "ChangeCounts": "omnigraph.exec.changes.table_changes",
+    "ChangeCounts": "omnigraph.dataplane.changes.table_changes",
     "ChangeEvent": "omnigraph.graph.changes",
     "ChangePage": "omnigraph.graph.changes",
     "Commit": "omnigraph.graph.values",

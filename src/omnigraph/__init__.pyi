@@ -1,18 +1,19 @@
 """The public surface, for type checkers; the module itself loads these names on first use."""
 
 from omnigraph import errors as errors
+from omnigraph.dataplane.changes.table_changes import ChangeCounts as ChangeCounts
 from omnigraph.dataplane.load.request import Counts as Counts
 from omnigraph.dataplane.progress import Progress as Progress
 from omnigraph.dataplane.progress import StageFigures as StageFigures
 from omnigraph.dataplane.spark.carried_errors import spark_error as spark_error
 from omnigraph.dataplane.spark.registration import register_spark as register_spark
 from omnigraph.embed.provider import Embedder as Embedder
-from omnigraph.exec.changes.table_changes import ChangeCounts as ChangeCounts
 from omnigraph.exec.merge.conflicts import MergeConflict as MergeConflict
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
 from omnigraph.graph.algorithm_results import AlgorithmResult as AlgorithmResult
 from omnigraph.graph.branch_handle import BranchHandle as BranchHandle
+from omnigraph.graph.changes import Baseline as Baseline
 from omnigraph.graph.changes import ChangeEvent as ChangeEvent
 from omnigraph.graph.changes import ChangePage as ChangePage
 from omnigraph.graph.diff import Change as Change
@@ -42,6 +43,7 @@ from omnigraph.runtime.settings import Settings as Settings
 
 __all__ = [
     "AlgorithmResult",
+    "Baseline",
     "Branch",
     "BranchHandle",
     "CancelToken",

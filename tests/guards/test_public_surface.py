@@ -14,6 +14,7 @@ import omnigraph
 ROOT = Path(__file__).parents[2]
 SURFACE = {
     "AlgorithmResult",
+    "Baseline",
     "Branch",
     "BranchHandle",
     "CancelToken",

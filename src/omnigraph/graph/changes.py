@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
 
+import pyarrow as pa
+
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Gone, InvalidInput
 from omnigraph.exec.changes.cursor import Cursor, decode
@@ -45,6 +47,34 @@ class ChangePage:
     events: tuple[ChangeEvent, ...]
     cursor: str
     more: bool
+
+
+class Baseline:
+    """The state of a branch at one commit, and the cursor from which its change feed goes on.
+
+    Iterating yields every entity as a change that inserts it, nodes before edges, as it is read;
+    iterating twice reads twice, the same state.
+
+    Attributes:
+        commit: The id of the commit.
+        cursor: The place in the feed behind that commit.
+    """
+
+    def __init__(self, state: Diff, cursor: str) -> None:
+        """Show a state; use `ChangeFeed.baseline` instead."""
+        self._state = state
+        self.commit = state.newer
+        self.cursor = cursor
+
+    def __repr__(self) -> str:
+        return f"Baseline(commit={self.commit!r})"
+
+    def __iter__(self) -> Iterator[Change]:
+        return self._state.newer_state()
+
+    def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the entities as Arrow batches, with the type of each; columns as in `Diff`."""
+        return self._state.newer_state_batches()
 
 
 class ChangeFeed:
@@ -95,8 +125,8 @@ class ChangeFeed:
             limit: At most so many events.
 
         Raises:
-            Gone: The history between the cursor and now is not there any more. Start over: take
-                a copy of the present state, `graph.export`, and a new cursor.
+            Gone: The history between the cursor and now is not there any more. Start over with
+                `baseline`: the present state, and a new cursor.
         """
         most = whole_number(limit, "a limit", 1)
         place = (
@@ -115,6 +145,38 @@ class ChangeFeed:
                 place = replace(place, commit=commit.id, type_key=key, entity_id=change.id)
             place = replace(place, commit=commit.id, type_key=None, entity_id=None)
         return ChangePage(events=tuple(events), cursor=place.encode(), more=False)
+
+    def baseline(
+        self,
+        *,
+        branch: str = MAIN,
+        types: Sequence[str] | None = None,
+        operations: Collection[OperationName] | None = None,
+    ) -> Baseline:
+        """Read the present state, and the cursor from which the feed goes on.
+
+        This is how a copy is made that the feed then keeps up to date, and how to start over
+        after a `Gone`. Both belong to one commit: no change is lost between them, and none comes
+        twice.
+
+        Example:
+            ```python
+            base = graph.changes.baseline()
+            copy = {(item.type, item.id): item.after for item in base}
+            graph.mutate('query more() { insert Person { name: "Cy" } }')
+            for event in graph.changes.poll(base.cursor).events:
+                copy[event.change.type, event.change.id] = event.change.after
+            assert ("Person", "Cy") in copy
+            ```
+
+        Args:
+            branch: Which branch.
+            types: Only these types, by name or as `node:Person`, here and in the feed.
+            operations: Only these operations, in the feed.
+        """
+        place = self._started(branch, "now", types, operations)
+        commit = str(place.commit)
+        return Baseline(self._compare(commit, commit, types, None), place.encode())
 
     def follow(
         self,
@@ -201,5 +263,5 @@ class ChangeFeed:
 
 
 def _gone(reason: str, place: Cursor) -> Gone:
-    text = f"{reason}: read the present state with `graph.export`, and poll without a cursor"
+    text = f"{reason}: start over with `graph.changes.baseline()`"
     return Gone(Code.GONE, text, branch=place.branch, commit=place.commit)

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from omnigraph.core.layout import table_key
+from omnigraph.dataplane.changes.table_changes import ChangeCounts, Operation
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.changes.diff import GraphDiff
-from omnigraph.exec.changes.table_changes import ChangeCounts, Operation
 from omnigraph.lang.catalog.model import EntityType
 
 OperationName = Literal["insert", "update", "delete"]
@@ -121,16 +121,20 @@ class Diff:
             ```
         """
         for entity, batch in self._batches(position):
-            for row in batch.to_pylist():
-                yield Change(
-                    kind=entity.kind,
-                    type=entity.name,
-                    id=row["id"],
-                    operation=row["operation"],
-                    changed=tuple(row["changed"]),
-                    before=row["before"],
-                    after=row["after"],
-                )
+            yield from _changes(entity, batch)
+
+    def newer_state(self) -> Iterator[Change]:
+        """Yield all entities of the newer state as inserts, whether they have changed or not.
+
+        Nodes come before edges, and the entities of a type in the order in which they are stored.
+        """
+        for entity, batch in self._diff.inserts():
+            yield from _changes(entity, batch)
+
+    def newer_state_batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield what `newer_state` yields as Arrow batches, in the form of `batches`."""
+        for entity, batch in self._diff.inserts():
+            yield table_key(entity.kind, entity.name), batch
 
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the changes as Arrow batches, with the type of each (`node:Person`).
@@ -182,6 +186,19 @@ class Diff:
             inserted=counts.inserted if Operation.INSERT in chosen else 0,
             updated=counts.updated if Operation.UPDATE in chosen else 0,
             deleted=counts.deleted if Operation.DELETE in chosen else 0,
+        )
+
+
+def _changes(entity: EntityType, batch: pa.RecordBatch) -> Iterator[Change]:
+    for row in batch.to_pylist():
+        yield Change(
+            kind=entity.kind,
+            type=entity.name,
+            id=row["id"],
+            operation=row["operation"],
+            changed=tuple(row["changed"]),
+            before=row["before"],
+            after=row["after"],
         )
 
 

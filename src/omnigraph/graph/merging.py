@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from omnigraph.dataplane.changes.table_changes import ChangeCounts
 from omnigraph.errors import Code, InvalidInput, LimitExceeded, NotFound
-from omnigraph.exec.changes.table_changes import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, MergeConflict, Resolve, Side, resolver
 from omnigraph.exec.merge.merger import Merged
 from omnigraph.exec.merge.resolution_file import ResolutionFile, template

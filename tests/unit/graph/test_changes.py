@@ -119,8 +119,30 @@ def test_a_branch_made_again_under_its_name_is_another_one(graph: og.Graph) -> N
     with pytest.raises(og.errors.NotFound):
         graph.changes.poll(page.cursor)
     graph.branches.create("draft")
-    with pytest.raises(og.errors.Gone, match=r"graph\.export"):
+    with pytest.raises(og.errors.Gone, match=r"graph\.changes\.baseline"):
         graph.changes.poll(page.cursor)
+    base = graph.changes.baseline(branch="draft")
+    assert list(base) == []
+    change(graph, 'insert Person { name: "y" }', "draft")
+    assert [e.change.id for e in graph.changes.poll(base.cursor).events] == ["y"]
+
+
+def test_a_baseline_is_one_state_and_the_cursor_behind_it(graph: og.Graph) -> None:
+    history(graph)
+    base = graph.changes.baseline(types=["Person"], operations=["insert"])
+    assert base.commit == graph.snapshot().commit
+    change(graph, 'delete Person where name = "p1"')
+    change(graph, 'insert Person { name: "x" }')
+    found = {item.id: item for item in base}
+    assert sorted(found) == ["p1", "p2", "p3", "p4"], "as it was at its commit"
+    assert {(item.operation, item.before) for item in base} == {("insert", None)}
+    assert found["p4"].after == {"age": 9, "name": "p4"}
+    assert sum(batch.num_rows for _, batch in base.batches()) == 4
+    assert [key for key, _ in base.batches()] == ["node:Person"]
+    events = graph.changes.poll(base.cursor).events
+    assert [(e.change.id, e.change.operation) for e in events] == [("x", "insert")]
+    with pytest.raises(og.errors.InvalidInput, match="no type"):
+        graph.changes.baseline(types=["Nothing"])
 
 
 def test_a_branch_is_followed_through_what_it_was_made_from(graph: og.Graph) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import omnigraph as og
+from omnigraph.dataplane.changes.table_changes import ChangeLimits
 from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
-from omnigraph.exec.changes.table_changes import ChangeLimits
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.ids import UlidIds
 

@@ -11,7 +11,7 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.exec.changes.table_changes import ChangeCounts, ChangeLimits, TableChanges
+from omnigraph.dataplane.changes.table_changes import ChangeCounts, ChangeLimits, TableChanges
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.values import Base
 from omnigraph.store.table_diff import TableDiff
@@ -57,6 +57,17 @@ class GraphDiff:
                 found.append(entity)
         return found
 
+    def inserts(self) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
+        """Yield all entities of the newer state as inserts, nodes before edges."""
+        catalog, wanted = self._request.catalog, self._request.types
+        for entity in (*catalog.nodes, *catalog.edges):
+            if wanted is not None and table_key(entity.kind, entity.name) not in wanted:
+                continue
+            with storage_errors():
+                batches = self._changes(entity).inserts()
+            for batch in _read(batches):
+                yield entity, batch
+
     def counts(self) -> dict[str, ChangeCounts]:
         """The numbers of changes by table key; types without changes are left out."""
         found = {}
@@ -82,17 +93,23 @@ class GraphDiff:
             last = after[1] if after is not None and keys[first + number] == after[0] else None
             with storage_errors():
                 batches = self._changes(entity).batches(last)
-            while True:
-                with storage_errors():
-                    batch = next(batches, None)
-                if batch is None:
-                    break
+            for batch in _read(batches):
                 yield entity, batch
 
     def _changes(self, entity: EntityType) -> TableChanges:
         key = table_key(entity.kind, entity.name)
         diff = self._repo.table_diff(self._request.older.pin(key), self._request.newer.pin(key))
         return table_changes(diff, entity, self._limits)
+
+
+def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches; failures of storage become errors of the library."""
+    while True:
+        with storage_errors():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def table_changes(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.layout import table_key
-from omnigraph.exec.changes.table_changes import AFTER, BEFORE
+from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict, Resolving
 from omnigraph.exec.merge.table_merge import OURS
 from omnigraph.exec.merge.type_merge import TypeMerge, Types

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.changes.table_changes import AFTER, BEFORE, ChangeCounts, ChangedKeys
+from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE, ChangeCounts, ChangedKeys
 from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
 from omnigraph.exec.merge.given import Given, given_values
 from omnigraph.exec.merge.three_way import Cells, column_groups, merge_cells, unequal_cells

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.exec.changes.equality import equal_values
+from omnigraph.dataplane.changes.equality import equal_values
 from omnigraph.lang.catalog.model import EntityType
 
 Cells = npt.NDArray[np.bool_]  # by row and column

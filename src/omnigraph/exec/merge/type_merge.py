@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.changes.table_changes import AFTER, BEFORE
+from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
 from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.store.row_addresses import AddressedRows

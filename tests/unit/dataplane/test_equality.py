@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.exec.changes.equality import equal_values
+from omnigraph.dataplane.changes.equality import equal_values
 
 TYPES = {
     "text": (pa.string(), st.text(max_size=3)),

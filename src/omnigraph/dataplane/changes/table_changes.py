@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataplane.changes.equality import Mask
+from omnigraph.dataplane.changes.row_comparison import RowComparison, blob_sizes
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.errors import JsonValue
-from omnigraph.exec.changes.equality import Mask
-from omnigraph.exec.changes.row_comparison import RowComparison, blob_sizes
 from omnigraph.runtime import cancellation
 from omnigraph.store.row_addresses import AddressedRows, Addresses
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID
@@ -212,6 +212,32 @@ class TableChanges:
                 found = self._images(batch)
                 if found.num_rows:
                     yield found
+
+    def inserts(self) -> Iterator[pa.RecordBatch]:
+        """Yield all entities of the newer version as inserts, in the order of storage."""
+        schema = self.schema
+        image = schema.field("after").type
+        plain = [name for name in self._columns if name not in self._blobs]
+        rows = self._after.table.scan(
+            [_ID, *plain], row_address=True, batch_rows=self._limits.batch_rows
+        )
+        for batch in rows:
+            cancellation.check()
+            count = batch.num_rows
+            found = pa.Table.from_batches([batch])
+            if self._blobs:
+                blobs = self._after.take(batch.column(ROW_ADDRESS), sorted(self._blobs))
+                for name, column in zip(blobs.column_names, blobs.columns, strict=True):
+                    found = found.append_column(name, column)
+                found = blob_sizes(found, self._blobs)
+            arrays = [
+                pa.array([Operation.INSERT.value] * count, pa.string()),
+                batch.column(_ID).cast(pa.string()),
+                pa.array([[]] * count, pa.list_(pa.string())),
+                pa.nulls(count, image),
+                self._image(image, found, np.zeros(count, bool)),
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _keys(self, after: str | None = None) -> Iterator[pa.Table]:
         """Yield the ids of unshared rows with the addresses on both sides, each id once, by id."""

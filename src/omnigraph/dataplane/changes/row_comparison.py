@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.exec.changes.equality import Mask, equal_values
+from omnigraph.dataplane.changes.equality import Mask, equal_values
 from omnigraph.runtime import cancellation
 from omnigraph.store.blob_cells import read_blob
 from omnigraph.store.row_addresses import AddressedRows, Addresses

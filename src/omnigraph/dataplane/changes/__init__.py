@@ -1,0 +1,1 @@
+"""Changes of tables: which entities differ between two versions, and in which properties."""
