@@ -99,7 +99,8 @@ def merged(
         if kind_name == "Knows" and any(
             ("Person", row[end]) not in result for end in ("from", "to")
         ):
-            is_disputed = any(("delete_vs_update", row[end]) in conflicts for end in ("from", "to"))
+            names = (name, row["from"], row["to"])
+            is_disputed = any(("delete_vs_update", each) in conflicts for each in names)
             if not is_disputed:
                 conflicts.add(("orphan_edge", name))
     return result, conflicts

@@ -63,14 +63,16 @@ def _settle_their_edges(
 def _settle_our_edges(
     types: Types, item: TypeMerge, edge: EdgeType, resolve: Resolving
 ) -> list[MergeConflict]:
-    """Edges that we have added to nodes that they have deleted."""
+    """Edges that we have added, or kept, at nodes that they have deleted."""
     ours = item.merge.ours
     added = ours.filter(pc.and_(ours.column(BEFORE).is_null(), ours.column(AFTER).is_valid()))
     gone = pc.is_in(added.column("id"), value_set=item.dropped)
     added = added.filter(pc.invert(gone))
-    if not added.num_rows:
+    addresses = pa.concat_arrays(
+        [added.column(AFTER).combine_chunks(), item.kept_ours.column(OURS).combine_chunks()]
+    )
+    if not len(addresses):
         return []
-    addresses = added.column(AFTER).combine_chunks()
     ends = item.merge.versions.ours.take(addresses, ["id", "src", "dst"])
     lost = _orphans(types, edge, ends)
     left = []

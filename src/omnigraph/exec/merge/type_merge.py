@@ -76,6 +76,15 @@ class TypeMerge:
         return found.filter(pc.invert(pc.is_in(found, value_set=left_out)))
 
     @property
+    def kept_ours(self) -> pa.Table:
+        """The keys of entities that their side has deleted and that stay."""
+        keys = self.outcome.keys
+        is_kept = _mask(keys.column(AFTER).is_null()) & _mask(keys.column(OURS).is_valid())
+        is_kept[self.outcome.drop] = False
+        kept = keys.filter(pa.array(is_kept))
+        return kept.filter(pc.invert(pc.is_in(kept.column("id"), value_set=self._disputed)))
+
+    @property
     def _disputed(self) -> pa.Array:
         return pa.array([item.id for item in self.outcome.conflicts], pa.string())
 
@@ -95,9 +104,12 @@ class TypeMerge:
         self.outcome.drop = np.setdiff1d(self.outcome.drop, rows)
 
     def drop_ours(self, name: str, address: int) -> None:
-        """Delete an entity that only our side has."""
-        row = self._add_key(name, None, None, address)
-        self.outcome.drop = np.append(self.outcome.drop, row)
+        """Delete an entity that our side has and theirs does not."""
+        row = self.rows_of([name]).get(name)
+        if row is None:
+            row = self._add_key(name, None, None, address)
+        self.outcome.take = np.setdiff1d(self.outcome.take, [row])
+        self.outcome.drop = np.union1d(self.outcome.drop, [row])
 
     def bring_back(self, ids: Collection[str]) -> None:
         """Write entities that our side has deleted, as their side has them."""
@@ -128,6 +140,10 @@ class TypeMerge:
 
 
 Types = Mapping[str, TypeMerge]
+
+
+def _mask(values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(values.to_numpy()).astype(bool)
 
 
 def _addresses(rows: AddressedRows, ids: pa.Array) -> dict[str, int]:
