@@ -73,7 +73,7 @@ def tell(folder: Path, people: int, *, spark: bool) -> None:
         branch(graph, folder / "spring.jsonl")
 
         title("7. Two agents on two branches, and what becomes of their work")
-        merge(graph)
+        merge(graph, folder)
 
         title("8. Out again")
         export(graph, folder)
@@ -190,41 +190,40 @@ def branch(graph: og.Graph, path: Path) -> None:
     say(f"Leads on {BRANCH}: {there['leads']:,}; on main still {here['leads']:,}\n")
 
 
-def merge(graph: og.Graph) -> None:
+def merge(graph: og.Graph, folder: Path) -> None:
     """Two agents change the same people; one merge is clean, the other one is not."""
     for name in ("agent/1", "agent/2"):
         graph.branches.create(name)
     born = 'update Person set { born: date("%s") } where email = "ada0@example.org"'
-    edit(graph, "agent/1", born % "1815-12-10")
-    edit(graph, "agent/1", 'delete Person where email = "bo1@example.org"')
-    edit(graph, "agent/2", born % "1816-01-01")
-    edit(graph, "agent/2", 'update Person set { active: false } where email = "cy2@example.org"')
+    edit(graph, "agent/1", born % "1815-12-10", "Ada is older")
+    edit(graph, "agent/1", 'delete Person where email = "bo1@example.org"', "Bo has left")
+    edit(graph, "agent/2", born % "1816-01-01", "Ada is younger")
+    idle = 'update Person set { active: false } where email = "cy2@example.org"'
+    edit(graph, "agent/2", idle, "Cy rests")
     say("What agent/1 did, as a diff:")
     changes = graph.diff("main", "agent/1")
     show(Text.from_ansi(changes.to_text(color=True)))
     with timed("merge agent/1", "fast-forward"):
-        say(f"{graph.branches.merge('agent/1', delete_branch=True)}\n")
+        say(f"{graph.branches.merge('agent/1', message='what agent/1 found')}\n")
     say("agent/2 disagrees about one person:")
     found = graph.branches.merge("agent/2", dry_run=True)
-    table = grid("conflict", "entity", "property", "base", "ours", "theirs")
-    for item in found.conflicts:
-        name = item.properties[0]
-        images = (item.base or {}, item.ours or {}, item.theirs or {})
-        values = [str(image.get(name)) for image in images]
-        table.add_row(item.kind.value, str(item.id), name, *values)
-    put(table)
+    say(found.conflict_table())
+    choices = folder / "choices.jsonl"
+    found.write_resolutions(choices)
+    say("Somebody fills in the choice, in a file that the dry run wrote, and it is applied:")
+    settled = choices.read_text().replace('"choice": null', '"choice": "ours"')
+    choices.write_text(settled)
     with timed("merge agent/2", "three-way, one conflict settled"):
-        done = graph.branches.merge("agent/2", resolve="ours", delete_branch=True)
+        done = graph.branches.merge("agent/2", resolve=choices, message="what agent/2 found")
     say(f"{done}\n")
+    say("What came of it, as a diff of main before both merges and now:")
+    show(Text.from_ansi(graph.diff("main~2", "main").to_text(color=True)))
     say("The log of main:")
-    for commit in graph.commits.list(limit=4):
-        merged = f"  merges {commit.merged_parent_id}" if commit.merged_parent_id else ""
-        say(f"  * {commit.id}  {commit.kind} by {commit.actor}{merged}")
-    console.print()
+    say(graph.commits.log(limit=8))
 
 
-def edit(graph: og.Graph, agent: str, statement: str) -> None:
-    graph.mutate(f"query edit() {{ {statement} }}", branch=agent, actor=agent)
+def edit(graph: og.Graph, agent: str, statement: str, message: str) -> None:
+    graph.mutate(f"query edit() {{ {statement} }}", branch=agent, actor=agent, message=message)
 
 
 def export(graph: og.Graph, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -112,6 +112,22 @@ def ancestors(find: Lookup, head: CommitId) -> set[CommitId]:
         found.add(at)
         waiting.extend(parents(commit))
     return found
+
+
+def newest_first(find: Lookup, heads: Iterable[CommitId]) -> Iterator[Node]:
+    """Some commits and everything they descend from, by either parent, the greatest id first."""
+    reached = set(heads)
+    waiting = [_Newest(head) for head in reached]
+    heapq.heapify(waiting)
+    while waiting:
+        commit = find(heapq.heappop(waiting).id)
+        if commit is None:
+            continue
+        yield commit
+        for parent in parents(commit):
+            if parent not in reached:
+                reached.add(parent)
+                heapq.heappush(waiting, _Newest(parent))
 
 
 def merge_base(find: Lookup, left: CommitId, right: CommitId) -> CommitId | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from omnigraph.core.lineage import newest_first
 from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
+from omnigraph.graph.commit_graph import drawn
 from omnigraph.graph.diff import Diff
 from omnigraph.graph.values import Commit, commit_of
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -48,6 +50,39 @@ class Commits:
         """The commits of a branch, newest first, one at a time."""
         known = self._branch if branch is None else BranchName(branch)
         return map(commit_of, self._repo.commits(known, actor=actor))
+
+    def log(
+        self,
+        branch: str = "main",
+        *,
+        branches: Sequence[str] | None = None,
+        limit: int = 20,
+    ) -> str:
+        """The newest commits as a graph of lines, with those that merges brought along.
+
+        Of commits of deleted branches only the ids are known.
+
+        Example:
+            ```python
+            graph.branches.create("draft")
+            graph.mutate('query q() { insert Person { name: "Cy" } }', branch="draft")
+            graph.branches.merge("draft")
+            assert "(main) branch_merge" in graph.commits.log(limit=2)
+            ```
+
+        Args:
+            branch: Which branch.
+            branches: These branches instead.
+            limit: At most so many commits.
+        """
+        most = whole_number(limit, "a limit", 1)
+        names = [BranchName(name) for name in (branches or [branch])]
+        heads: dict[str, list[str]] = {}
+        for name in names:
+            heads.setdefault(str(self._repo.snapshot(name).head), []).append(str(name))
+        find = self._repo.ancestry(*self._repo.branches.list()).find
+        commits = islice(newest_first(find, map(CommitId, heads)), most)
+        return "".join(f"{line}\n" for line in drawn(list(commits), heads))
 
     def show(self, commit: str) -> Commit:
         """One commit by its id, whatever branch it was made on.
