@@ -4,7 +4,8 @@ Options of both directions: `path` (where the graph lives), `type` (`Person`, or
 where a node and an edge type share a name), `branch`, and `storage.<option>` for places that need
 credentials. Reading also takes `commit` (or `at`), `time` (the last commit at or before it),
 `columns` (names between commas) and `where` (a condition on the columns in SQL, which the scan
-applies); writing takes `merge` (with the mode append: update what exists), `actor`,
+applies), or, for what changed, `changesFrom` and `changesTo`; a stream takes `changes`. Writing
+takes `merge` (with the mode append: update what exists), `actor`,
 `idempotency_key`, `replace`, `cascade`, `violations_max` and `violations_file`.
 """
 
@@ -13,12 +14,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+)
 from pyspark.sql.types import StructField, StructType
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import store_pin
 from omnigraph.dataplane.spark.carried_errors import carried_errors
+from omnigraph.dataplane.spark.changes import (
+    ChangesReader,
+    ChangesStreamReader,
+    changes_schema,
+    reads_changes,
+)
 from omnigraph.dataplane.spark.columns import spark_schema
 from omnigraph.dataplane.spark.opened import Opened, options_of_table
 from omnigraph.dataplane.spark.reading import TypeReader
@@ -45,6 +57,8 @@ class DefaultSource(DataSource):
         with carried_errors():
             table = options_of_table(self.options)
             opened = Opened(self.options if table is None else table)
+            if table is None and reads_changes(self.options):
+                return changes_schema(opened)
             found = spark_schema(opened.entity, opened.columns)
             return found if table is None else _remembering(found, table)
 
@@ -52,9 +66,16 @@ class DefaultSource(DataSource):
         """A reader that is pinned to one commit."""
         with carried_errors():
             opened = Opened(self.options or _remembered(schema))
+            if reads_changes(self.options):
+                return ChangesReader(opened, schema.names, self.options)
             key = table_key(opened.entity.kind, opened.entity.name)
             pin = store_pin(opened.snapshot.pin(key))
             return TypeReader(opened.root, pin, schema.names, opened.where)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader that follows the commits of a branch."""
+        with carried_errors():
+            return ChangesStreamReader(self.options, schema.names)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer whose rows become one commit."""

@@ -22,7 +22,8 @@ from omnigraph.types import MAIN, BranchName
 
 _STORAGE = "storage."
 _BOTH = frozenset({"path", "type", "branch"})
-_READS = _BOTH | {"at", "columns", "commit", "time", "where"}
+_CHANGES = frozenset({"changes", "changesfrom", "changesto"})
+_READS = _BOTH | _CHANGES | {"at", "columns", "commit", "time", "where"}
 _WRITES = _BOTH | {
     *("actor", "cascade", "idempotency_key", "merge", "replace"),
     *("violations_file", "violations_max"),
