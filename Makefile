@@ -45,7 +45,8 @@ faults: $(READY) ## Break every storage call of every write, and clusters of Spa
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 \
 		tests/faults tests/spark tests/concurrency tests/conformance/test_races.py \
 		tests/unit/graph/test_large_text.py tests/unit/dataplane/load/test_leftovers.py \
-		tests/property/test_merge_model.py
+		tests/property/test_merge_model.py tests/property/test_merge_table.py \
+		tests/property/test_feed_model.py
 
 .PHONY: coverage
 coverage: $(READY) ## Run the whole test suite and report which lines it reaches
