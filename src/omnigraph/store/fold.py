@@ -32,6 +32,8 @@ __all__ = ["created_at_once", "fold_candidates", "rows_to_fold", "scattered_crea
 FANOUT: Final = 16
 _TIERS: Final = (FANOUT, FANOUT**2, FANOUT**3)
 _BYTES_MAX: Final = 64 << 20
+# Files are compressed, and Arrow gathers no more text than 32-bit offsets reach.
+_GATHERED_BYTES_MAX = 1 << 30
 
 # A fragment that lists more characters than this has more runs of creation than one fold of single
 # rows brings together. A run takes 10 to 20 numbers of one to three digits.
@@ -63,11 +65,28 @@ def rows_to_fold(table: Table, chosen: Collection[int], dead: Any) -> pa.Table:
     They are ordered by identity: every version lists the identities, runs of them in a few bytes.
     """
     others = [fragment for fragment in table.fragment_ids() if fragment not in set(chosen)]
-    rows = table.scan_new_fragments(others, table.schema.names).sort_by(ROW_ID)
+    rows = table.scan_new_fragments(others, table.schema.names)
+    if rows.nbytes > _GATHERED_BYTES_MAX:
+        return _in_order(rows, dead)
+    rows = rows.sort_by(ROW_ID)
     if not len(dead):
         return rows
     keep = ~np.isin(np.asarray(rows.column(ROW_ADDRESS).cast(pa.uint64())), dead)
     return rows.filter(pa.array(keep))
+
+
+def _in_order(rows: pa.Table, dead: Any) -> pa.Table:
+    """Order rows by identity and leave out dead ones, without copying: by slices."""
+    addresses = np.asarray(rows.column(ROW_ADDRESS).cast(pa.uint64()))
+    order = np.argsort(np.asarray(rows.column(ROW_ID)), kind="stable")
+    order = order[~np.isin(addresses[order], dead)]
+    starts = np.flatnonzero(np.diff(order, prepend=-2) != 1)
+    lengths = np.diff(starts, append=len(order))
+    slices = [
+        rows.slice(int(order[start]), int(length))
+        for start, length in zip(starts, lengths, strict=True)
+    ]
+    return pa.concat_tables(slices) if slices else rows.slice(0, 0)
 
 
 def scattered_creation(fragments: Sequence[Any]) -> list[Any]:

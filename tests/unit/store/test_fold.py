@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from omnigraph.store import fold
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.delta import table_delta
 from omnigraph.store.fold import FANOUT
@@ -66,8 +67,11 @@ class Rows:
         return f"change-{self.changes}"
 
 
-@pytest.fixture
-def rows(tmp_path: Path) -> Rows:
+@pytest.fixture(params=["gathered", "by slices"])
+def rows(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Rows:
+    """A table whose rows are folded as small ones, and as if they were more than Arrow gathers."""
+    if request.param == "by slices":
+        monkeypatch.setattr(fold, "_GATHERED_BYTES_MAX", 0)
     return Rows(tmp_path)
 
 
