@@ -112,6 +112,7 @@ class Code(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     TAG_EXISTS = "tag_exists"
     BRANCH_PROTECTED = "branch_protected"
+    TRANSACTION_INVALID = "transaction_invalid"
 
 
 class GraphError(Exception):
@@ -283,6 +284,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.FOLDER_NOT_EMPTY,
             Code.TARGET_NOT_SHARED,
             Code.PATH_NOT_SHARED,
+            Code.TRANSACTION_INVALID,
         ),
         Unauthenticated: (Code.UNAUTHENTICATED,),
         Forbidden: (

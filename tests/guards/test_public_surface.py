@@ -48,6 +48,8 @@ SURFACE = {
     "Snapshot",
     "StageFigures",
     "Tag",
+    "Transaction",
+    "TransactionResult",
     "__version__",
     "errors",
     "init",

@@ -7,7 +7,7 @@ and then loads: whatever comes, it spends at most twice of what was necessary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from threading import Lock
 
@@ -15,6 +15,7 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec import tuning
+from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.direct.lookup import LookupBounds, TooWide
 from omnigraph.exec.direct.view import DirectView, wanted_columns
@@ -103,7 +104,7 @@ class SnapshotReader:
         """Run a program; the profile, if there is one, notes the path taken."""
         engine = self._engine
         engine.repo.require_open()
-        now_ms = engine.repo.clock.now_us() // 1000
+        now_ms = self._now_ms()
         if self.path(program, access) is Access.DIRECT:
             try:
                 return self._look_up(program, params, now_ms, profile)
@@ -112,8 +113,7 @@ class SnapshotReader:
                     profile.restart(f"too wide for the direct path: {wide}")
         if profile is not None:
             profile.path = Access.DENSE.value
-        view = engine.views.view(self._pinned, self._catalog)
-        return self._on(view, program, params, now_ms, profile)
+        return self._on(self._dense(), program, params, now_ms, profile)
 
     def path(self, program: Program, access: str) -> Access:
         """The way in which a program will reach the data: dense or direct.
@@ -150,12 +150,24 @@ class SnapshotReader:
         begin = engine.repo.clock.ticks_ns()
         wanted = wanted_columns(program.plan)
         bounds = LookupBounds(bytes=engine.limits.bytes_max)
-        view = DirectView(engine.repo, self._pinned, self._catalog, wanted, bounds)
+        view = self._direct(wanted, bounds)
         try:
             # All of it is read now: later it could turn out too wide, and nobody would catch it.
             return self._on(view, program, params, now_ms, profile).settled()
         finally:
             engine.cost.add(program.plan.reads, engine.repo.clock.ticks_ns() - begin)
+
+    def _now_ms(self) -> int:
+        """The moment of a statement."""
+        return self._engine.repo.clock.now_us() // 1000
+
+    def _dense(self) -> DenseView:
+        """The whole columns and the adjacency of the snapshot."""
+        return self._engine.views.view(self._pinned, self._catalog)
+
+    def _direct(self, wanted: Mapping[str, Sequence[str]], bounds: LookupBounds) -> DirectView:
+        """The entities of the snapshot, looked up one by one."""
+        return DirectView(self._engine.repo, self._pinned, self._catalog, wanted, bounds)
 
     def _on(
         self,

@@ -20,7 +20,6 @@ from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.branches import Branches
-from omnigraph.graph.bulk_calls import BulkCalls
 from omnigraph.graph.changes import ChangeFeed
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.diff import Diff, OperationName, operation
@@ -29,6 +28,7 @@ from omnigraph.graph.recovering import RecoveryResult, recovery_result
 from omnigraph.graph.schema import Schema
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.tags import Tags
+from omnigraph.graph.transaction_calls import TransactionCalls
 from omnigraph.graph.values import (
     IndexResult,
     MutationResult,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.branch_handle import BranchHandle
 
 
-class Graph(BulkCalls):
+class Graph(TransactionCalls):
     """An open graph. Safe to share between threads; a context manager that closes itself.
 
     Made by `omnigraph.init` and `omnigraph.open`.

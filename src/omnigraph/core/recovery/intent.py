@@ -49,6 +49,7 @@ class WriterKind(StrEnum):
     RESET = "reset"
     TAG = "tag"
     PROTECTION = "protection"
+    TRANSACTION = "transaction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,47 @@ from omnigraph.exec.large_text import joined
 from omnigraph.exec.memory import QUERY_BYTES_MAX, too_large
 from omnigraph.exec.view import Counts, Handles, Mask
 from omnigraph.runtime.cancellation import checked
-from omnigraph.store.table import Table
+
+
+class StoredRows(Protocol):
+    """The rows of one version of a table, as far as the dense view reads them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        ...
+
+    @property
+    def data_bytes(self) -> int:
+        """About how many bytes they have."""
+        ...
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        row_id: bool = False,
+        batch_rows: int = ...,
+        batch_bytes: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream the rows in storage order."""
+        ...
+
+    def take(self, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Return rows by identity, in the order asked for."""
+        ...
+
 
 # A batch of long texts must not outgrow the 32-bit offsets in which it is read.
 _BATCH_BYTES: Final = 64 << 20
 
 
 def read_columns(
-    table: Table, columns: Sequence[str], *, row_id: bool = False, bytes_max: int = QUERY_BYTES_MAX
+    table: StoredRows,
+    columns: Sequence[str],
+    *,
+    row_id: bool = False,
+    bytes_max: int = QUERY_BYTES_MAX,
 ) -> pa.Table:
     """All rows of a table in storage order: these columns, and the identity of each row.
 

@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.exec.dense.columns import StoredRows
 from omnigraph.exec.dense.id_index import IdIndex
 from omnigraph.exec.view import MISSING, Handles
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime.cancellation import checked
-from omnigraph.store.table import Table
 
 END_COLUMNS: Final = ("src", "dst")
 # Looking ids up starts with hashing all nodes, so it is done for many edges at once; bounded, so
@@ -62,7 +62,7 @@ class Endpoints:
 
 
 def stored_endpoints(
-    table: Table, order: Handles | None, source: IdIndex, target: IdIndex
+    table: StoredRows, order: Handles | None, source: IdIndex, target: IdIndex
 ) -> Endpoints:
     """Read the ends of all edges; `order` leads from handles to places in storage."""
     found: tuple[list[Handles], list[Handles]] = ([], [])

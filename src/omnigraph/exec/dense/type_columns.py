@@ -24,7 +24,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
 from omnigraph.exec import tuning
 from omnigraph.exec.dense.cache import Slot, StructureCache
-from omnigraph.exec.dense.columns import LoadedColumn, read_columns, reordered
+from omnigraph.exec.dense.columns import LoadedColumn, StoredRows, read_columns, reordered
 from omnigraph.exec.dense.disk_cache import Arrays, DiskCache
 from omnigraph.exec.dense.edge_ids import (
     EdgeIds,
@@ -51,8 +51,8 @@ from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.view import Counts, Handles
 from omnigraph.lang.catalog.model import EntityKind
 from omnigraph.runtime import telemetry
-from omnigraph.store.delta import table_delta
-from omnigraph.store.table import ROW_ID, Table
+from omnigraph.store.delta import TableDelta
+from omnigraph.store.table import ROW_ID
 
 T = TypeVar("T")
 
@@ -101,8 +101,14 @@ class TypeContext(Protocol):
         """The most bytes that a column, or the values taken of one, may have."""
         ...
 
-    def table(self, pin: TablePin) -> Table:
+    def table(self, pin: TablePin) -> StoredRows:
         """A pinned table."""
+        ...
+
+    def delta(
+        self, newer: TypeColumns, older: TypeColumns, columns: list[str], rows_max: int
+    ) -> TableDelta | None:
+        """The change between two versions; None when it is too large or cannot be told."""
         ...
 
     def mark(self, pin: TablePin) -> str | None:
@@ -233,7 +239,7 @@ class TypeColumns:
 
     # -- loading -----------------------------------------------------------------------------------
 
-    def table(self) -> Table:
+    def table(self) -> StoredRows:
         """The pinned table."""
         return self._context.table(self.pin)
 
@@ -313,9 +319,8 @@ class TypeColumns:
         for older in candidates:
             known = older.entity_index.get()
             rows_max = max(tuning.active.delta_rows_min, older.size // tuning.active.delta_share)
-            with storage_errors():
-                columns = [ID] if self.kind == "node" else []
-                changes = table_delta(self.table(), older.table(), columns, rows_max=rows_max)
+            columns = [ID] if self.kind == "node" else []
+            changes = self._context.delta(self, older, columns, rows_max)
             made = None if changes is None else changed_entity_index(known, changes, self.size)
             if made is None:
                 continue

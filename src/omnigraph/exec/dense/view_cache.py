@@ -25,6 +25,7 @@ from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
 from omnigraph.runtime import telemetry
+from omnigraph.store.delta import TableDelta, table_delta
 from omnigraph.store.tables import Pin, Table
 
 _Joint: TypeAlias = tuple[Pin, Pin, Pin]
@@ -112,6 +113,14 @@ class ViewCache:
     def table(self, pin: TablePin) -> Table:
         """A pinned table."""
         return self._repo.table(pin)
+
+    def delta(
+        self, newer: TypeColumns, older: TypeColumns, columns: list[str], rows_max: int
+    ) -> TableDelta | None:
+        """The change between two versions; None when it is too large or cannot be told."""
+        with storage_errors():
+            tables = self.table(newer.pin), self.table(older.pin)
+            return table_delta(*tables, columns, rows_max=rows_max)
 
     def mark(self, pin: TablePin) -> str | None:
         """A name that no other version of any table has; None if that cannot be told."""

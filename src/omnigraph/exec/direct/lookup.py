@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,10 +67,27 @@ class LookupBudget:
         return rows <= self.rows
 
 
+class RowLookup(Protocol):
+    """The rows of a type, found by key."""
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        ...
+
+    def rows(self, columns: Sequence[str], keys: Keys) -> pa.Table:
+        """The rows in which every column of `keys` has one of its values."""
+        ...
+
+    def everything(self, columns: Sequence[str]) -> pa.Table:
+        """All rows."""
+        ...
+
+
 class TableLookup:
     """One table, read by key within a budget."""
 
-    __slots__ = ("_budget", "_open", "_table", "row_count")
+    __slots__ = ("_budget", "_open", "_row_count", "_table")
 
     def __init__(
         self, open_table: Callable[[], Table], row_count: int, budget: LookupBudget
@@ -78,7 +96,12 @@ class TableLookup:
         self._open = open_table
         self._table: Table | None = None
         self._budget = budget
-        self.row_count = row_count
+        self._row_count = row_count
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return self._row_count
 
     @property
     def table(self) -> Table:
@@ -95,7 +118,7 @@ class TableLookup:
         (first, values), *others = keys.items()
         self._budget.look_up(len(values))
         if self._budget.allows(self.row_count) and not self.table.prefers_lists(first, len(values)):
-            found = _sifted(self.everything(columns), first, values)
+            found = sifted(self.everything(columns), first, values)
         else:
             sieve = [in_list(name, few) for name, few in others if len(few) <= LIST_KEYS_MAX]
             parts = [
@@ -105,7 +128,7 @@ class TableLookup:
             ]
             found = pa.concat_tables(parts) if parts else self._nothing(columns)
         for name, few in others:
-            found = _sifted(found, name, few)
+            found = sifted(found, name, few)
         return found
 
     def everything(self, columns: Sequence[str]) -> pa.Table:
@@ -129,5 +152,6 @@ class TableLookup:
         return pa.schema([schema.field(name) for name in columns]).empty_table()
 
 
-def _sifted(rows: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
+def sifted(rows: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
+    """The rows that have one of some values in a column."""
     return rows.filter(pc.is_in(rows.column(column), pa.array(values, pa.string())))

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.direct.lookup import TableLookup
+from omnigraph.exec.direct.lookup import RowLookup
 from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.view import MISSING, Counts, Handles
 
@@ -52,7 +52,7 @@ class SeenEntities:
 
     __slots__ = ("_cells", "_complete", "_lookups", "_place", "ids", "wanted")
 
-    def __init__(self, lookups: TableLookup, wanted: Iterable[str]) -> None:
+    def __init__(self, lookups: RowLookup, wanted: Iterable[str]) -> None:
         """Starts without entities."""
         self._lookups = lookups
         self.wanted = tuple(name for name in dict.fromkeys(wanted) if name != ID)

@@ -7,7 +7,7 @@ so they say nothing about ids. Made for one query, and for one thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
-from omnigraph.exec.direct.lookup import LookupBounds, LookupBudget, TableLookup
+from omnigraph.exec.direct.lookup import LookupBounds, LookupBudget, RowLookup, TableLookup
 from omnigraph.exec.direct.seen_entities import ID, SeenEntities
 from omnigraph.exec.view import Counts, Handles, Mask, NeighbourSlices
 from omnigraph.lang.catalog.model import Catalog
@@ -51,6 +51,7 @@ class DirectView:
         "_catalog",
         "_lookups",
         "_members",
+        "_over",
         "_repo",
         "_wanted",
         "snapshot",
@@ -63,21 +64,32 @@ class DirectView:
         catalog: Catalog,
         wanted: Mapping[str, Sequence[str]] | None = None,
         bounds: LookupBounds | None = None,
+        over: Callable[[str, TableLookup], RowLookup] | None = None,
     ) -> None:
-        """Read a snapshot; `wanted` columns are read along with what finds an entity."""
+        """Read a snapshot.
+
+        Args:
+            repo: The graph.
+            snapshot: Its tables.
+            catalog: The schema in force there.
+            wanted: Columns that are read along with what finds an entity, by table key.
+            bounds: The most that is read.
+            over: Lays uncommitted changes over a table.
+        """
         self.snapshot = snapshot
         self._repo = repo
         self._catalog = catalog
         self._wanted = wanted or {}
         self._budget = LookupBudget(bounds or LookupBounds())
-        self._lookups: dict[str, TableLookup] = {}
+        self._over = over
+        self._lookups: dict[str, RowLookup] = {}
         self._members: dict[str, SeenEntities] = {}
 
     # -- entities --------------------------------------------------------------------------
 
     def size(self, entity: EntityRef) -> int:
         """The number of entities of a type."""
-        return self.snapshot.pin(entity.table_key).row_count
+        return self._table(entity.table_key).row_count
 
     def find(self, entity: EntityRef, ids: Sequence[str]) -> Handles:
         """The handle of each id; -1 where there is no such entity."""
@@ -161,12 +173,14 @@ class DirectView:
             found = self._members[table_key] = SeenEntities(self._table(table_key), columns)
         return found
 
-    def _table(self, table_key: str) -> TableLookup:
+    def _table(self, table_key: str) -> RowLookup:
         found = self._lookups.get(table_key)
         if found is None:
             pin = self.snapshot.pin(table_key)
             opening = partial(self._repo.table, pin)
-            found = self._lookups[table_key] = TableLookup(opening, pin.row_count, self._budget)
+            stored = TableLookup(opening, pin.row_count, self._budget)
+            found = stored if self._over is None else self._over(table_key, stored)
+            self._lookups[table_key] = found
         return found
 
 

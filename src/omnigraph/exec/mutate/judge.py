@@ -173,8 +173,8 @@ def _nodes(
             named.setdefault(node, []).append(rows.column(column))
     found: dict[EntityRef, pa.Array] = {}
     for node, columns in named.items():
-        wanted = pc.unique(pa.chunked_array([c for each in columns for c in each.chunks]))
-        wanted = wanted.drop_null()
+        chunks = [chunk for each in columns for chunk in each.chunks]
+        wanted = pc.unique(pa.chunked_array(chunks, pa.string())).drop_null()
         made = images[node].rows.column("id").combine_chunks() if node in images else _TEXTS
         missing = wanted.filter(pc.invert(pc.is_in(wanted, value_set=made)))
         old = committed(node).locate(missing.to_pylist()).column("id").combine_chunks()

@@ -15,7 +15,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.requirements import HeadIs, Seen, schema_changed
 from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.core.write import Prepared
+from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json
 from omnigraph.errors import (
     Code,
@@ -48,6 +48,25 @@ class Mutated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommitTerms:
+    """The terms on which changes are committed.
+
+    Attributes:
+        kind: What makes the commit.
+        actor: On whose behalf.
+        if_commit: Only if this is still the newest commit of the branch.
+        idempotency_key: Names the operation, so that repeating it does it once.
+        message: What the commit is about.
+    """
+
+    kind: WriterKind
+    actor: str | None = None
+    if_commit: CommitId | None = None
+    idempotency_key: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A query with its parameters, and the terms on which it runs."""
 
@@ -62,14 +81,17 @@ class Request:
     @property
     def digest(self) -> str:
         """A digest that differs for other requests under the same idempotency key."""
-        values = sorted(self.params.items())
-        return blake2b(repr((self.plan.ops, values)).encode(), digest_size=16).hexdigest()
+        return request_digest(self.plan, self.params)
 
     @property
-    def reads(self) -> frozenset[str]:
-        """The tables whose rows decide what it does, even where none of them matches."""
-        return frozenset(
-            op.entity.table_key for op in self.plan.ops if not isinstance(op, InsertOp)
+    def terms(self) -> CommitTerms:
+        """The terms on which it is committed."""
+        return CommitTerms(
+            kind=WriterKind.MUTATION,
+            actor=self.actor,
+            if_commit=self.if_commit,
+            idempotency_key=self.idempotency_key,
+            message=self.message,
         )
 
     @property
@@ -152,39 +174,61 @@ class Mutator:
     def _run(self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings) -> Mutated:
         # Said before anything is read, and also when nothing would match.
         self._repo.require_writable()
-        done = self._replayed(request, base)
-        if done is not None:
-            return done
+        known = self.find_replay(request.terms, base)
+        if known is not None:
+            return recorded(known, request.digest)
         self._check_base(request, base)
         with telemetry.span("mutate", query=request.plan.name), self._repo.preparing(base):
             outcome = self._outcome(request, base, embeddings)
-            counts = {_NODES: outcome.count("node"), _EDGES: outcome.count("edge")}
             writes = stage(self._repo, base, outcome.deltas)
+        reads = tables_read(request.plan)
+        return self.commit(base, outcome, writes, reads, request.terms, request.digest)
+
+    def commit(
+        self,
+        base: GraphVersion,
+        outcome: MutationDelta,
+        writes: tuple[TableWrite, ...],
+        reads: frozenset[str],
+        terms: CommitTerms,
+        digest: str,
+    ) -> Mutated:
+        """Commit changes that are staged.
+
+        Args:
+            base: What they were made for.
+            outcome: The changes, judged.
+            writes: The same, staged.
+            reads: The tables whose rows decided what they are.
+            terms: What the commit is.
+            digest: Differs for other requests under the same idempotency key.
+        """
         if not writes:
             return Mutated(affected_nodes=0, affected_edges=0, commit=None)
         written = {item.table_key for item in writes}
-        judged = outcome.judged | request.reads
+        judged = outcome.judged | reads
+        counts = {_NODES: outcome.count("node"), _EDGES: outcome.count("edge")}
         details: dict[str, JsonValue] = {**counts}
-        if request.idempotency_key is not None:
-            details[_REQUEST] = request.digest
+        if terms.idempotency_key is not None:
+            details[_REQUEST] = digest
         if outcome.missing:
             details[DETAIL] = as_json(outcome.missing)
         prepared = Prepared(
             base=base,
             commit=replace(
-                self._repo.new_commit(base, WriterKind.MUTATION),
-                actor=request.actor,
-                idempotency_key=request.idempotency_key,
-                message=request.message,
+                self._repo.new_commit(base, terms.kind),
+                actor=terms.actor,
+                idempotency_key=terms.idempotency_key,
+                message=terms.message,
                 details=details,
             ),
             tables=writes,
-            head=request.if_commit,
+            head=terms.if_commit,
             judged={key: base.pin(key).version for key in sorted(judged - written)},
         )
         published = self._repo.commit(prepared)
         if published.replayed:
-            return _recorded(published.commit, request)
+            return recorded(published.commit, digest)
         return Mutated(
             affected_nodes=counts[_NODES],
             affected_edges=counts[_EDGES],
@@ -196,13 +240,13 @@ class Mutator:
         self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings
     ) -> MutationDelta:
         """Carry out the statements in memory and judge what comes out."""
-        pending = self._pending(request.catalog, base, embeddings)
+        pending = self.pending(request.catalog, base, embeddings)
         pending.run(
             request.plan.ops, EvalContext(request.params, self._repo.clock.now_us() // 1_000)
         )
         return pending.outcome()
 
-    def _pending(
+    def pending(
         self, catalog: Catalog, base: GraphVersion, embeddings: QueryEmbeddings
     ) -> PendingChanges:
         """No changes yet, on this base."""
@@ -217,13 +261,12 @@ class Mutator:
 
         return PendingChanges(committed, embeddings, self._repo.ids)
 
-    def _replayed(self, request: Request, base: GraphVersion) -> Mutated | None:
-        """The result of an earlier call with the same key; running on its result could fail."""
-        if request.idempotency_key is None:
+    def find_replay(self, terms: CommitTerms, base: GraphVersion) -> Commit | None:
+        """The commit of an earlier call with the same key; running on its result could fail."""
+        if terms.idempotency_key is None:
             return None
         with storage_errors():
-            known = self._repo.manifest.find_key(base.branch, request.idempotency_key)
-        return None if known is None else _recorded(known, request)
+            return self._repo.manifest.find_key(base.branch, terms.idempotency_key)
 
     def _check_base(self, request: Request, base: GraphVersion) -> None:
         if request.if_commit is not None:
@@ -233,9 +276,9 @@ class Mutator:
             raise schema_changed(base.branch)
 
 
-def _recorded(commit: Commit, request: Request) -> Mutated:
+def recorded(commit: Commit, digest: str) -> Mutated:
     """The outcome of an earlier call, as its commit tells, if it was the same call."""
-    if commit.details.get(_REQUEST) != request.digest:
+    if commit.details.get(_REQUEST) != digest:
         text = f"the idempotency key names another operation already, commit {commit.id}"
         raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
     return Mutated(
@@ -245,6 +288,17 @@ def _recorded(commit: Commit, request: Request) -> Mutated:
         replayed=True,
         missing=from_json(commit.details.get(DETAIL)),
     )
+
+
+def tables_read(plan: MutationPlan) -> frozenset[str]:
+    """The tables whose rows decide what a query does, even where none of them matches."""
+    return frozenset(op.entity.table_key for op in plan.ops if not isinstance(op, InsertOp))
+
+
+def request_digest(plan: MutationPlan, params: Mapping[str, ConstValue]) -> str:
+    """A digest that differs for other queries and parameters."""
+    values = sorted(params.items())
+    return blake2b(repr((plan.ops, values)).encode(), digest_size=16).hexdigest()
 
 
 def _number(value: JsonValue) -> int:

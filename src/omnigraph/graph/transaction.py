@@ -1,0 +1,354 @@
+"""Transactions: several queries and changes on one state of a branch, and one commit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from omnigraph.core.retry import with_retries
+from omnigraph.errors import Busy, Code, Conflict, InvalidInput
+from omnigraph.exec.mutate.mutator import CommitTerms
+from omnigraph.exec.mutate.transaction import OpenTransaction, begin
+from omnigraph.exec.read.rows import Rows
+from omnigraph.graph.arguments import instance, seconds, token
+from omnigraph.graph.languages import Language
+from omnigraph.graph.parts import GraphParts
+from omnigraph.graph.pins import Pins
+from omnigraph.graph.values import (
+    Commit,
+    MutationResult,
+    ResultWarning,
+    commit_of,
+    warnings_of,
+)
+from omnigraph.lang.query.params import bind
+from omnigraph.runtime.cancellation import CancelToken, limited
+from omnigraph.types import AccessChoice, BranchName
+
+T = TypeVar("T")
+# The transactions that are open, by thread and branch. Those that nobody holds are forgotten.
+OpenOnes = MutableMapping[tuple[int, str], "Transaction"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionResult(Generic[T]):
+    """The result of a transaction.
+
+    Attributes:
+        commit: The commit that made its changes visible; None when it changed nothing.
+        affected_nodes: How many different nodes were inserted, changed or deleted.
+        affected_edges: The same for edges, cascades included.
+        replayed: An earlier transaction with the same idempotency key had done it already; this is
+            what it did.
+        warnings: What the caller should know.
+        vectors_missing: How many vectors were left null because no embedding provider is
+            configured.
+        value: What the function of `transact` returned; None for a `with` block.
+    """
+
+    commit: Commit | None
+    affected_nodes: int
+    affected_edges: int
+    value: T
+    replayed: bool = False
+    warnings: tuple[ResultWarning, ...] = ()
+    vectors_missing: int = 0
+
+
+class TransactionState(StrEnum):
+    """Where a transaction stands."""
+
+    NEW = "new"
+    OPEN = "open"
+    FAILED = "failed"
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled_back"
+
+
+class Transaction:
+    """An open transaction; made by `graph.transaction`, for a `with` block and for one thread.
+
+    Its queries see its own changes, and nothing that others commit meanwhile. The end of the block
+    judges all rules of the schema and commits; an exception drops everything.
+
+    Example:
+        ```python
+        with graph.transaction(message="Bo moves") as tx:
+            tx.mutate('query add() { insert Person { name: "Cy", age: 1 } }')
+            rows = tx.query("query q() { match { $p: Person } return { count($p) as n } }")
+            assert rows[0]["n"] == 3
+        assert tx.result.commit.message == "Bo moves"
+        ```
+    """
+
+    def __init__(
+        self,
+        parts: GraphParts,
+        pins: Pins,
+        branch: BranchName,
+        terms: CommitTerms,
+        others: OpenOnes,
+    ) -> None:
+        """Use `graph.transaction` instead."""
+        self._parts = parts
+        self._pins = pins
+        self._branch = branch
+        self._terms = terms
+        self._others = others
+        self._state = TransactionState.NEW
+        self._thread = threading.get_ident()
+        self._open: OpenTransaction | None = None
+        self._language: Language | None = None
+        self._result: TransactionResult[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"Transaction(branch={self.branch!r}, state={self.state!r})"
+
+    @property
+    def branch(self) -> str:
+        """The branch that it changes."""
+        return str(self._branch)
+
+    @property
+    def state(self) -> str:
+        """`new`, `open`, `failed`, `committed` or `rolled_back`."""
+        return self._state.value
+
+    @property
+    def base(self) -> str:
+        """The id of the commit that it started from."""
+        if self._open is None:
+            raise _refused("the transaction has not begun; use it in a `with` block", self.state)
+        return str(self._open.base.head)
+
+    @property
+    def result(self) -> TransactionResult[None]:
+        """What it did; known once it is committed."""
+        if self._result is None:
+            raise _refused(f"a transaction that is {self.state} has no result", self.state)
+        return self._result
+
+    # -- begin and end -----------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        if self._state is not TransactionState.NEW:
+            raise _refused("a transaction is used in one `with` block, once", self.state)
+        self._thread = threading.get_ident()
+        if self._key in self._others:
+            text = f"this thread has a transaction on branch '{self.branch}' already"
+            raise _refused(text, "nested")
+        parts = self._parts
+        self._open = begin(
+            parts.repo,
+            parts.mutator,
+            parts.queries,
+            parts.embeddings,
+            parts.repo.snapshot(self._branch),
+            self._terms,
+        )
+        self._language = self._pins.language(self._open.base)
+        self._others[self._key] = self
+        self._state = TransactionState.OPEN
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._state is TransactionState.ROLLED_BACK:
+            return
+        if error is not None:
+            self._end(TransactionState.ROLLED_BACK)
+            return
+        try:
+            work = self._working()
+            done = work.commit()
+        except BaseException:
+            self._end(TransactionState.FAILED)
+            raise
+        self._end(TransactionState.COMMITTED)
+        self._result = TransactionResult(
+            commit=None if done.commit is None else commit_of(done.commit),
+            affected_nodes=done.affected_nodes,
+            affected_edges=done.affected_edges,
+            value=None,
+            replayed=done.replayed,
+            warnings=warnings_of(done.missing),
+            vectors_missing=sum(item.count for item in done.missing),
+        )
+
+    def rollback(self) -> None:
+        """Drop all changes and end the transaction; the rest of its block cannot use it."""
+        if self._state is not TransactionState.FAILED:
+            self._working()
+        self._end(TransactionState.ROLLED_BACK)
+
+    def _end(self, state: TransactionState) -> None:
+        self._state = state
+        self._others.pop(self._key, None)
+
+    @property
+    def _key(self) -> tuple[int, str]:
+        return self._thread, self.branch
+
+    def _working(self) -> OpenTransaction:
+        """What it has done so far, if it may go on."""
+        if self._thread != threading.get_ident():
+            raise _refused("a transaction belongs to the thread that began it", "thread")
+        if self._state is TransactionState.FAILED:
+            text = (
+                "a call of this transaction failed half-way, so it cannot be committed; start over"
+            )
+            raise _refused(text, self.state)
+        if self._open is None or self._state is not TransactionState.OPEN:
+            text = "the transaction has not begun" if self._open is None else "it has ended"
+            raise _refused(f"{text}: {self.state}", self.state)
+        self._parts.repo.require_open()
+        return self._open
+
+    # -- its calls ---------------------------------------------------------------------------------
+
+    def mutate(
+        self, text: str, params: Mapping[str, object] | None = None, *, name: str | None = None
+    ) -> MutationResult:
+        """Run a changing query on what the transaction has made so far.
+
+        The rules of the schema are judged when the transaction ends. If the query fails after it
+        has begun to change things, the transaction cannot be committed any more.
+
+        Example:
+            ```python
+            with graph.transaction() as tx:
+                delete = 'query d() { delete Person where name = "Bo" }'
+                assert tx.mutate(delete).affected_nodes == 1
+                assert tx.mutate(delete).affected_nodes == 0
+            ```
+
+        Args:
+            text: One or several queries.
+            params: The values of the declared parameters.
+            name: Which query to run, when the text has several.
+
+        Returns:
+            How many entities this query touched. The commit comes with the end of the transaction.
+
+        Raises:
+            InvalidInput: The text, a name or a parameter is wrong; the transaction goes on.
+        """
+        work = self._working()
+        assert self._language is not None
+        plan = self._language.change(text, name)
+        bound = bind(plan.params, params or {})
+        try:
+            touched = work.mutate(plan, bound)
+        except BaseException:
+            self._state = TransactionState.FAILED
+            raise
+        counts = {
+            kind: sum(count for ref, count in touched.items() if ref.kind == kind)
+            for kind in ("node", "edge")
+        }
+        return MutationResult(
+            affected_nodes=counts["node"], affected_edges=counts["edge"], commit=None
+        )
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        access: AccessChoice = "auto",
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Rows:
+        """Run a reading query on the state that the transaction has made so far, in this process.
+
+        Example:
+            ```python
+            with graph.transaction() as tx:
+                tx.mutate('query q() { update Person set { age: 50 } where name = "Bo" }')
+                ask = "query q() { match { $p: Person { age: 50 } } return { $p.name as name } }"
+                assert tx.query(ask).to_pylist() == [{"name": "Bo"}]
+            ```
+
+        Args:
+            text: One or several queries.
+            params: The values of the declared parameters.
+            name: Which query to run, when the text has several.
+            access: `auto`, `dense` or `direct`: how to reach the data. The answer is the same.
+            timeout: After how many seconds the query ends with an error; None for never.
+            cancel: Ends the query when another thread calls its `cancel()`.
+
+        Raises:
+            InvalidInput: The text, a name or a parameter is wrong; it says where.
+            ConstraintViolated: A required value or the node at an end of an edge is missing so far.
+            LimitExceeded: The query needs more memory than it may use, or its time is up.
+            Cancelled: It was cancelled.
+        """
+        work = self._working()
+        assert self._language is not None
+        compiled = self._language.reading(text, name)
+        bound = bind(compiled.plan.params, params or {})
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            found = work.reader(compiled.plan).run(compiled.program, bound, access, None)
+            # What is read later would be read without a limit.
+            return found.settled() if timeout is not None or cancel is not None else found
+
+
+class _Raised(Exception):
+    """Carries an error of the function through the retries, which are not for it."""
+
+    def __init__(self, error: Conflict | Busy) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def transact(
+    fn: Callable[[Transaction], T],
+    make: Callable[[], Transaction],
+    parts: GraphParts,
+    branch: BranchName,
+    retries: int | None,
+) -> TransactionResult[T]:
+    """Run a function in a transaction, anew on the newest state when others came first."""
+    instance(fn, Callable, "`transact` takes a function of a transaction")  # type: ignore[arg-type]
+    policy = parts.repo.retry
+    if retries is not None:
+        policy = replace(policy, retries=retries)
+
+    def attempt(losses: int, is_stale: bool) -> TransactionResult[T]:
+        with make() as tx:
+            try:
+                value = fn(tx)
+            except (Conflict, Busy) as error:
+                raise _Raised(error) from error
+        if tx.state == TransactionState.ROLLED_BACK:
+            return TransactionResult(commit=None, affected_nodes=0, affected_edges=0, value=value)
+        done = tx.result
+        return TransactionResult(
+            commit=done.commit,
+            affected_nodes=done.affected_nodes,
+            affected_edges=done.affected_edges,
+            value=value,
+            replayed=done.replayed,
+            warnings=done.warnings,
+            vectors_missing=done.vectors_missing,
+        )
+
+    try:
+        return with_retries(
+            attempt, root=parts.repo.root.uri, branch=branch, policy=policy, name="transaction"
+        )
+    except _Raised as carried:
+        raise carried.error from None
+
+
+def _refused(text: str, reason: str) -> InvalidInput:
+    return InvalidInput(Code.TRANSACTION_INVALID, text, reason=reason)
