@@ -29,6 +29,8 @@ from omnigraph.graph.recovering import SetAsideFile as SetAsideFile
 from omnigraph.graph.schema import SchemaChange as SchemaChange
 from omnigraph.graph.snapshot import Snapshot as Snapshot
 from omnigraph.graph.tags import Tag as Tag
+from omnigraph.graph.transaction import Transaction as Transaction
+from omnigraph.graph.transaction import TransactionResult as TransactionResult
 from omnigraph.graph.values import Branch as Branch
 from omnigraph.graph.values import Commit as Commit
 from omnigraph.graph.values import EmbedResult as EmbedResult
@@ -76,6 +78,8 @@ __all__ = [
     "Snapshot",
     "StageFigures",
     "Tag",
+    "Transaction",
+    "TransactionResult",
     "__version__",
     "errors",
     "init",

@@ -28,11 +28,26 @@ from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.errors import Code, Conflict, GraphError
+from omnigraph.embed.source import Embeddings
+from omnigraph.errors import Code, Conflict, GraphError, NotFound
+from omnigraph.exec.access import QueryEngine
+from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.merge.conflicts import unsettled
-from omnigraph.exec.merge.merger import Merged, Merger, MergeRequest, ResetRequest
+from omnigraph.exec.merge.merger import (
+    Merged,
+    Merger,
+    MergeRequest,
+    ResetRequest,
+    RevertRequest,
+)
+from omnigraph.exec.mutate.mutator import CommitTerms, Mutated, Mutator
+from omnigraph.exec.mutate.transaction import begin as begin_transaction
+from omnigraph.exec.read.limits import Limits
+from omnigraph.exec.read.program import prepare
 from omnigraph.exec.schema_change.changer import SchemaApplied, SchemaChanger, SchemaRequest
-from omnigraph.lang import compile_schema
+from omnigraph.exec.search.engine import Search
+from omnigraph.lang import compile_queries, compile_schema
+from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Plan
 from omnigraph.store.root import Root
@@ -168,6 +183,7 @@ def add(
 
 
 _KEY: Final = "the-one-write"
+_REVERTED: Final = "to-be-taken-back"
 
 
 def _mutation(repo: Repository) -> Published:
@@ -230,6 +246,54 @@ def _branch_merge(repo: Repository) -> Merged:
         source=DEV, into=MAIN, resolve=unsettled, actor="tester", idempotency_key=_KEY
     )
     return Merger(repo).merge(request)
+
+
+def _write_twice(repo: Repository) -> None:
+    """Make a commit that is going to be taken back, and one on top of it."""
+    add(repo, {PERSON: ("r0", "r1"), COMPANY: ("r0",)}, key=_REVERTED)
+    add(repo, {PERSON: ("later",)})
+
+
+def _revert(repo: Repository) -> Merged:
+    commit = next(each.id for each in repo.commits() if each.idempotency_key == _REVERTED)
+    return Merger(repo).revert(RevertRequest(commit=commit, branch=MAIN, resolve=unsettled))
+
+
+def _write_to_branch(repo: Repository) -> None:
+    add(repo, {PERSON: ("b0",)}, branch=DEV)
+
+
+def _branch_delete(repo: Repository) -> None:
+    with suppress(NotFound):  # an earlier attempt has done it
+        repo.delete_branch(DEV)
+
+
+def _transaction(repo: Repository) -> Mutated:
+    """Changing queries, and one that reads what they made."""
+    base = repo.snapshot()
+    terms = CommitTerms(kind=WriterKind.TRANSACTION, actor="tester", idempotency_key=_KEY)
+    engine = QueryEngine(repo, ViewCache(repo), Search(), Limits())
+    embeddings = Embeddings(lambda: None)
+    mutator = Mutator(repo, embeddings)
+    work = begin_transaction(repo, mutator, engine, embeddings, base, terms)
+    for text in _STATEMENTS:
+        (plan,) = compile_queries(text, work.catalog)
+        if isinstance(plan, MutationPlan):
+            work.mutate(plan, {})
+        else:
+            rows = work.reader(plan).run(prepare(plan, work.catalog), {}, "auto", None)
+            if rows.to_pylist() != [{"n": 1}]:
+                raise AssertionError("it does not see what it made")
+    return work.commit()
+
+
+_STATEMENTS: Final = (
+    'query q() { insert Person { name: "t0" } insert Company { name: "t0" } }',
+    'query q() { update Person set { age: 3 } where name = "p0" }',
+    "query q() { match { $p: Person { age: 3 } } return { count($p) as n } }",
+    'query q() { delete Company where name = "c0" }',
+    'query q() { delete Knows where from = "p0" }',
+)
 
 
 def _ensure_indices(repo: Repository) -> Published | None:
@@ -345,6 +409,9 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "branch_mutation": Action(run=_mutation_on_branch, needs_branch=True),
         "schema_apply": Action(run=_schema_apply),
         "branch_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge),
+        "revert": Action(run=_revert, prepare=_write_twice),
+        "branch_delete": Action(run=_branch_delete, needs_branch=True, prepare=_write_to_branch),
+        "transaction": Action(run=_transaction),
         "ensure_indices": Action(run=_ensure_indices),
         "optimize": Action(run=_optimize, prepare=_scatter),
         "branch_create": Action(run=_branch_create),

@@ -60,7 +60,7 @@ class TransactionResult(Generic[T]):
 
 
 class TransactionState(StrEnum):
-    """Where a transaction stands."""
+    """The state of a transaction."""
 
     NEW = "new"
     OPEN = "open"
@@ -127,7 +127,7 @@ class Transaction:
 
     @property
     def result(self) -> TransactionResult[None]:
-        """What it did; known once it is committed."""
+        """The result, once it is committed."""
         if self._result is None:
             raise _refused(f"a transaction that is {self.state} has no result", self.state)
         return self._result
@@ -198,7 +198,7 @@ class Transaction:
         return self._thread, self.branch
 
     def _working(self) -> OpenTransaction:
-        """What it has done so far, if it may go on."""
+        """The work so far, if the transaction may go on."""
         if self._thread != threading.get_ident():
             raise _refused("a transaction belongs to the thread that began it", "thread")
         if self._state is TransactionState.FAILED:
