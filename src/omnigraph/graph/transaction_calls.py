@@ -20,16 +20,16 @@ T = TypeVar("T")
 class TransactionCalls(BulkCalls):
     """The part of `Graph` that opens transactions."""
 
-    def __init__(self, parts: GraphParts, actor: str | None) -> None:
-        """Work on these parts, on behalf of an actor."""
-        super().__init__(parts, actor)
+    def __init__(self, parts: GraphParts, actor: str | None, branch: BranchName = MAIN) -> None:
+        """Work on these parts, on behalf of an actor, on a branch where a call names no other."""
+        super().__init__(parts, actor, branch)
         self._transactions: WeakValueDictionary[tuple[int, str], Transaction] = (
             WeakValueDictionary()
         )
 
     def transaction(
         self,
-        branch: str = MAIN,
+        branch: str | None = None,
         *,
         message: str | None = None,
         actor: str | None = None,
@@ -78,14 +78,13 @@ class TransactionCalls(BulkCalls):
             message=None if message is None else CommitMessage(message),
         )
         self._repo.require_writable()
-        name = BranchName(branch)
-        return Transaction(self._parts, self._pins, name, terms, self._transactions)
+        return Transaction(self._parts, self._pins, self._on(branch), terms, self._transactions)
 
     def transact(
         self,
         fn: Callable[[Transaction], T],
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
@@ -128,4 +127,4 @@ class TransactionCalls(BulkCalls):
                 branch, message=message, actor=actor, idempotency_key=idempotency_key
             )
 
-        return transact(fn, make, self._parts, BranchName(branch), again)
+        return transact(fn, make, self._parts, self._on(branch), again)

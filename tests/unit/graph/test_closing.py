@@ -40,6 +40,8 @@ CALLS: dict[str, Callable[[og.Graph], object]] = {
     "version": lambda graph: graph.snapshot(version=1),
     "read_blob": lambda graph: graph.read_blob("File", "x", "c"),
     "mutate": lambda graph: graph.mutate(ADD),
+    "transaction": lambda graph: graph.transaction(),
+    "transact": lambda graph: graph.transact(lambda tx: tx.mutate(ADD)),
     "ensure_indices": lambda graph: graph.ensure_indices(),
     "load": lambda graph: graph.load({"Person": [{"name": "Bo"}]}),
     "export": lambda graph: graph.export(io.BytesIO()),
