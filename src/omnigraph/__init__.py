@@ -15,6 +15,7 @@ from omnigraph import errors
 __all__ = [
     "AlgorithmResult",
     "Baseline",
+    "BlameLine",
     "Branch",
     "BranchHandle",
     "CancelToken",
@@ -64,6 +65,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AlgorithmResult": "omnigraph.graph.algorithm_results",
     "Baseline": "omnigraph.graph.changes",
+    "BlameLine": "omnigraph.graph.commits",
     "Branch": "omnigraph.graph.values",
     "BranchHandle": "omnigraph.graph.branch_handle",
     "CancelToken": "omnigraph.runtime.cancellation",

@@ -16,6 +16,7 @@ from omnigraph.graph.branch_handle import BranchHandle as BranchHandle
 from omnigraph.graph.changes import Baseline as Baseline
 from omnigraph.graph.changes import ChangeEvent as ChangeEvent
 from omnigraph.graph.changes import ChangePage as ChangePage
+from omnigraph.graph.commits import BlameLine as BlameLine
 from omnigraph.graph.diff import Change as Change
 from omnigraph.graph.diff import Diff as Diff
 from omnigraph.graph.facade import Graph as Graph
@@ -46,6 +47,7 @@ from omnigraph.runtime.settings import Settings as Settings
 __all__ = [
     "AlgorithmResult",
     "Baseline",
+    "BlameLine",
     "Branch",
     "BranchHandle",
     "CancelToken",

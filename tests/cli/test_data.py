@@ -61,6 +61,14 @@ def test_load_as_json_keeps_the_names_of_the_wire(here: Path) -> None:
     assert (told["total_entities"], told["actor_id"], told["mode"]) == (3, "me", "append")
 
 
+def test_writing_commands_take_a_message(here: Path) -> None:
+    assert load("-d", "people.jsonl", "-m", "append", "--message", "first people")[0] == 0
+    assert invoke("optimize", "--store", "people.omni", "--message", "tidy").exit_code == 0
+    with og.open("people.omni") as graph:
+        said = [commit.message for commit in graph.commits.list(limit=2)]
+    assert said == ["tidy", "first people"]
+
+
 def test_what_is_wrong_is_listed_with_its_place(here: Path) -> None:
     Path("bad.jsonl").write_text(
         '{"type": "Person", "data": {"name": "Cy", "born": "soon"}}\n'

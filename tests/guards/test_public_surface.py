@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SURFACE = {
     "AlgorithmResult",
     "Baseline",
+    "BlameLine",
     "Branch",
     "BranchHandle",
     "CancelToken",

@@ -110,7 +110,11 @@ def _ordered(column: str) -> IndexWish:
 
 
 def ensure_indices(
-    repo: Repository, branch: BranchName = MAIN, *, actor: str | None = None
+    repo: Repository,
+    branch: BranchName = MAIN,
+    *,
+    actor: str | None = None,
+    message: str | None = None,
 ) -> IndexReport:
     """Build every missing or damaged index of a branch; one commit, or none if all are there."""
     repo.require_writable()
@@ -143,7 +147,11 @@ def ensure_indices(
         published = repo.commit(
             Prepared(
                 base=snapshot,
-                commit=replace(repo.new_commit(snapshot, WriterKind.ENSURE_INDICES), actor=actor),
+                commit=replace(
+                    repo.new_commit(snapshot, WriterKind.ENSURE_INDICES),
+                    actor=actor,
+                    message=message,
+                ),
                 tables=tuple(writes),
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -11,17 +12,18 @@ from omnigraph.core.indices import ensure_indices
 from omnigraph.core.layout import table_key
 from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.export.plan import chosen_types
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.exec.blobs import read_cell
+from omnigraph.exec.changes.blame import blame
 from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
 from omnigraph.exec.mutate.mutator import Request
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.algorithms import Algorithms
-from omnigraph.graph.arguments import seconds, token, whole_number
+from omnigraph.graph.arguments import instance, seconds, token, whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.changes import ChangeFeed
-from omnigraph.graph.commits import Commits
+from omnigraph.graph.commits import BlameLine, Commits
 from omnigraph.graph.diff import Diff, OperationName, operation
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.recovering import RecoveryResult, recovery_result
@@ -35,6 +37,7 @@ from omnigraph.graph.values import (
     commit_of,
     mutation_of,
 )
+from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import (
@@ -317,6 +320,66 @@ class Graph(TransactionCalls):
         heads = [str(state.head) for state in states]
         return Diff(GraphDiff(self._repo, request), heads[0], heads[1], wanted)
 
+    def blame(
+        self,
+        type_name: str,
+        id: str,
+        *,
+        branch: str | None = None,
+        at: Revision | None = None,
+        limit: int | None = None,
+    ) -> list[BlameLine]:
+        """The commits that changed one entity, newest first, back to the one that inserted it.
+
+        Of each commit only the rows that it changed are looked at. What a merge brought along is
+        the merge's.
+
+        Example:
+            ```python
+            change = 'query q() { update Person set { age: 30 } where name = "Bo" }'
+            graph.mutate(change, message="a birthday")
+            newest = graph.blame("Person", "Bo")[0]
+            assert (newest.operation, newest.changed) == ("update", ("age",))
+            assert newest.commit.message == "a birthday"
+            ```
+
+        Args:
+            type_name: The type, by name or as `node:Person`.
+            id: The id of the entity.
+            branch: Which branch; by default `main`.
+            at: An older state to start from; see `snapshot`.
+            limit: At most so many commits.
+
+        Raises:
+            NotFound: No commit has changed such an entity.
+            InvalidInput: There is no such type.
+        """
+        most = None if limit is None else whole_number(limit, "a limit", 1)
+        instance(id, str, "an id is a text")
+        pinned = self._pinned(branch, at)
+        types = chosen_types(self._language(pinned).catalog, [type_name])
+        if len(types) > 1:
+            text = f"'{type_name}' is a node type and an edge type: say which, node:{type_name}"
+            raise InvalidInput(Code.INPUT_INVALID, text, type=type_name)
+        chosen = types[0]
+
+        def entity_at(version: GraphVersion) -> EntityType | None:
+            catalog = self._language(version).catalog
+            known = catalog.node_by_name if chosen.kind == "node" else catalog.edge_by_name
+            return known.get(chosen.name)
+
+        found = islice(blame(self._repo, pinned, entity_at, id), most)
+        lines = [
+            BlameLine(
+                commit=commit_of(each.commit), operation=each.operation.value, changed=each.changed
+            )
+            for each in found
+        ]
+        if not lines:
+            text = f"no commit of branch '{pinned.branch}' has changed {type_name} {id!r:.80}"
+            raise NotFound(Code.NOT_FOUND, text, type=type_name, id=id)
+        return lines
+
     def _revision(self, state: Revision | Snapshot) -> GraphVersion:
         return (
             state.pinned
@@ -452,6 +515,7 @@ class Graph(TransactionCalls):
         *,
         branch: str | None = None,
         actor: str | None = None,
+        message: str | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> IndexResult:
@@ -466,13 +530,15 @@ class Graph(TransactionCalls):
         Args:
             branch: Whose tables.
             actor: Who does it; the actor of the handle if not given.
+            message: What the commit is about, to be read in the history.
             timeout: After how many seconds it ends with an error, if it has not begun to commit;
                 None for never. It is looked at between two indexes.
             cancel: The same, when another thread calls its `cancel()`.
         """
         who = self._actor if actor is None else Actor(actor)
+        about = None if message is None else CommitMessage(message)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            report = ensure_indices(self._repo, self._on(branch), actor=who)
+            report = ensure_indices(self._repo, self._on(branch), actor=who, message=about)
         commit = None if report.published is None else commit_of(report.published.commit)
         pending = tuple((item.table_key, item.column, item.reason) for item in report.pending)
         return IndexResult(commit=commit, built=report.built, pending=pending)

@@ -64,6 +64,7 @@ CALLS: dict[str, Callable[[og.Graph], object]] = {
     "show": lambda graph: graph.branches.show("main"),
     "delete": lambda graph: graph.branches.delete("dev"),
     "branch": lambda graph: graph.branch("main"),
+    "blame": lambda graph: graph.blame("Person", "Ada"),
     "tag": lambda graph: graph.tags.create("v1"),
     "tags": lambda graph: graph.tags.list(),
     "one tag": lambda graph: graph.tags.get("v1"),

@@ -9,7 +9,7 @@ from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Engine, Json, Quiet, Spark, Store, Types
+from omnigraph.cli.options import Actor, Branch, Engine, Json, Message, Quiet, Spark, Store, Types
 
 
 @command(
@@ -30,6 +30,7 @@ def embed(
     engine: Engine = "auto",
     spark: Spark = None,
     actor: Actor = None,
+    message: Message = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> Status:
@@ -46,6 +47,7 @@ def embed(
             engine=engine,
             spark=spark,
             actor=actor,
+            message=message,
             progress=listener,
         )
     screen = render.out()

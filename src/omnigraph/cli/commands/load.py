@@ -74,6 +74,9 @@ def load(
         typer.Option("--idempotency-key", metavar="TEXT", help="Repeating it loads once."),
     ] = None,
     actor: Actor = None,
+    message: Annotated[
+        str | None, typer.Option("--message", metavar="TEXT", help="A note for the history.")
+    ] = None,
     violations: Annotated[
         Path | None,
         typer.Option(
@@ -108,6 +111,7 @@ def load(
                     spark=spark,
                     idempotency_key=idempotency_key,
                     actor=actor,
+                    message=message,
                     violations_file=violations,
                     progress=listener,
                 )

@@ -5,7 +5,7 @@ from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Engine, Json, Quiet, Spark, Store
+from omnigraph.cli.options import Actor, Branch, Engine, Json, Message, Quiet, Spark, Store
 
 
 @command("omnigraph optimize --store people.omni")
@@ -15,6 +15,7 @@ def optimize(
     engine: Engine = "auto",
     spark: Spark = None,
     actor: Actor = None,
+    message: Message = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> Status:
@@ -24,7 +25,12 @@ def optimize(
         render.progress(quiet=quiet or as_json) as listener,
     ):
         done = graph.optimize(
-            branch=branch, engine=engine, spark=spark, actor=actor, progress=listener
+            branch=branch,
+            engine=engine,
+            spark=spark,
+            actor=actor,
+            message=message,
+            progress=listener,
         )
     screen = render.out()
     if as_json:

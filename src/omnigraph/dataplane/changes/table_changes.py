@@ -239,6 +239,15 @@ class TableChanges:
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
+    def of(self, entity_id: str) -> pa.RecordBatch | None:
+        """The change of one entity as a batch of one row; None when it has not changed."""
+        for keys in self._keys():
+            chosen = keys.filter(pc.equal(keys.column(_ID), entity_id))
+            found = self._images(chosen) if chosen.num_rows else None
+            if found is not None and found.num_rows:
+                return found
+        return None
+
     def _keys(self, after: str | None = None) -> Iterator[pa.Table]:
         """Yield the ids of unshared rows with the addresses on both sides, each id once, by id."""
         removed, added = self._diff.removed, self._diff.added
