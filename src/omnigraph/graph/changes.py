@@ -149,7 +149,7 @@ class ChangeFeed:
     def baseline(
         self,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         types: Sequence[str] | None = None,
         operations: Collection[OperationName] | None = None,
     ) -> Baseline:

@@ -69,7 +69,7 @@ class Commits:
 
     def log(
         self,
-        branch: str = "main",
+        branch: str | None = None,
         *,
         branches: Sequence[str] | None = None,
         limit: int = 20,
@@ -92,7 +92,8 @@ class Commits:
             limit: At most so many commits.
         """
         most = whole_number(limit, "a limit", 1)
-        names = [BranchName(name) for name in (branches or [branch])]
+        known = self._branch if branch is None else BranchName(branch)
+        names = [BranchName(name) for name in branches] if branches else [known]
         heads: dict[str, list[str]] = {}
         for name in names:
             heads.setdefault(str(self._repo.snapshot(name).head), []).append(str(name))
