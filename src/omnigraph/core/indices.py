@@ -6,6 +6,7 @@ write of its own that changes no row, published like any other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from omnigraph.core.layout import table_key
@@ -65,17 +66,20 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
     return tuple(wishes)
 
 
-def fitting_indexes(entity: EntityType, table: Table) -> tuple[IndexWish, ...]:
+def fitting_indexes(
+    entity: EntityType, existing: Iterable[tuple[str, tuple[str, ...]]]
+) -> tuple[IndexWish, ...]:
     """The indexes of a type under the names that they have in its table, or would get there.
 
     A column that was renamed keeps its index, which is named after what the column was called.
+    `existing` are the names and the columns of the indexes that the table has.
     """
     names: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
-    for index in table.indexes():
-        taken.add(index.name)
-        if len(index.columns) == 1:
-            names[index.columns[0], _use(index.name)] = index.name
+    for name, columns in existing:
+        taken.add(name)
+        if len(columns) == 1:
+            names[columns[0], _use(name)] = name
     found: list[IndexWish] = []
     for wish in wanted_indexes(entity):
         name = names.get((wish.column, _use(wish.name)), wish.name)
@@ -128,7 +132,7 @@ def ensure_indices(
         table = repo.table(snapshot.pin(key))
         ready = []
         with storage_errors():
-            for wish in _missing(table, fitting_indexes(entity, table)):
+            for wish in _missing(table, entity):
                 reason = not_yet(table, wish)
                 if reason is None:
                     ready.append(wish)
@@ -158,8 +162,10 @@ def ensure_indices(
     return IndexReport(published=published, built=tuple(built), pending=tuple(pending))
 
 
-def _missing(table: Table, wishes: tuple[IndexWish, ...]) -> list[IndexWish]:
-    known = {index.name for index in table.indexes()} - table.damaged_indexes()
+def _missing(table: Table, entity: EntityType) -> list[IndexWish]:
+    indexes = table.indexes()
+    wishes = fitting_indexes(entity, ((index.name, index.columns) for index in indexes))
+    known = {index.name for index in indexes} - table.damaged_indexes()
     return [wish for wish in wishes if wish.name not in known]
 
 

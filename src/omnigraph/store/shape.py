@@ -34,6 +34,7 @@ class SegmentInfo:
         moves: It names rows by identity, so it goes on covering rows that are written elsewhere
             unchanged. An ordered index names rows by place and loses them.
         damaged: Its files are not as they were written.
+        columns: The columns of the index.
     """
 
     index: str
@@ -42,6 +43,7 @@ class SegmentInfo:
     built_at: int
     moves: bool
     damaged: bool = False
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ def read_shape(table: Table) -> Shape:
                 built_at=int(segment.dataset_version_at_last_update),
                 moves=index.index_type != _ORDERED,
                 damaged=segment.uuid in damaged,
+                columns=tuple(index.field_names),
             )
             for index in indexes
             for segment in index.segments

@@ -15,7 +15,7 @@ def schema_show(
     at: At = None,
     as_json: Json = False,
 ) -> Status:
-    """Print the schema in force."""
+    """Print the schema in force, as it was written."""
     with og.open(store, "r", settings=settings()) as graph:
         text = graph.schema.show(branch, at=at)
     if as_json:

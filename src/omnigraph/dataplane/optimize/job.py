@@ -84,7 +84,8 @@ def plan_job(entity: EntityType, pin: TablePin, table: Table, *, target_rows: in
     known = {segment.index for segment in shape.segments}
     wishes = []
     pending = []
-    for wish in fitting_indexes(entity, table):
+    existing = ((segment.index, segment.columns) for segment in shape.segments)
+    for wish in fitting_indexes(entity, existing):
         reason = None if wish.name in known else not_yet(table, wish)
         if reason is None:
             wishes.append(wish)
