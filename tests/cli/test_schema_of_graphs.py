@@ -62,3 +62,10 @@ def test_a_plan_needs_one_schema_in_force(here: Path) -> None:
     answer = invoke("schema", "plan", "--schema", "wider.pg")
     assert answer.exit_code == 2
     assert "--against FILE or --store GRAPH" in answer.stderr
+
+
+def test_removing_earlier_versions_is_not_offered_for_stored_graphs(here: Path) -> None:
+    store = ("--store", "people.omni", "--allow-data-loss")
+    answer = invoke("schema", "plan", *store, "--schema", "wider.pg")
+    assert answer.exit_code == 2
+    assert "--allow-data-loss goes with --against" in answer.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from omnigraph.core.repository import Repository
@@ -14,6 +14,7 @@ from omnigraph.exec.schema_change.changer import SchemaChanger, SchemaPlan, Sche
 from omnigraph.graph.arguments import instance
 from omnigraph.graph.values import Commit, commit_of
 from omnigraph.lang import compile_schema
+from omnigraph.lang.catalog.migrate import MigrationPlan
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.source import Severity
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
@@ -36,6 +37,7 @@ class SchemaChange:
         violation_count: The number of all of them, listed or not.
         broken_queries: What the given queries would say to the new schema, by file: their errors.
         commit: The commit that it made; None for a plan, and when the schema was in force already.
+        migration: The plan that the steps come from.
     """
 
     supported: bool
@@ -46,6 +48,7 @@ class SchemaChange:
     violation_count: int = 0
     broken_queries: Mapping[str, tuple[str, ...]]
     commit: Commit | None = None
+    migration: MigrationPlan = field(repr=False)
 
     @property
     def can_be_applied(self) -> bool:
@@ -115,7 +118,9 @@ class Schema:
         )
         found = self._changer.plan(request)
         catalog = found.migration.result if found.migration.supported else request.catalog
-        reports = [lint_queries(_query_text(path), catalog, str(path)) for path in _files(queries)]
+        reports = [
+            lint_queries(_read(path, "query"), catalog, str(path)) for path in _files(queries)
+        ]
         return _planned(found, reports)
 
     def apply(
@@ -175,6 +180,7 @@ class Schema:
             rows={},
             broken_queries={},
             commit=None if published is None else commit_of(published.commit),
+            migration=done.migration,
         )
 
 
@@ -207,6 +213,7 @@ def _planned(found: SchemaPlan, reports: Iterable[LintReport]) -> SchemaChange:
             for report in reports
             if not report.ok
         },
+        migration=migration,
     )
 
 
@@ -226,10 +233,6 @@ def _files(
     for path in map(Path, named):
         found += sorted(path.rglob(f"*{_QUERY_SUFFIX}")) if path.is_dir() else [path]
     return found
-
-
-def _query_text(path: Path) -> str:
-    return _read(path, "query")
 
 
 def _read(path: Path, kind: str) -> str:

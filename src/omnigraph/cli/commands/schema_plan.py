@@ -12,7 +12,6 @@ from omnigraph.cli.files import read_catalog, read_text
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Branch, Json, Schema, read_stdin_once
 from omnigraph.cli.plain import Part, Screen, counted
-from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog import steps
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
 from omnigraph.lang.catalog.steps import Step, Tier
@@ -71,6 +70,8 @@ def schema_plan(
     """
     if (against is None) == (store is None):
         raise typer.BadParameter("give either --against FILE or --store GRAPH")
+    if store is not None and allow_data_loss:
+        raise typer.BadParameter("--allow-data-loss goes with --against")
     if store is not None:
         return _plan_stored(store, branch, schema, queries or [], as_json=as_json)
     assert against is not None
@@ -97,7 +98,6 @@ def _plan_stored(
     text = read_text(schema, chosen)
     with og.open(store, "r", settings=chosen) as graph:
         change = graph.schema.plan(text, branch=branch, queries=queries)
-        accepted = compile_schema(graph.schema.show(branch))
     screen = render.out()
     if as_json:
         screen.json(
@@ -112,7 +112,7 @@ def _plan_stored(
             }
         )
     else:
-        _print(screen, plan(accepted, compile_schema(text)))
+        _print(screen, change.migration)
         for item in change.violations:
             screen.line(("in the way", "red"), f": {item['message']}")
         left = change.violation_count - len(change.violations)

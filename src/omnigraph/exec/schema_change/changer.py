@@ -12,7 +12,6 @@ once, the second starts over on what the first one left, where its plan may be a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from omnigraph.core.arrow_types import table_schema
@@ -139,12 +138,23 @@ class SchemaChanger:
         published = self._repo.commit(replace(prepared, schema_digest=digest))
         if request.branch == MAIN:
             # Copies for people: what counts is in the manifest.
-            with suppress(StorageFailure):
+            try:
                 self._repo.schemas.write_copies(accepted)
+            except StorageFailure:
+                telemetry.count("schema_apply.copies_left")
         return SchemaApplied(migration=migration, published=published)
 
     def _migration(self, base: GraphVersion, request: SchemaRequest) -> MigrationPlan:
-        return plan(self._repo.schema(base).catalog, request.catalog)
+        accepted = self._repo.schema(base).catalog
+        found = plan(accepted, request.catalog)
+        for old, new in kept_types(accepted, found.result):
+            if name := blob_in_the_way(old, new):
+                text = (
+                    f"the blob property {new.name}.{name} takes over the name of another "
+                    "property; apply it in two steps, with a temporary name in the first"
+                )
+                raise InvalidInput(Code.MIGRATION_UNSUPPORTED, text)
+        return found
 
     # -- judging -----------------------------------------------------------------------------------
 
@@ -196,12 +206,6 @@ class SchemaChanger:
         for before, after in kept_types(old, new):
             if not is_altered(before, after):
                 continue
-            if name := blob_in_the_way(before, after):
-                text = (
-                    f"the blob property {after.name}.{name} takes over the name of another "
-                    "property; apply it in two steps, with a temporary name in the first"
-                )
-                raise InvalidInput(Code.MIGRATION_UNSUPPORTED, text)
             table = self._repo.writable_table(base, _key(before))
             columns = altered_columns(before, after)
             with self._repo.preparing(base):
