@@ -14,6 +14,7 @@ from bench.query import group as query
 from bench.query.engines import ENGINES
 from bench.query.questions import QUESTIONS
 from bench.versioning import group as versioning
+from bench.years import group as years
 from omnigraph.errors import JsonValue
 
 # A group measures, tells, and answers its figures.
@@ -28,6 +29,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "outgrown": lambda chosen: outgrown.run(chosen.scale),
     "algorithms": lambda chosen: algorithms.run(chosen.scale),
     "versioning": lambda chosen: versioning.run(chosen.scale),
+    "years": lambda chosen: years.run(chosen.scale),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
 
@@ -58,8 +60,8 @@ def main() -> None:
         "--scale",
         type=float,
         default=1.0,
-        help="of `growth`, `query`, `outgrown`, `algorithms`, `versioning`, `load`: how much; "
-        "below 1 is quick",
+        help="of `growth`, `query`, `outgrown`, `algorithms`, `versioning`, `years`, `load`: how "
+        "much; below 1 is quick",
     )
     arguments.add_argument(
         "--part",

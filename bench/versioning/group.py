@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter, process_time
-from typing import Any, Final
+from typing import Final
 
 import lance
 import numpy as np
 
 import omnigraph as og
-from bench import report
-from bench.query.places import PUBLISHED, ROOT, Place
+from bench.figure import Figure, Taken, head, publish, table
+from bench.query.places import ROOT
 from bench.versioning import floor
 from bench.versioning.graphs import Delta, branched, items, made
-from omnigraph.cli import render
 from omnigraph.errors import JsonValue
 
 _ROWS, _MANY_ROWS = 1_000_000, 5_000_000
@@ -34,51 +28,6 @@ _TYPES, _MANY_TYPES = 10, 100
 _PAGE: Final = "versioning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """What one operation took, in seconds, and what it is held against."""
-
-    name: str
-    cpu: float
-    wall: float
-    against: str = ""
-    ratio: float | None = None
-    target: str = ""
-    is_met: bool | None = None
-
-    @property
-    def verdict(self) -> str:
-        """The outcome in a word."""
-        return "-" if self.is_met is None else "met" if self.is_met else "MISSED"
-
-
-@dataclass(slots=True)
-class Taken:
-    """The times of several rounds."""
-
-    cpu: list[float]
-    wall: list[float]
-
-    @classmethod
-    def nothing(cls) -> Taken:
-        """No round yet."""
-        return cls([], [])
-
-    def time(self, call: Callable[[], Any]) -> Any:
-        """Call something, and add what it took."""
-        gc.collect()
-        begin, clock = process_time(), perf_counter()
-        found = call()
-        self.cpu.append(process_time() - begin)
-        self.wall.append(perf_counter() - clock)
-        return found
-
-    @property
-    def seconds(self) -> tuple[float, float]:
-        """The medians of processor and clock."""
-        return statistics.median(self.cpu), statistics.median(self.wall)
-
-
 def run(scale: float) -> JsonValue:
     """Measure and tell; the figures as plain values."""
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-bench-"))
@@ -86,17 +35,7 @@ def run(scale: float) -> JsonValue:
         figures = _figures(folder, scale)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    text = page(figures, scale)
-    render.out().line(text)
-    target = PUBLISHED if scale == 1 else Place.of(scale).results
-    target.mkdir(parents=True, exist_ok=True)
-    (target / f"{_PAGE}.md").write_text(text, encoding="utf-8")
-    found: JsonValue = {
-        "facts": report.facts(),
-        "figures": [{**asdict(each), "verdict": each.verdict} for each in figures],
-    }
-    (target / f"{_PAGE}.json").write_text(f"{json.dumps(found, indent=2)}\n", encoding="utf-8")
-    return found
+    return publish(_PAGE, page(figures, scale), figures, scale)
 
 
 def _figures(folder: Path, scale: float) -> list[Figure]:
@@ -111,7 +50,7 @@ def _figures(folder: Path, scale: float) -> list[Figure]:
             large[f"merge {count:,} into {many:,}"],
             small[f"merge {count:,} into {rows:,}"],
         )
-        found.append(_against(mine, other, 1.3))
+        found.append(mine.at_most(1.3, other))
     spark = _spark(folder, rows, counts)
     for count in counts:
         mine = small[f"merge {count:,} into {rows:,}"]
@@ -155,24 +94,11 @@ def _merges(
                     name=names[0], cpu=theirs.seconds[0], wall=theirs.seconds[1]
                 )
                 found[names[1]] = Figure(name=names[1], cpu=least.seconds[0], wall=least.seconds[1])
-                found[label] = _against(found[label], found[names[0]], 1.0)
+                found[label] = found[label].at_most(1.0, found[names[0]])
     shutil.rmtree(folder / f"graph{rows}", ignore_errors=True)
     shutil.rmtree(raw, ignore_errors=True)
     shutil.rmtree(bare, ignore_errors=True)
     return found
-
-
-def _against(mine: Figure, other: Figure, most: float) -> Figure:
-    ratio = mine.cpu / other.cpu
-    return Figure(
-        name=mine.name,
-        cpu=mine.cpu,
-        wall=mine.wall,
-        against=other.name,
-        ratio=ratio,
-        target=f"<= {most:g}x",
-        is_met=ratio <= most,
-    )
 
 
 def _slower(seconds: dict[str, float], ours: Figure, count: int, least: float) -> Figure:
@@ -213,7 +139,7 @@ def _reload(folder: Path, rows: int) -> list[Figure]:
     shutil.rmtree(folder / "copy", ignore_errors=True)
     copy = Figure(name=f"copy {rows:,} rows", cpu=copied.cpu[0], wall=copied.wall[0])
     mine = Figure(name=f"fast-forward of {rows:,} rows", cpu=taken.cpu[0], wall=taken.wall[0])
-    return [_against(mine, copy, 0.1), copy]
+    return [mine.at_most(0.1, copy), copy]
 
 
 def _diff(folder: Path, rows: int, count: int) -> Figure:
@@ -270,7 +196,7 @@ def _cycles(folder: Path, few: int, many: int) -> list[Figure]:
         cpu, wall = taken.seconds
         name = f"branch, 10 changes, merge, delete, with {types} types"
         figures.append(Figure(name=name, cpu=cpu, wall=wall))
-    return [figures[0], _against(figures[1], figures[0], 1.3)]
+    return [figures[0], figures[1].at_most(1.3, figures[0])]
 
 
 def _cycle(graph: og.Graph, turn: int) -> None:
@@ -283,33 +209,13 @@ def _cycle(graph: og.Graph, turn: int) -> None:
 
 def page(figures: list[Figure], scale: float) -> str:
     """The page about some figures."""
-    about = report.facts()
     lines = [
-        "# Versioning, measured",
-        "",
-        "Written by `python -m bench versioning`; do not edit. The same figures for programs: "
-        f"[{_PAGE}.json]({_PAGE}.json).",
-        "",
-        f"{about['implementation']} {about['python']}, {about['cores']} cores, "
-        f"{about['machine']}" + ("." if scale == 1 else f", scale {scale:g}."),
-        "",
+        *head("Versioning, measured", _PAGE, scale),
         "Medians of a few rounds, in turns. Ratios are of processor time. Of the rows that a "
         "branch changes, 80% are updated, 10% inserted, 10% deleted; the target has changed 100 "
         "rows meanwhile. *By hand* finds the changes of a fork and lands them with as few calls of "
         "Lance as possible; nothing is compared, judged or published.",
         "",
-        "| what | processor | clock | ratio | target | verdict |",
-        "| --- | --- | --- | --- | --- | --- |",
+        *table(figures),
     ]
-    for each in figures:
-        ratio = "" if each.ratio is None else f"{each.ratio:.2f}x of {each.against}"
-        cells = (
-            each.name,
-            report.duration(each.cpu * 1e6),
-            report.duration(each.wall * 1e6),
-            ratio,
-            each.target,
-            each.verdict,
-        )
-        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

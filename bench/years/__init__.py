@@ -1,0 +1,1 @@
+"""Group `years`: what keeps a graph going for years. One module per subject."""
