@@ -40,6 +40,7 @@ __all__ = [
     "Progress",
     "RecoveredWrite",
     "RecoveryResult",
+    "RelocateResult",
     "ResetResult",
     "ResultWarning",
     "Rows",
@@ -56,6 +57,7 @@ __all__ = [
     "init",
     "open",
     "register_spark",
+    "relocate",
     "spark_error",
 ]
 
@@ -90,6 +92,7 @@ _HOMES = {
     "Progress": "omnigraph.dataplane.progress",
     "RecoveredWrite": "omnigraph.graph.recovering",
     "RecoveryResult": "omnigraph.graph.recovering",
+    "RelocateResult": "omnigraph.graph.relocating",
     "ResetResult": "omnigraph.graph.merging",
     "ResultWarning": "omnigraph.graph.values",
     "Rows": "omnigraph.exec.read.rows",
@@ -104,6 +107,7 @@ _HOMES = {
     "init": "omnigraph.graph.opening",
     "open": "omnigraph.graph.opening",
     "register_spark": "omnigraph.dataplane.spark.registration",
+    "relocate": "omnigraph.graph.relocating",
     "spark_error": "omnigraph.dataplane.spark.carried_errors",
 }
 

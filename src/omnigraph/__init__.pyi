@@ -27,6 +27,8 @@ from omnigraph.graph.opening import open as open
 from omnigraph.graph.recovering import RecoveredWrite as RecoveredWrite
 from omnigraph.graph.recovering import RecoveryResult as RecoveryResult
 from omnigraph.graph.recovering import SetAsideFile as SetAsideFile
+from omnigraph.graph.relocating import RelocateResult as RelocateResult
+from omnigraph.graph.relocating import relocate as relocate
 from omnigraph.graph.schema import SchemaChange as SchemaChange
 from omnigraph.graph.snapshot import Snapshot as Snapshot
 from omnigraph.graph.tags import Tag as Tag
@@ -72,6 +74,7 @@ __all__ = [
     "Progress",
     "RecoveredWrite",
     "RecoveryResult",
+    "RelocateResult",
     "ResetResult",
     "ResultWarning",
     "Rows",
@@ -87,6 +90,7 @@ __all__ = [
     "init",
     "open",
     "register_spark",
+    "relocate",
     "spark_error",
 ]
 

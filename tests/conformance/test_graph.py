@@ -39,7 +39,7 @@ def test_change_branch_ask_search(root: Root, access: AccessChoice) -> None:
         ]
 
 
-def test_a_branch_of_a_copy_is_refused(root: Root) -> None:
+def test_a_branch_of_a_copy_is_refused_until_it_is_relocated(root: Root) -> None:
     options = dict(root.storage_options)
     with og.init(root.uri, SCHEMA, storage_options=options) as graph:
         graph.mutate(FILL)
@@ -58,3 +58,12 @@ def test_a_branch_of_a_copy_is_refused(root: Root) -> None:
         graph.branches.create("y")
         graph.mutate('query q() { delete P where k = "b" }', branch="y")
         assert graph.query(PAIRS, branch="y").to_pylist() == []
+    found = og.relocate(copy.uri, storage_options=options)
+    assert found.changed == 6  # two versions of the fork of the manifest and of each table
+    for info in source.list(""):
+        source.delete(info.path)
+    with og.open(copy.uri, storage_options=options) as graph:
+        assert graph.query(PAIRS, branch="x").to_pylist() == []
+        graph.mutate('query q() { insert P { k: "c", t: "x" } }', branch="x")
+        graph.branches.merge("x", "main")
+        assert graph.query(PAIRS).to_pylist() == []

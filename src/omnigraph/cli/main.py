@@ -39,6 +39,9 @@ class Commands(LazyGroup):
         "recover": CommandEntry(
             "recover", _DATA, "Settle writes that stopped half-way, and say what was found."
         ),
+        "relocate": CommandEntry(
+            "relocate", _DATA, "Make the branches of a graph work that was moved or copied."
+        ),
         "embed": CommandEntry(
             "embed",
             _DATA,

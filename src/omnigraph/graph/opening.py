@@ -60,7 +60,7 @@ def init(
     """
     text, origin = schema_text(schema)
     accepted = AcceptedSchema(catalog=compile_schema(text, origin), text=text)
-    root = _root(uri, storage_options)
+    root = graph_root(uri, storage_options)
     repo = Repository.init(root, accepted, components(root))
     return _graph(repo, actor, embedder, settings)
 
@@ -101,11 +101,12 @@ def open(
     except ValueError:
         message = f"mode {mode!r} is not one of 'rw' and 'r'"
         raise InvalidInput(Code.INPUT_INVALID, message, mode=str(mode)) from None
-    root = _root(uri, storage_options)
+    root = graph_root(uri, storage_options)
     return _graph(Repository.open(root, components(root), chosen), actor, embedder, settings)
 
 
-def _root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
+def graph_root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
+    """The place of a graph, with the options to reach it."""
     try:
         place = os.fspath(uri)
     except TypeError:

@@ -5,34 +5,29 @@ offers no way to make one. It can be pickled, though: each field is then one pro
 which a few entries are read and replaced here. Guard tests compare this with what Lance makes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-__all__ = ["LanceColumn", "columns_of", "new_column", "schema_of"]
+from omnigraph.store.messages import BYTES, VARINT, Entry, encoded, entries
 
-# An entry of a message: its number, its wire type and its content.
-_Entry: TypeAlias = tuple[int, int, int | bytes]
+__all__ = ["LanceColumn", "columns_of", "new_column", "schema_of"]
 
 _NAME: Final = 2
 _ID: Final = 3
 _PARENT: Final = 4
-_VARINT: Final = 0
-_BYTES: Final = 2
 _ROOT: Final = -1
 _MASK: Final = (1 << 64) - 1
-_LOW_BITS: Final = 0x7F
-_MORE: Final = 0x80
 
 
 @dataclass(frozen=True, slots=True)
 class LanceColumn:
     """One column: the message of its field, then those of the fields inside of it."""
 
-    fields: tuple[tuple[_Entry, ...], ...]
+    fields: tuple[tuple[Entry, ...], ...]
 
     @property
     def name(self) -> str:
@@ -65,9 +60,9 @@ class LanceColumn:
 def columns_of(schema: Any) -> tuple[Any, dict[str, LanceColumn]]:
     """Return the metadata of a Lance schema, and its columns by name."""
     _, (metadata, *messages) = schema.__reduce__()
-    found: list[list[tuple[_Entry, ...]]] = []
+    found: list[list[tuple[Entry, ...]]] = []
     for message in messages:
-        field = tuple(_parsed(message))
+        field = tuple(entries(message))
         if _number(field, _PARENT) == _ROOT:
             found.append([])
         found[-1].append(field)
@@ -83,68 +78,24 @@ def new_column(field: pa.Field, first: int) -> LanceColumn:
 
 def schema_of(metadata: Any, columns: Sequence[LanceColumn]) -> Any:
     """Return a Lance schema of these columns in this order."""
-    messages = [_encoded(field) for column in columns for field in column.fields]
+    messages = [encoded(field) for column in columns for field in column.fields]
     return LanceSchema._from_protos(metadata, *messages)
 
 
-def _number(field: Sequence[_Entry], entry: int) -> int:
+def _number(field: Sequence[Entry], entry: int) -> int:
     """A number of a message; missing is zero, and the greatest ones are negative."""
     value = _get(field, entry)
     assert isinstance(value, int)
     return value - (_MASK + 1) if value >> 63 else value
 
 
-def _get(field: Sequence[_Entry], entry: int) -> int | bytes:
+def _get(field: Sequence[Entry], entry: int) -> int | bytes:
     return next((value for number, _, value in field if number == entry), 0)
 
 
-def _put(field: Sequence[_Entry], entry: int, value: int | bytes) -> tuple[_Entry, ...]:
+def _put(field: Sequence[Entry], entry: int, value: int | bytes) -> tuple[Entry, ...]:
     """The message with one entry replaced. Zero is written by leaving the entry out."""
-    kind = _BYTES if isinstance(value, bytes) else _VARINT
+    kind = BYTES if isinstance(value, bytes) else VARINT
     others = [each for each in field if each[0] != entry]
-    added: list[_Entry] = [(entry, kind, value)] if value else []
+    added: list[Entry] = [(entry, kind, value)] if value else []
     return tuple(sorted([*others, *added], key=lambda each: each[0]))
-
-
-def _parsed(message: bytes) -> Iterator[_Entry]:
-    at = 0
-    while at < len(message):
-        tag, at = _read_varint(message, at)
-        value, at = _read_varint(message, at)
-        if tag & 7 == _BYTES:
-            yield tag >> 3, _BYTES, message[at : at + value]
-            at += value
-        elif tag & 7 == _VARINT:
-            yield tag >> 3, _VARINT, value
-        else:
-            raise ValueError(f"a field of a Lance schema has an entry of wire type {tag & 7}")
-
-
-def _encoded(field: Sequence[_Entry]) -> bytes:
-    parts = []
-    for number, kind, value in field:
-        parts.append(_varint(number << 3 | kind))
-        if isinstance(value, bytes):
-            parts += [_varint(len(value)), value]
-        else:
-            parts.append(_varint(value))
-    return b"".join(parts)
-
-
-def _read_varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        value |= (byte & _LOW_BITS) << shift
-        at, shift = at + 1, shift + 7
-        if not byte & _MORE:
-            return value, at
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > _LOW_BITS:
-        found.append(value & _LOW_BITS | _MORE)
-        value >>= 7
-    found.append(value)
-    return bytes(found)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from omnigraph.errors import Code, Corrupt
 from omnigraph.store.root import Root
 
-__all__ = ["RecordedPaths"]
+__all__ = ["RecordedPaths", "new_place", "root_of"]
 
 _FORKS: Final = "/tree/"
 
@@ -35,21 +35,29 @@ class RecordedPaths:
         for base in dataset.base_paths().values():
             if base.path == own or base.path.startswith(own + _FORKS):
                 continue
-            recorded = _root_of(base.path, path)
-            if not self._is_root(recorded):
+            recorded = root_of(base.path, path)
+            if not self.is_root(recorded):
                 raise _moved(self._root.uri, recorded, path)
 
-    def _is_root(self, recorded: str) -> bool:
+    def is_root(self, recorded: str) -> bool:
+        """Tell whether a recorded root is the one that is open, however it is spelled."""
+        if recorded == self._root.uri:
+            return True
         found = self._known.get(recorded)
         if found is None:
             found = self._known[recorded] = self._root.is_local and _same(recorded, self._root.uri)
         return found
 
 
-def _root_of(recorded: str, path: str) -> str:
+def root_of(recorded: str, path: str) -> str:
     """Return the root under which a table, or a fork of it, has the recorded path."""
     table, _, _ = f"{recorded.rstrip('/')}/".partition(f"/{path}{_FORKS}")
     return table.rstrip("/").removesuffix(f"/{path}")
+
+
+def new_place(recorded: str, path: str, root: str) -> str:
+    """Return the place below a root of what has the recorded place below another one."""
+    return root + recorded.rstrip("/").removeprefix(root_of(recorded, path))
 
 
 def _same(recorded: str, root: str) -> bool:
@@ -63,7 +71,7 @@ def _same(recorded: str, root: str) -> bool:
 def _moved(root: str, recorded: str, path: str) -> Corrupt:
     text = (
         f"the graph at {root} was moved or copied from {recorded}, and the branch refers to files "
-        "there. 'main' and new branches work; to use the older branches, move the graph back to "
-        "that place, or export them there and load them here"
+        "there. 'main' and new branches work; for the older branches run "
+        f"`omnigraph relocate {root}` or `omnigraph.relocate`, once"
     )
     return Corrupt(Code.GRAPH_MOVED, text, root=root, recorded=recorded, path=path)

@@ -11,7 +11,14 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-__all__ = ["add_checksum", "damage_of"]
+__all__ = [
+    "add_checksum",
+    "damage_in",
+    "damage_of",
+    "has_checksum",
+    "joined_version",
+    "split_version",
+]
 
 _FOOTER: Final = struct.Struct("<QHH4s")  # where the message begins, the version, the magic
 _MAGIC: Final = b"LANC"
@@ -28,21 +35,53 @@ def add_checksum(path: Path) -> int | None:
         The new size of the file; None if it was left alone, for it is not laid out as expected.
     """
     data = path.read_bytes()
+    parts = None if _checksum_of(data) is not None else split_version(data)
+    if parts is None:
+        return None
+    sealed = joined_version(*parts, checked=True)
+    path.write_bytes(sealed)
+    return len(sealed)
+
+
+def split_version(data: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Take a version file apart: what precedes its message, the message, the footer.
+
+    The message comes without a checksum. None if the file is not laid out as expected.
+    """
     if len(data) < _FOOTER.size + _LENGTH.size:
         return None
     start, _, _, magic = _FOOTER.unpack(data[-_FOOTER.size :])
     end = len(data) - _FOOTER.size
     message = start + _LENGTH.size
-    if magic != _MAGIC or message > end or _checksum_of(data) is not None:
+    if magic != _MAGIC or message > end:
         return None
     (length,) = _LENGTH.unpack(data[start:message])
     if message + length != end:
         return None
-    head = data[:start] + _LENGTH.pack(length + _FIELD_BYTES) + data[message:end] + _KEY
-    tail = data[end:]
-    sealed = head + _LENGTH.pack(_sum(head, tail)) + tail
-    path.write_bytes(sealed)
-    return len(sealed)
+    own = end if _checksum_of(data) is None else end - _FIELD_BYTES
+    return data[:start], data[message:own], data[end:]
+
+
+def joined_version(before: bytes, message: bytes, footer: bytes, *, checked: bool) -> bytes:
+    """Put a version file together again, with a checksum or without."""
+    if not checked:
+        return before + _LENGTH.pack(len(message)) + message + footer
+    head = before + _LENGTH.pack(len(message) + _FIELD_BYTES) + message + _KEY
+    return head + _LENGTH.pack(_sum(head, footer)) + footer
+
+
+def damage_in(data: bytes) -> str | None:
+    """Tell what is wrong with the bytes of a version file; None if nothing is known."""
+    expected = _checksum_of(data)
+    end = len(data) - _FOOTER.size
+    if expected is None or expected == _sum(data[: end - _LENGTH.size], data[end:]):
+        return None
+    return "its content does not have the checksum that it carries"
+
+
+def has_checksum(data: bytes) -> bool:
+    """Tell whether a version file carries a checksum."""
+    return _checksum_of(data) is not None
 
 
 def damage_of(path: Path) -> str | None:
@@ -51,11 +90,7 @@ def damage_of(path: Path) -> str | None:
         data = path.read_bytes()
     except OSError:
         return None
-    expected = _checksum_of(data)
-    end = len(data) - _FOOTER.size
-    if expected is None or expected == _sum(data[: end - _LENGTH.size], data[end:]):
-        return None
-    return "its content does not have the checksum that it carries"
+    return damage_in(data)
 
 
 def _checksum_of(data: bytes) -> int | None:

@@ -158,3 +158,108 @@ def test_what_a_dead_writer_left_on_a_branch_does_not_close_main(home: Path) -> 
     assert list((other / "__recovery").glob("*.json"))
     with og.open(home) as graph:
         assert "Di" in names(graph, "dev")
+
+
+# -- relocating --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["copied", "moved"])
+def test_the_refusal_names_what_makes_the_branch_work(home: Path, how: str) -> None:
+    other = moved(home, how)
+    with og.open(other) as graph, pytest.raises(Corrupt) as caught:
+        names(graph, "dev")
+    assert f"`omnigraph relocate {other}`" in str(caught.value)
+    planned = og.relocate(other, dry_run=True)
+    assert planned.recorded == (str(home),)
+    with og.open(other) as graph, pytest.raises(Corrupt):
+        names(graph, "dev")
+    assert og.relocate(other) == planned
+    with og.open(other) as graph:
+        assert names(graph, "dev2") == ["Ada", "Bo", "Cy"]
+        assert names(graph, "idle") == ["Ada"]
+        graph.mutate(ADD, {"n": "Di"}, branch="dev2")
+        graph.mutate(ADD, {"n": "Ed"}, branch="idle")
+        graph.branches.create("dev3", "dev2")
+        graph.mutate(ADD, {"n": "Fy"}, branch="dev3")
+        graph.branches.merge("dev3", "main")
+        assert names(graph) == ["Ada", "Bo", "Cy", "Di", "Fy"]
+        older = graph.commits.list("dev2")[1].id
+        assert [row["name"] for row in graph.query(ALL, branch="dev2", at=str(older))] == [
+            "Ada",
+            "Bo",
+            "Cy",
+        ]
+        graph.branches.delete("idle")
+        graph.optimize()
+    again = og.relocate(other)
+    assert (again.changed, again.recorded) == (0, ())
+
+
+def test_a_relocated_copy_never_reads_the_original(home: Path) -> None:
+    other = moved(home, "copied")
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    og.relocate(other)
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+    shutil.rmtree(home)
+    with og.open(other) as graph:
+        assert [names(graph, name) for name in ("main", "dev", "dev2", "idle")] == [
+            ["Ada"],
+            ["Ada", "Bo"],
+            ["Ada", "Bo", "Cy"],
+            ["Ada"],
+        ]
+
+
+def test_a_copy_that_shares_files_by_links_leaves_the_original_alone(home: Path) -> None:
+    other = home.parent / "other"
+    shutil.copytree(home, other, copy_function=os.link)
+    og.relocate(other)
+    with og.open(home) as graph:
+        assert names(graph, "dev2") == ["Ada", "Bo", "Cy"]
+
+
+def test_branches_of_two_moves_are_relocated_together(home: Path, tmp_path: Path) -> None:
+    other = moved(home, "moved")
+    with og.open(other) as graph:
+        graph.branches.create("new")
+        graph.mutate(ADD, {"n": "Di"}, branch="new")
+    third = tmp_path / "a" / "third"
+    third.parent.mkdir()
+    other.rename(third)
+    assert og.relocate(third).recorded == tuple(sorted([str(home), str(other)]))
+    with og.open(third) as graph:
+        assert names(graph, "new") == ["Ada", "Di"]
+        assert names(graph, "dev2") == ["Ada", "Bo", "Cy"]
+
+
+def test_at_its_own_place_there_is_nothing_to_relocate(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(home)
+    assert og.relocate(home).changed == 0
+    assert og.relocate(tmp_path / "link").changed == 0
+
+
+def test_a_damaged_version_of_a_branch_is_named(home: Path) -> None:
+    other = moved(home, "moved")
+    victim = next((other / "__manifest" / "tree" / "dev" / "_versions").glob("*.manifest"))
+    data = bytearray(victim.read_bytes())
+    data[-20] ^= 0xFF
+    victim.write_bytes(data)
+    with pytest.raises(Corrupt) as caught:
+        og.relocate(other)
+    assert caught.value.details["path"] == str(victim.relative_to(other))
+
+
+def test_what_is_no_graph_is_not_relocated(tmp_path: Path) -> None:
+    with pytest.raises(og.errors.NotFound):
+        og.relocate(tmp_path)
+
+
+def test_a_write_that_stopped_on_a_branch_is_settled_after_relocating(home: Path) -> None:
+    with og.open(home) as graph, failpoints.armed({Fp.FORGET: Refuse()}):
+        graph.mutate(ADD, {"n": "Di"}, branch="dev")
+    other = moved(home, "moved")
+    og.relocate(other)
+    with og.open(other) as graph:
+        assert names(graph, "dev") == ["Ada", "Bo", "Di"]
+        graph.recover()
+    assert not list((other / "__recovery").glob("*.json"))
