@@ -13,6 +13,7 @@ package is internal, however its name is spelled.
 from omnigraph import errors
 
 __all__ = [
+    "AccessRequest",
     "AlgorithmResult",
     "Baseline",
     "BlameLine",
@@ -36,6 +37,8 @@ __all__ = [
     "MergeResult",
     "MutationResult",
     "OptimizeResult",
+    "Permission",
+    "Policy",
     "Profile",
     "Progress",
     "RecoveredWrite",
@@ -65,6 +68,7 @@ __version__ = "0.1.0"
 
 # Loaded on first use: a one-shot command that only compiles must not wait for the storage engine.
 _HOMES = {
+    "AccessRequest": "omnigraph.policy.door",
     "AlgorithmResult": "omnigraph.graph.algorithm_results",
     "Baseline": "omnigraph.graph.changes",
     "BlameLine": "omnigraph.graph.commits",
@@ -88,6 +92,8 @@ _HOMES = {
     "MergeResult": "omnigraph.graph.merging",
     "MutationResult": "omnigraph.graph.values",
     "OptimizeResult": "omnigraph.graph.values",
+    "Permission": "omnigraph.policy.door",
+    "Policy": "omnigraph.policy.door",
     "Profile": "omnigraph.exec.read.profile",
     "Progress": "omnigraph.dataplane.progress",
     "RecoveredWrite": "omnigraph.graph.recovering",

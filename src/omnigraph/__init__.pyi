@@ -43,10 +43,14 @@ from omnigraph.graph.values import LoadResult as LoadResult
 from omnigraph.graph.values import MutationResult as MutationResult
 from omnigraph.graph.values import OptimizeResult as OptimizeResult
 from omnigraph.graph.values import ResultWarning as ResultWarning
+from omnigraph.policy.door import AccessRequest as AccessRequest
+from omnigraph.policy.door import Permission as Permission
+from omnigraph.policy.door import Policy as Policy
 from omnigraph.runtime.cancellation import CancelToken as CancelToken
 from omnigraph.runtime.settings import Settings as Settings
 
 __all__ = [
+    "AccessRequest",
     "AlgorithmResult",
     "Baseline",
     "BlameLine",
@@ -70,6 +74,8 @@ __all__ = [
     "MergeResult",
     "MutationResult",
     "OptimizeResult",
+    "Permission",
+    "Policy",
     "Profile",
     "Progress",
     "RecoveredWrite",

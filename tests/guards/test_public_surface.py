@@ -13,6 +13,7 @@ import omnigraph
 
 ROOT = Path(__file__).parents[2]
 SURFACE = {
+    "AccessRequest",
     "AlgorithmResult",
     "Baseline",
     "BlameLine",
@@ -36,6 +37,8 @@ SURFACE = {
     "MergeResult",
     "MutationResult",
     "OptimizeResult",
+    "Permission",
+    "Policy",
     "Profile",
     "Progress",
     "RecoveredWrite",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -33,10 +33,11 @@ from omnigraph.graph.algorithm_results import (
     check_writable,
 )
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
-from omnigraph.graph.languages import Language
 from omnigraph.graph.parts import GraphParts
+from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import LoadResult
 from omnigraph.lang.ir.ops import Towards
+from omnigraph.policy.door import Door, Permission
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import Actor, Engine, EngineChoice
 
@@ -106,14 +107,15 @@ class Algorithms:
     def __init__(
         self,
         parts: GraphParts,
-        pinned: Callable[[str | None, Revision | None], GraphVersion],
-        language: Callable[[GraphVersion], Language],
+        pins: Pins,
+        door: Door,
         actor: str | None,
     ) -> None:
         """Work on an open graph."""
         self._parts = parts
-        self._pinned = pinned
-        self._language = language
+        self._pinned = pins.pinned
+        self._language = pins.language
+        self._door = door
         self._actor = actor
 
     def pagerank(
@@ -283,6 +285,7 @@ class Algorithms:
             pinned = self._pinned(terms.branch, terms.at)
             catalog = self._language(pinned).catalog
             selection = select(catalog, _names(nodes, "nodes"), _names(edges, "edges"))
+            self._door.ask(Permission.READ, pinned.branch, types=selection.keys)
             if isinstance(task, ShortestPathsTask):
                 task = replace(task, sources=_sources(sources, selection))
                 if task.weight is not None:
@@ -383,16 +386,22 @@ class Algorithms:
         from omnigraph.dataplane.load.request import Fill, LoadRequest  # noqa: PLC0415
         from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
+        named = actor or terms.actor
+        who = self._actor if named is None else Actor(named)
         pinned = self._pinned(branch or terms.branch, None)
-        who = actor or terms.actor
+        self._door.ask(Permission.CHANGE, pinned.branch, types=_node_keys(source), actor=who)
         request = LoadRequest(
             catalog=self._language(pinned).catalog,
             mode="merge",
             branch=pinned.branch,
-            actor=self._actor if who is None else Actor(who),
+            actor=who,
             fill=Fill.KNOWN,
         )
         return Bulk.of(self._parts).load(source, request, Execution())
+
+
+def _node_keys(source: Mapping[str, Any]) -> list[str]:
+    return [f"node:{name}" for name in source]
 
 
 def _session_for(spark: object) -> Any:

@@ -11,19 +11,21 @@ from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
 from omnigraph.exec.merge.merger import Merger, MergeRequest, ResetRequest, RevertRequest
 from omnigraph.graph.merging import MergeResult, ResetResult, Resolution, as_resolve, merge_result
 from omnigraph.graph.values import Branch, commit_of
+from omnigraph.policy.door import Door, Permission
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 
 class Branches:
     """The branches of one graph; `graph.branches`."""
 
-    __slots__ = ("_actor", "_branch", "_merger", "_repo")
+    __slots__ = ("_actor", "_branch", "_door", "_merger", "_repo")
 
     def __init__(
-        self, repo: Repository, actor: str | None = None, branch: BranchName = MAIN
+        self, repo: Repository, door: Door, actor: str | None = None, branch: BranchName = MAIN
     ) -> None:
         """Show and change the branches of this repository, on behalf of an actor."""
         self._repo = repo
+        self._door = door
         self._actor = actor
         self._branch = branch
         self._merger = Merger(repo)
@@ -44,6 +46,7 @@ class Branches:
                 `main~3`; see `Graph.snapshot`.
         """
         made, source = BranchName(name), BranchName(from_)
+        self._door.ask(Permission.BRANCH_CREATE, made, source=source)
         commit = None if at is None else self._start(at, source)
         self._repo.create_branch(made, source=source, commit=commit)
         return self.show(made)
@@ -64,12 +67,14 @@ class Branches:
             assert graph.branches.list() == ["main"]
             ```
         """
+        self._door.ask(Permission.READ)
         self._repo.require_open()
         return [str(name) for name in self._repo.branches.list()]
 
     def show(self, name: str) -> Branch:
         """One branch."""
         branch = BranchName(name)
+        self._door.ask(Permission.READ, branch)
         snapshot = self._repo.snapshot(branch)
         info = self._repo.manifest.branch(branch)
         parent = None if info.parent is None else str(info.parent)
@@ -92,7 +97,9 @@ class Branches:
             graph.branches.delete("draft")
             ```
         """
-        self._repo.delete_branch(BranchName(name))
+        known = BranchName(name)
+        self._door.ask(Permission.BRANCH_DELETE, known)
+        self._repo.delete_branch(known)
 
     def protect(self, name: str, *, message: str | None = None, actor: str | None = None) -> Branch:
         """Protect a branch: it can be neither deleted nor reset. `main` is from the beginning.
@@ -119,10 +126,12 @@ class Branches:
     def _protect(
         self, name: str, protected: bool, message: str | None, actor: str | None
     ) -> Branch:
+        known, who = BranchName(name), self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.BRANCH_PROTECT, known, actor=who)
         self._repo.refs.protect(
-            BranchName(name),
+            known,
             protected=protected,
-            actor=self._actor if actor is None else Actor(actor),
+            actor=who,
             message=None if message is None else CommitMessage(message),
         )
         return self.show(name)
@@ -190,6 +199,11 @@ class Branches:
             message=None if message is None else CommitMessage(message),
             idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
         )
+        self._door.ask(
+            Permission.BRANCH_MERGE, request.into, source=request.source, actor=request.actor
+        )
+        if delete_branch:
+            self._door.ask(Permission.BRANCH_DELETE, request.source, actor=request.actor)
         done = merge_result(self._merger.merge(request), str(request.source), str(request.into))
         if not delete_branch or dry_run:
             return done
@@ -237,13 +251,14 @@ class Branches:
             PreconditionFailed: Somebody else has written to the branch meanwhile.
             NotFound: There is no such branch or state.
         """
-        branch = BranchName(name)
+        branch, who = BranchName(name), self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.CHANGE, branch, actor=who)
         request = ResetRequest(
             branch=branch,
             to=Revisions(self._repo).resolve(to, branch).head,
             if_head=None if if_head is None else CommitId(if_head),
             dry_run=dry_run,
-            actor=self._actor if actor is None else Actor(actor),
+            actor=who,
             message=None if message is None else CommitMessage(message),
         )
         done = self._merger.reset(request)
@@ -297,5 +312,6 @@ class Branches:
             actor=self._actor if actor is None else Actor(actor),
             message=None if message is None else CommitMessage(message),
         )
+        self._door.ask(Permission.CHANGE, request.branch, actor=request.actor)
         done = self._merger.revert(request)
         return merge_result(done, str(request.commit), str(request.branch))

@@ -98,7 +98,6 @@ class Bulk:
         request: LoadRequest,
         execution: Execution,
         base: GraphVersion | None = None,
-        *,
         format: str | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> LoadResult:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
+from omnigraph.core.layout import table_key
 from omnigraph.core.revisions import Revision
+from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.dataplane.progress import Progress
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import EmbedResult, ExportResult, LoadResult, OptimizeResult
-from omnigraph.lang.catalog.model import EntityKind
+from omnigraph.lang.catalog.model import Catalog, EntityKind
+from omnigraph.policy.door import Door, Permission
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.runtime.environment import storage_options as storage_options_of
 from omnigraph.types import (
@@ -35,7 +39,8 @@ class BulkCalls:
         self._repo = parts.repo
         self._actor = None if actor is None else Actor(actor)
         self._branch = branch
-        pins = Pins(parts.repo, branch)
+        self._door = Door(parts.policy, self._actor)
+        pins = Pins(parts, self._door, branch)
         self._pins = pins
         self._pinned, self._language = pins.pinned, pins.language
 
@@ -47,6 +52,9 @@ class BulkCalls:
         if options is None:
             return storage_options_of("s3://", self._parts.variables)
         return dict(options)
+
+    def _change(self, branch: BranchName, actor: str | None, types: Iterable[str]) -> None:
+        self._door.ask(Permission.CHANGE, branch, types=types, actor=actor)
 
     def load(  # noqa: PLR0913
         self,
@@ -107,15 +115,16 @@ class BulkCalls:
             InvalidInput: The source or an option cannot be understood.
             NotFound: A file or branch is missing.
             ConstraintViolated: The data breaks rules; it lists them with their files and lines.
-            Conflict: Somebody else changed what an overwrite replaces. Run it again.
-            Forbidden, LimitExceeded, Cancelled: It may only read; its time is up; it was cancelled.
+            Conflict: Somebody else changed what an overwrite replaces.
         """
-        # Bulk work brings readers of many formats along, for which nobody else should wait.
         from omnigraph.dataplane.load.request import LoadRequest  # noqa: PLC0415
         from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
         known = self._on(branch)
+        who = self._actor if actor is None else Actor(actor)
+        key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
         parent = None if create_from is None else BranchName(create_from)
+        self._door.ask(Permission.CHANGE, known, actor=who, source=parent)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             base = self._repo.base_of(known, create_from=parent)
@@ -126,18 +135,17 @@ class BulkCalls:
                 create_from=parent,
                 replace=bool(replace),
                 cascade=bool(cascade),
-                actor=self._actor if actor is None else Actor(actor),
-                idempotency_key=None
-                if idempotency_key is None
-                else IdempotencyKey(idempotency_key),
+                actor=who,
+                idempotency_key=key,
                 message=None if message is None else CommitMessage(message),
                 violations_max=whole_number(violations_max, "violations_max", 1),
                 violations_file=None if violations_file is None else os.fspath(violations_file),
+                authorise=partial(self._change, known, who),
             )
-            bulk, reached = Bulk.of(self._parts), self._reached_by(storage_options)
-            return bulk.load(
-                source, request, execution, base, format=format, storage_options=reached
-            )
+            if base.branch != known:
+                self._door.ask(Permission.BRANCH_CREATE, known, actor=who, source=parent)
+            reached = self._reached_by(storage_options)
+            return Bulk.of(self._parts).load(source, request, execution, base, format, reached)
 
     def export(  # noqa: PLR0913
         self,
@@ -194,10 +202,12 @@ class BulkCalls:
 
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            pinned = self._pinned(branch, at)
+            pinned = self._pinned(branch, at, action=Permission.EXPORT)
+            catalog = self._language(pinned).catalog
+            self._door.ask(Permission.EXPORT, pinned.branch, types=_keys(catalog, types))
             request = ExportRequest(
                 snapshot=pinned,
-                catalog=self._language(pinned).catalog,
+                catalog=catalog,
                 target=os.fspath(target) if isinstance(target, str | os.PathLike) else target,
                 format=format,
                 types=None if types is None else tuple(types),
@@ -233,7 +243,9 @@ class BulkCalls:
         """
         from omnigraph.graph.bulk import Bulk  # noqa: PLC0415
 
-        pinned = self._pinned(branch, at)
+        pinned = self._pinned(branch, at, action=Permission.EXPORT)
+        keys = _keys(self._language(pinned).catalog, [type_name])
+        self._door.ask(Permission.EXPORT, pinned.branch, types=keys)
         wanted = None if columns is None else tuple(columns)
         return Bulk.of(self._parts).to_spark(type_name, pinned, wanted, where, spark)
 
@@ -294,7 +306,8 @@ class BulkCalls:
     ) -> Any:
         from omnigraph.graph.bulk import Bulk  # noqa: PLC0415
 
-        pinned = self._pinned(branch, at)
+        pinned = self._pinned(branch, at, action=Permission.EXPORT)
+        self._door.ask(Permission.EXPORT, pinned.branch, types=[":".join(key)])
         wanted = None if columns is None else tuple(columns)
         catalog = self._language(pinned).catalog
         return Bulk.of(self._parts).graph_frame(key, pinned, catalog, wanted, spark)
@@ -329,13 +342,15 @@ class BulkCalls:
         """
         from omnigraph.graph.streams import SinkTerms, StreamSink  # noqa: PLC0415
 
+        who = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.CHANGE, self._on(branch), actor=who)
         terms = SinkTerms(
             type_name=type_name,
             stream=stream,
             mode=one_of(LoadMode, mode, "mode"),
             branch=self._on(branch),
             replace=bool(replace),
-            actor=self._actor if actor is None else Actor(actor),
+            actor=who,
         )
         return StreamSink(self._repo, self._parts.embeddings, terms)
 
@@ -374,6 +389,7 @@ class BulkCalls:
 
         who = self._actor if actor is None else Actor(actor)
         known = self._on(branch)
+        self._door.ask(Permission.MAINTAIN, known, actor=who)
         about = None if message is None else CommitMessage(message)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
@@ -429,14 +445,20 @@ class BulkCalls:
         from omnigraph.dataplane.load.request import Fill  # noqa: PLC0415
         from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
 
+        who = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.CHANGE, self._on(branch), actor=who)
         request = FillRequest(
             branch=self._on(branch),
             fill=Fill.MISSING if missing else Fill.ALL,
             types=types,
             batch=None if batch is None else whole_number(batch, "batch", 1),
-            actor=self._actor if actor is None else Actor(actor),
+            actor=who,
             message=None if message is None else CommitMessage(message),
         )
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             return Bulk.of(self._parts).embed(request, execution)
+
+
+def _keys(catalog: Catalog, types: Sequence[str] | None) -> list[str]:
+    return [table_key(each.kind, each.name) for each in chosen_types(catalog, types)]

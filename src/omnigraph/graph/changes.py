@@ -15,6 +15,7 @@ from omnigraph.exec.changes.cursor import Cursor, decode
 from omnigraph.graph.arguments import seconds, whole_number
 from omnigraph.graph.diff import Change, Diff, OperationName
 from omnigraph.graph.values import Commit, commit_of
+from omnigraph.policy.door import Door, Permission
 from omnigraph.runtime import cancellation
 from omnigraph.runtime.clock import Clock
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -86,10 +87,16 @@ class ChangeFeed:
     """
 
     def __init__(
-        self, repo: Repository, clock: Clock, compare: Compare, branch: BranchName = MAIN
+        self,
+        repo: Repository,
+        door: Door,
+        clock: Clock,
+        compare: Compare,
+        branch: BranchName = MAIN,
     ) -> None:
         """Read the history of this repository."""
         self._repo = repo
+        self._door = door
         self._clock = clock
         self._compare = compare
         self._branch = branch
@@ -174,6 +181,7 @@ class ChangeFeed:
             types: Only these types, by name or as `node:Person`, here and in the feed.
             operations: Only these operations, in the feed.
         """
+        self._door.ask(Permission.EXPORT, self._branch if branch is None else BranchName(branch))
         place = self._started(branch, "now", types, operations)
         commit = str(place.commit)
         return Baseline(self._compare(commit, commit, types, None), place.encode())
@@ -228,7 +236,9 @@ class ChangeFeed:
         if start not in ("beginning", "now"):
             text = f"a feed starts at the 'beginning' or 'now', not at {start!r:.80}"
             raise InvalidInput(Code.INPUT_INVALID, text)
-        now = self._repo.snapshot(self._branch if branch is None else BranchName(branch))
+        known = self._branch if branch is None else BranchName(branch)
+        self._door.ask(Permission.READ, known)
+        now = self._repo.snapshot(known)
         # Refuses types and operations that do not exist.
         self._compare(now.head, now.head, types, operations)
         return Cursor(
@@ -242,6 +252,7 @@ class ChangeFeed:
     def _commits_after(self, place: Cursor) -> list[Commit]:
         """The commits of which something is left to deliver, oldest first."""
         branch = BranchName(place.branch)
+        self._door.ask(Permission.READ, branch)
         if self._repo.snapshot(branch).incarnation != place.incarnation:
             raise _gone(f"branch '{branch}' was deleted and made again", place)
         history = map(commit_of, self._repo.commits(branch))

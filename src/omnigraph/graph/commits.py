@@ -12,6 +12,7 @@ from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.commit_graph import drawn
 from omnigraph.graph.diff import Diff, OperationName
 from omnigraph.graph.values import Commit, commit_of
+from omnigraph.policy.door import Door, Permission
 from omnigraph.types import MAIN, BranchName, CommitId
 
 
@@ -33,13 +34,18 @@ class BlameLine:
 class Commits:
     """The commits of one graph; `graph.commits`."""
 
-    __slots__ = ("_branch", "_diff", "_repo")
+    __slots__ = ("_branch", "_diff", "_door", "_repo")
 
     def __init__(
-        self, repo: Repository, diff: Callable[[str, str], Diff], branch: BranchName = MAIN
+        self,
+        repo: Repository,
+        door: Door,
+        diff: Callable[[str, str], Diff],
+        branch: BranchName = MAIN,
     ) -> None:
         """Show the history of this repository; `diff` compares two of its commits."""
         self._repo = repo
+        self._door = door
         self._diff = diff
         self._branch = branch
 
@@ -65,6 +71,7 @@ class Commits:
     def walk(self, branch: str | None = None, *, actor: str | None = None) -> Iterator[Commit]:
         """The commits of a branch, newest first, one at a time."""
         known = self._branch if branch is None else BranchName(branch)
+        self._door.ask(Permission.READ, known)
         return map(commit_of, self._repo.commits(known, actor=actor))
 
     def log(
@@ -96,6 +103,7 @@ class Commits:
         names = [BranchName(name) for name in branches] if branches else [known]
         heads: dict[str, list[str]] = {}
         for name in names:
+            self._door.ask(Permission.READ, name)
             heads.setdefault(str(self._repo.snapshot(name).head), []).append(str(name))
         find = self._repo.ancestry(*self._repo.branches.list()).find
         commits = islice(newest_first(find, map(CommitId, heads)), most)
@@ -110,7 +118,10 @@ class Commits:
             assert commit.branch == "main"
             ```
         """
-        return commit_of(self._repo.commit_info(CommitId(commit)))
+        self._door.ask(Permission.READ)
+        found = commit_of(self._repo.commit_info(CommitId(commit)))
+        self._door.ask(Permission.READ, found.branch)
+        return found
 
     def changes(self, commit: str) -> Diff:
         """The changes that a commit made to the state of its first parent.

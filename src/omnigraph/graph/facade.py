@@ -25,6 +25,7 @@ from omnigraph.graph.branches import Branches
 from omnigraph.graph.changes import ChangeFeed
 from omnigraph.graph.commits import BlameLine, Commits
 from omnigraph.graph.diff import Diff, OperationName, operation
+from omnigraph.graph.languages import types_of
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.recovering import RecoveryResult, recovery_result
 from omnigraph.graph.schema import Schema
@@ -39,6 +40,7 @@ from omnigraph.graph.values import (
 )
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.query.params import bind
+from omnigraph.policy.door import Permission
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import (
     MAIN,
@@ -83,13 +85,14 @@ class Graph(TransactionCalls):
         """Wrap a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor, branch)
         self._last: tuple[GraphVersion, Snapshot] | None = None
-        self.algorithms = Algorithms(parts, self._pinned, self._language, self._actor)
-        self.branches = Branches(parts.repo, self._actor, branch)
-        self.tags = Tags(parts.repo, self._actor)
-        self.commits = Commits(parts.repo, self.diff, branch)
-        self.schema = Schema(parts.repo, self._actor, branch)
+        self.algorithms = Algorithms(parts, self._pins, self._door, self._actor)
+        self.branches = Branches(parts.repo, self._door, self._actor, branch)
+        self.tags = Tags(parts.repo, self._door, self._actor)
+        self.commits = Commits(parts.repo, self._door, self.diff, branch)
+        self.schema = Schema(parts.repo, self._pins, self._door, self._actor, branch)
         self.changes = ChangeFeed(
             parts.repo,
+            self._door,
             parts.clock,
             lambda older, newer, types, chosen: self.diff(
                 older, newer, types=types, operations=chosen
@@ -140,8 +143,13 @@ class Graph(TransactionCalls):
         # It is made of this class.
         from omnigraph.graph.branch_handle import BranchHandle  # noqa: PLC0415
 
-        known = self._repo.snapshot(BranchName(name)).branch
+        self._door.ask(Permission.READ, wanted := BranchName(name))
+        known = self._repo.snapshot(wanted).branch
         return BranchHandle(self._parts, actor=self._actor, branch=known)
+
+    def acting_as(self, actor: str | None) -> Graph:
+        """The same open graph on behalf of another actor; it is closed with this one."""
+        return Graph(self._parts, actor=actor, branch=self._branch)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -267,7 +275,7 @@ class Graph(TransactionCalls):
         last = self._last
         if last is not None and last[0] is pinned:
             return last[1]
-        snapshot = Snapshot(self._parts, pinned, self._language(pinned))
+        snapshot = Snapshot(self._parts, pinned, self._language(pinned), self._door)
         self._last = (pinned, snapshot)
         return snapshot
 
@@ -310,11 +318,14 @@ class Graph(TransactionCalls):
             text = "the two states have different schemas; compare states of one schema"
             raise InvalidInput(Code.INPUT_INVALID, text)
         chosen = chosen_types(catalog, types)
+        keys = frozenset(table_key(item.kind, item.name) for item in chosen)
+        for branch in {state.branch for state in states}:
+            self._door.ask(Permission.READ, branch, types=keys)
         request = DiffRequest(
             older=states[0],
             newer=states[1],
             catalog=catalog,
-            types=frozenset(table_key(item.kind, item.name) for item in chosen),
+            types=keys,
         )
         wanted = None if operations is None else frozenset(map(operation, operations))
         heads = [str(state.head) for state in states]
@@ -362,6 +373,7 @@ class Graph(TransactionCalls):
             text = f"'{type_name}' is a node type and an edge type: say which, node:{type_name}"
             raise InvalidInput(Code.INPUT_INVALID, text, type=type_name)
         chosen = types[0]
+        self._door.ask(Permission.READ, pinned.branch, types=[table_key(chosen.kind, chosen.name)])
 
         def entity_at(version: GraphVersion) -> EntityType | None:
             catalog = self._language(version).catalog
@@ -421,6 +433,8 @@ class Graph(TransactionCalls):
         """
         pinned = self._pinned(branch, at)
         catalog = self._language(pinned).catalog
+        kind = "node" if type_name in catalog.node_by_name else "edge"
+        self._door.ask(Permission.READ, pinned.branch, types=[f"{kind}:{type_name}"])
         cell = read_cell(
             self._repo,
             pinned,
@@ -494,10 +508,12 @@ class Graph(TransactionCalls):
         head = None if if_commit is None else CommitId(if_commit)
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
         again = None if retries is None else whole_number(retries, "retries", 0)
+        self._door.ask(Permission.CHANGE, known, actor=who)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             pinned = self._repo.snapshot(known)
             language = self._language(pinned)
             plan = language.change(text, name)
+            self._door.ask(Permission.CHANGE, known, types=types_of(plan), actor=who)
             request = Request(
                 plan=plan,
                 params=bind(plan.params, params or {}),
@@ -536,6 +552,7 @@ class Graph(TransactionCalls):
             cancel: The same, when another thread calls its `cancel()`.
         """
         who = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.MAINTAIN, self._on(branch), actor=who)
         about = None if message is None else CommitMessage(message)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             report = ensure_indices(self._repo, self._on(branch), actor=who, message=about)
@@ -545,6 +562,7 @@ class Graph(TransactionCalls):
 
     def refresh(self) -> None:
         """Settle what dead writers left half-done, as every write and every opening does, too."""
+        self._door.ask(Permission.MAINTAIN)
         self._repo.refresh()
 
     def recover(self) -> RecoveryResult:
@@ -566,6 +584,7 @@ class Graph(TransactionCalls):
             Forbidden: The handle is for reading only.
             Corrupt: An intent cannot be read; it says which and what to do.
         """
+        self._door.ask(Permission.MAINTAIN)
         settled = (*self._repo.settled_on_open, *self._repo.recover())
         return recovery_result(settled, self._repo.set_aside())
 

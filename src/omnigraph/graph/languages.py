@@ -29,6 +29,7 @@ class CompiledQuery:
     program: Program
     # Per table the bytes of a row in the widest column that it reads.
     widths: tuple[tuple[str, int], ...]
+    types: frozenset[str]
 
 
 class Language:
@@ -56,7 +57,7 @@ class Language:
         if not isinstance(plan, ReadPlan):
             message = f"query `{plan.name}` changes the graph; run it with `mutate`"
             raise InvalidInput(Code.QUERY_INVALID, message, query=plan.name)
-        reading = CompiledQuery(plan, prepare(plan, self.catalog), _widths(plan))
+        reading = CompiledQuery(plan, prepare(plan, self.catalog), _widths(plan), types_of(plan))
         with self._lock:
             self._readings[text, name] = reading
             while len(self._readings) > PROGRAMS_MAX:
@@ -78,6 +79,12 @@ class Language:
         if name is not None and not isinstance(name, str):
             raise InvalidInput(Code.INPUT_INVALID, "the name of a query is a text")
         return self._compiler.compile(text, name)
+
+
+def types_of(plan: Plan) -> frozenset[str]:
+    """The types that a reading query reads, or that a changing one changes."""
+    named = plan.reads if isinstance(plan, ReadPlan) else plan.writes
+    return frozenset(entity.table_key for entity in named)
 
 
 def _widths(plan: ReadPlan) -> tuple[tuple[str, int], ...]:

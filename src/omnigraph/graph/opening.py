@@ -22,6 +22,7 @@ from omnigraph.graph.facade import Graph
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.schema import schema_text
 from omnigraph.lang import compile_schema
+from omnigraph.policy.door import ALLOW_ALL, Policy
 from omnigraph.runtime import environment
 from omnigraph.runtime.settings import Settings
 from omnigraph.store.root import Root
@@ -37,6 +38,7 @@ def init(
     storage_options: Mapping[str, str] | None = None,
     embedder: Embedder | None = None,
     settings: Settings | None = None,
+    policy: Policy | None = None,
 ) -> Graph:
     """Make a new graph and open it.
 
@@ -53,6 +55,7 @@ def init(
         embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
         settings: Bounds; by default what `OMNIGRAPH_<SETTING>` say, such as
             `OMNIGRAPH_CACHE_BYTES_MAX`.
+        policy: Decides on every access; by default everything is allowed.
 
     Raises:
         InvalidInput: The schema has mistakes; it lists all of them. Or the place holds other files.
@@ -62,7 +65,7 @@ def init(
     accepted = AcceptedSchema(catalog=compile_schema(text, origin), text=text)
     root = graph_root(uri, storage_options)
     repo = Repository.init(root, accepted, components(root))
-    return _graph(repo, actor, embedder, settings)
+    return _graph(repo, actor, embedder, settings, policy)
 
 
 def open(
@@ -73,6 +76,7 @@ def open(
     storage_options: Mapping[str, str] | None = None,
     embedder: Embedder | None = None,
     settings: Settings | None = None,
+    policy: Policy | None = None,
 ) -> Graph:
     """Open a graph.
 
@@ -91,6 +95,7 @@ def open(
         embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
         settings: Bounds; by default what `OMNIGRAPH_<SETTING>` say, such as
             `OMNIGRAPH_CACHE_BYTES_MAX`.
+        policy: Decides on every access; by default everything is allowed.
 
     Raises:
         NotFound: There is no graph.
@@ -102,7 +107,8 @@ def open(
         message = f"mode {mode!r} is not one of 'rw' and 'r'"
         raise InvalidInput(Code.INPUT_INVALID, message, mode=str(mode)) from None
     root = graph_root(uri, storage_options)
-    return _graph(Repository.open(root, components(root), chosen), actor, embedder, settings)
+    repo = Repository.open(root, components(root), chosen)
+    return _graph(repo, actor, embedder, settings, policy)
 
 
 def graph_root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
@@ -119,12 +125,18 @@ def graph_root(uri: str | os.PathLike[str], options: Mapping[str, str] | None) -
 
 
 def _graph(
-    repo: Repository, actor: str | None, embedder: Embedder | None, settings: Settings | None
+    repo: Repository,
+    actor: str | None,
+    embedder: Embedder | None,
+    settings: Settings | None,
+    policy: Policy | None = None,
 ) -> Graph:
     if settings is not None:
         instance(settings, Settings, "settings are an `omnigraph.Settings`")
     if embedder is not None and not callable(getattr(embedder, "embed", None)):
         raise InvalidInput(Code.SETTINGS_INVALID, "an embedder has a `model` and `embed`")
+    if policy is not None and not callable(getattr(policy, "authorise", None)):
+        raise InvalidInput(Code.SETTINGS_INVALID, "a policy has a method `authorise`")
     bounds = environment.settings(os.environ) if settings is None else settings
     repo.retry = RetryPolicy(retries=bounds.write_retries, long_retries=bounds.optimize_retries)
     embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
@@ -147,5 +159,6 @@ def _graph(
         mutator=Mutator(repo, embeddings),
         limits=limits,
         queries=QueryEngine(repo, views, search, limits),
+        policy=policy or ALLOW_ALL,
     )
     return Graph(parts, actor=actor)

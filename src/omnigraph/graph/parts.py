@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omnigraph.core.repository import Repository
 from omnigraph.embed.source import Embeddings
@@ -12,6 +12,8 @@ from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
+from omnigraph.graph.languages import Language
+from omnigraph.policy.door import ALLOW_ALL, Policy
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.settings import Settings
 
@@ -22,6 +24,8 @@ class GraphParts:
 
     Attributes:
         variables: The environment, read when a call needs it: a Spark master, keys of S3.
+        policy: Decides on every access.
+        languages: The compiled queries, by the digest of their schema.
     """
 
     repo: Repository
@@ -34,3 +38,5 @@ class GraphParts:
     mutator: Mutator
     limits: Limits
     queries: QueryEngine
+    policy: Policy = ALLOW_ALL
+    languages: dict[str, Language] = field(default_factory=dict)

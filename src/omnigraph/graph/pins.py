@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.languages import Language
+from omnigraph.graph.parts import GraphParts
+from omnigraph.policy.door import Door, Permission
 from omnigraph.types import MAIN, BranchName
 
 
 class Pins:
     """Pins states of one graph. Thread-safe."""
 
-    def __init__(self, repo: Repository, branch: BranchName = MAIN) -> None:
+    def __init__(self, parts: GraphParts, door: Door, branch: BranchName = MAIN) -> None:
         """Pin states of this graph; of a branch where none is named."""
-        self._repo = repo
-        self.revision = Revisions(repo).resolve
-        self._languages: dict[str, Language] = {}
+        self._repo = parts.repo
+        self._door = door
+        self._resolve = Revisions(parts.repo).resolve
+        self._languages = parts.languages
         self._names: dict[str | None, BranchName] = {str(MAIN): MAIN, None: branch}
 
     def pinned(
-        self, branch: str | None, at: Revision | None, version: int | None = None
+        self,
+        branch: str | None,
+        at: Revision | None,
+        version: int | None = None,
+        action: Permission = Permission.READ,
     ) -> GraphVersion:
         """The newest state of a branch, or that of a revision or a version of its manifest."""
         try:
@@ -33,13 +39,24 @@ class Pins:
             if version is not None:
                 message = "give either `at` or a version, not both"
                 raise InvalidInput(Code.INPUT_INVALID, message)
-            return self.revision(at, known)
+            return self.revision(at, known, action)
+        self._door.ask(action, known)
         if version is not None:
             number = whole_number(version, "a version", 1)
             return self._repo.snapshot_at_version(known, number)
         pinned = self._repo.snapshot(known)
         self._names[branch] = known
         return pinned
+
+    def revision(
+        self, at: Revision, branch: BranchName, action: Permission = Permission.READ
+    ) -> GraphVersion:
+        """The state that a revision names; it may be one of another branch."""
+        self._door.ask(action, branch)
+        found = self._resolve(at, branch)
+        if found.branch != branch:
+            self._door.ask(action, found.branch)
+        return found
 
     def language(self, pinned: GraphVersion) -> Language:
         """The languages, with the schema of a state."""

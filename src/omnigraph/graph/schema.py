@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omnigraph.core.repository import Repository
-from omnigraph.core.revisions import Revision, Revisions
+from omnigraph.core.revisions import Revision
 from omnigraph.errors import Code, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.schema_change.changer import SchemaChanger, SchemaPlan, SchemaRequest
 from omnigraph.graph.arguments import instance
+from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import Commit, commit_of
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.migrate import MigrationPlan
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.source import Severity
+from omnigraph.policy.door import Door, Permission
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 _SCHEMA_SUFFIX = ".pg"
@@ -59,13 +61,20 @@ class SchemaChange:
 class Schema:
     """The schema of a graph; `graph.schema`."""
 
-    __slots__ = ("_actor", "_branch", "_changer", "_repo")
+    __slots__ = ("_actor", "_branch", "_changer", "_door", "_pins", "_repo")
 
     def __init__(
-        self, repo: Repository, actor: str | None = None, branch: BranchName = MAIN
+        self,
+        repo: Repository,
+        pins: Pins,
+        door: Door,
+        actor: str | None = None,
+        branch: BranchName = MAIN,
     ) -> None:
         """Show and change the schemas of this repository, on behalf of an actor."""
         self._repo = repo
+        self._pins = pins
+        self._door = door
         self._actor = actor
         self._branch = branch
         self._changer = SchemaChanger(repo)
@@ -85,10 +94,7 @@ class Schema:
             branch: The branch.
             at: An older state of it: a commit, a time or `main~3`; see `Graph.snapshot`.
         """
-        name = self._on(branch)
-        version = Revisions(self._repo).resolve(at, name) if at is not None else None
-        pinned = self._repo.snapshot(name) if version is None else version
-        return self._repo.schema(pinned).text
+        return self._repo.schema(self._pins.pinned(branch, at)).text
 
     def plan(
         self,
@@ -112,10 +118,10 @@ class Schema:
             branch: The branch that is to have it.
             queries: Files of queries, or folders of `.gq` files, to be checked against it.
         """
+        known = self._on(branch)
+        self._door.ask(Permission.READ, known)
         text, origin = schema_text(schema)
-        request = SchemaRequest(
-            catalog=compile_schema(text, origin), text=text, branch=self._on(branch)
-        )
+        request = SchemaRequest(catalog=compile_schema(text, origin), text=text, branch=known)
         found = self._changer.plan(request)
         catalog = found.migration.result if found.migration.supported else request.catalog
         reports = [
@@ -160,8 +166,9 @@ class Schema:
             Conflict: Others change the same tables without pause.
             PreconditionFailed: The head is another one than `if_commit`.
         """
-        text, origin = schema_text(schema)
         by = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.SCHEMA_APPLY, self._on(branch), actor=by)
+        text, origin = schema_text(schema)
         request = SchemaRequest(
             catalog=compile_schema(text, origin),
             text=text,

@@ -12,12 +12,13 @@ from omnigraph.exec.access import Access
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import seconds, token
-from omnigraph.graph.languages import CompiledQuery, Language
+from omnigraph.graph.languages import CompiledQuery, Language, types_of
 from omnigraph.graph.parts import GraphParts
 from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
+from omnigraph.policy.door import Door, Permission
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import AccessChoice, EngineChoice
 
@@ -36,10 +37,13 @@ class Snapshot:
         ```
     """
 
-    __slots__ = ("_language", "_parts", "_pinned", "_reader")
+    __slots__ = ("_door", "_language", "_parts", "_pinned", "_reader")
 
-    def __init__(self, parts: GraphParts, pinned: GraphVersion, language: Language) -> None:
+    def __init__(
+        self, parts: GraphParts, pinned: GraphVersion, language: Language, door: Door
+    ) -> None:
         """Read this pinned state."""
+        self._door = door
         self._parts = parts
         self._pinned = pinned
         self._language = language
@@ -98,6 +102,7 @@ class Snapshot:
                     text, params, name=name, access=access, engine=engine, spark=spark
                 ).settled()
         reading = self._language.reading(text, name)
+        self._door.ask(Permission.READ, self._pinned.branch, types=reading.types)
         bound = bind(reading.plan.params, params or _NOTHING)
         if engine == "auto":
             return self._automatically(reading, bound, access, spark)
@@ -111,6 +116,7 @@ class Snapshot:
         """The plan of a query and how it would reach the data, as text."""
         self._parts.repo.require_open()
         plan = self._language.plan(text, name)
+        self._door.ask(Permission.READ, self._pinned.branch, types=types_of(plan))
         answer = explain(plan)
         if not isinstance(plan, ReadPlan):
             return answer
@@ -128,6 +134,7 @@ class Snapshot:
     ) -> Profile:
         """Run a query and tell what each operator did: rows, time, and the path taken."""
         reading = self._language.reading(text, name)
+        self._door.ask(Permission.READ, self._pinned.branch, types=reading.types)
         profile = Profile(self._parts.clock)
         bound = bind(reading.plan.params, params or _NOTHING)
         profile.rows = self._reader.run(reading.program, bound, access, profile)

@@ -9,6 +9,7 @@ from omnigraph.core.refs import Tag as TagRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.graph.values import time_of
+from omnigraph.policy.door import Door, Permission
 from omnigraph.types import MAIN, Actor, CommitMessage, TagName
 
 
@@ -36,11 +37,12 @@ class Tag:
 class Tags:
     """The tags of one graph; `graph.tags`."""
 
-    __slots__ = ("_actor", "_repo")
+    __slots__ = ("_actor", "_door", "_repo")
 
-    def __init__(self, repo: Repository, actor: str | None = None) -> None:
+    def __init__(self, repo: Repository, door: Door, actor: str | None = None) -> None:
         """Show and change the tags of this repository, on behalf of an actor."""
         self._repo = repo
+        self._door = door
         self._actor = actor
 
     def create(
@@ -75,11 +77,14 @@ class Tags:
             NotFound: There is no such commit.
         """
         known = TagName(name)
+        who = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.TAG_CHANGE, actor=who)
         version = Revisions(self._repo).resolve(at)
+        self._door.ask(Permission.TAG_CHANGE, version.branch, actor=who)
         made = self._repo.refs.create_tag(
             known,
             version,
-            actor=self._actor if actor is None else Actor(actor),
+            actor=who,
             message=None if message is None else CommitMessage(message),
             force=bool(force),
         )
@@ -93,6 +98,7 @@ class Tags:
             assert graph.tags.list() == []
             ```
         """
+        self._door.ask(Permission.READ)
         return [_shown(tag) for tag in self._repo.refs.tags().values()]
 
     def get(self, name: str) -> Tag:
@@ -101,6 +107,7 @@ class Tags:
         Raises:
             NotFound: There is none of this name.
         """
+        self._door.ask(Permission.READ)
         return _shown(self._repo.refs.tag(TagName(name)))
 
     def delete(self, name: str, *, actor: str | None = None) -> Tag:
@@ -113,6 +120,7 @@ class Tags:
             ```
         """
         who = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.TAG_CHANGE, actor=who)
         return _shown(self._repo.refs.delete_tag(TagName(name), actor=who))
 
 

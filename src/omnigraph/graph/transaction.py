@@ -15,7 +15,7 @@ from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.exec.mutate.transaction import OpenTransaction, begin
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import instance, seconds, token
-from omnigraph.graph.languages import Language
+from omnigraph.graph.languages import Language, types_of
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import (
@@ -26,6 +26,7 @@ from omnigraph.graph.values import (
     warnings_of,
 )
 from omnigraph.lang.query.params import bind
+from omnigraph.policy.door import Door, Permission
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import AccessChoice, BranchName
 
@@ -89,11 +90,13 @@ class Transaction:
         self,
         parts: GraphParts,
         pins: Pins,
+        door: Door,
         branch: BranchName,
         terms: CommitTerms,
         others: OpenOnes,
     ) -> None:
         """Use `graph.transaction` instead."""
+        self._door = door
         self._parts = parts
         self._pins = pins
         self._branch = branch
@@ -212,6 +215,9 @@ class Transaction:
         self._parts.repo.require_open()
         return self._open
 
+    def _ask(self, action: Permission, types: frozenset[str]) -> None:
+        self._door.ask(action, self._branch, types=types, actor=self._terms.actor)
+
     # -- its calls ---------------------------------------------------------------------------------
 
     def mutate(
@@ -244,6 +250,7 @@ class Transaction:
         work = self._working()
         assert self._language is not None
         plan = self._language.change(text, name)
+        self._ask(Permission.CHANGE, types_of(plan))
         bound = bind(plan.params, params or {})
         try:
             touched = work.mutate(plan, bound)
@@ -295,6 +302,7 @@ class Transaction:
         work = self._working()
         assert self._language is not None
         compiled = self._language.reading(text, name)
+        self._ask(Permission.READ, compiled.types)
         bound = bind(compiled.plan.params, params or {})
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             found = work.reader(compiled.plan).run(compiled.program, bound, access, None)

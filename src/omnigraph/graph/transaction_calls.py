@@ -12,6 +12,7 @@ from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.bulk_calls import BulkCalls
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.transaction import Transaction, TransactionResult, transact
+from omnigraph.policy.door import Permission
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 T = TypeVar("T")
@@ -77,8 +78,10 @@ class TransactionCalls(BulkCalls):
             idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
             message=None if message is None else CommitMessage(message),
         )
+        known = self._on(branch)
+        self._door.ask(Permission.CHANGE, known, actor=terms.actor)
         self._repo.require_writable()
-        return Transaction(self._parts, self._pins, self._on(branch), terms, self._transactions)
+        return Transaction(self._parts, self._pins, self._door, known, terms, self._transactions)
 
     def transact(
         self,

@@ -280,6 +280,8 @@ class Loader:
 
     def _attempt(self, work: _Work, given: GraphVersion | None) -> Loaded:
         request, plan, monitor = work.request, work.plan, work.monitor
+        if request.authorise is not None:
+            request.authorise(work.present)
         base = self._repo.snapshot(request.branch) if given is None else given
         if given is None:
             done = self._replayed(request, base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
@@ -71,6 +71,8 @@ class LoadRequest:
             takes the place of an idempotency key.
         fill: The rows of a merge only change entities that are there: for vectors those whose text
             is still the one that they were computed from. Rows of others do not count.
+        authorise: Is called with the types of the input before they are judged, and refuses the
+            load by an error.
     """
 
     inputs: tuple[Input, ...] = ()
@@ -90,6 +92,7 @@ class LoadRequest:
     driver_keys: int = DRIVER_KEYS
     batch: StreamBatch | None = None
     fill: Fill | None = None
+    authorise: Callable[[frozenset[str]], None] | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that have no meaning in a mode, before they are taken for granted."""
