@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from omnigraph.algorithms.model import Selection, Task
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.graph.values import LoadResult
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import FLOATS, INTEGERS, Base
+from omnigraph.results.writes import LoadResult
 
 TYPE = "type"
 ID = "id"

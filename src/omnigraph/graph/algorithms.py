@@ -35,9 +35,9 @@ from omnigraph.graph.algorithm_results import (
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
-from omnigraph.graph.values import LoadResult
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.policy.door import Door, Permission
+from omnigraph.results.writes import LoadResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import Actor, Engine, EngineChoice
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from omnigraph.core.revisions import Revision
 from omnigraph.graph.facade import Graph
-from omnigraph.graph.merging import MergeResult, ResetResult
+from omnigraph.results.merging import MergeResult, ResetResult
 
 
 class BranchHandle(Graph):

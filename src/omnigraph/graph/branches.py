@@ -9,9 +9,11 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
 from omnigraph.exec.merge.merger import Merger, MergeRequest, ResetRequest, RevertRequest
-from omnigraph.graph.merging import MergeResult, ResetResult, Resolution, as_resolve, merge_result
-from omnigraph.graph.values import Branch, commit_of
+from omnigraph.graph.merging import Resolution, as_resolve, merge_result
+from omnigraph.graph.values import commit_of
 from omnigraph.policy.door import Door, Permission
+from omnigraph.results.commits import Branch
+from omnigraph.results.merging import MergeResult, ResetResult
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 

@@ -30,17 +30,11 @@ from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import one_of
 from omnigraph.graph.parts import GraphParts
-from omnigraph.graph.values import (
-    EmbedResult,
-    ExportResult,
-    LoadResult,
-    OptimizeResult,
-    commit_of,
-    warnings_of,
-)
+from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import Base
+from omnigraph.results.writes import EmbedResult, ExportResult, LoadResult, OptimizeResult
 from omnigraph.runtime.settings import Settings
 from omnigraph.types import BranchName, Engine, EngineChoice
 

@@ -14,9 +14,9 @@ from omnigraph.dataplane.progress import Progress
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
-from omnigraph.graph.values import EmbedResult, ExportResult, LoadResult, OptimizeResult
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.policy.door import Door, Permission
+from omnigraph.results.writes import EmbedResult, ExportResult, LoadResult, OptimizeResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.runtime.environment import storage_options as storage_options_of
 from omnigraph.types import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import Literal
 
@@ -13,9 +13,11 @@ from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Gone, InvalidInput
 from omnigraph.exec.changes.cursor import Cursor, decode
 from omnigraph.graph.arguments import seconds, whole_number
-from omnigraph.graph.diff import Change, Diff, OperationName
-from omnigraph.graph.values import Commit, commit_of
+from omnigraph.graph.diff import Diff
+from omnigraph.graph.values import commit_of
 from omnigraph.policy.door import Door, Permission
+from omnigraph.results.changes import Change, ChangeEvent, ChangePage, OperationName
+from omnigraph.results.commits import Commit
 from omnigraph.runtime import cancellation
 from omnigraph.runtime.clock import Clock
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -25,29 +27,6 @@ Start = Literal["beginning", "now"]
 Compare = Callable[[str, str, Sequence[str] | None, Collection[OperationName] | None], Diff]
 
 _US_PER_S = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeEvent:
-    """One change, and the commit that made it."""
-
-    commit: Commit
-    change: Change
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePage:
-    """Some events of a change feed.
-
-    Attributes:
-        events: The changes, oldest commit first, in the order of a diff within a commit.
-        cursor: Where to go on; keep it once the events are dealt with.
-        more: There is more to be read at once.
-    """
-
-    events: tuple[ChangeEvent, ...]
-    cursor: str
-    more: bool
 
 
 class Baseline:

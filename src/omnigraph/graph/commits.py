@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from omnigraph.core.lineage import newest_first
 from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.commit_graph import drawn
-from omnigraph.graph.diff import Diff, OperationName
-from omnigraph.graph.values import Commit, commit_of
+from omnigraph.graph.diff import Diff
+from omnigraph.graph.values import commit_of
 from omnigraph.policy.door import Door, Permission
+from omnigraph.results.commits import Commit
 from omnigraph.types import MAIN, BranchName, CommitId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlameLine:
-    """A commit that changed an entity, and how.
-
-    Attributes:
-        commit: The commit; a merge stands for what it brought along, see `merged_parent_id`.
-        operation: `insert`, `update` or `delete`.
-        changed: The properties that an update changed, sorted.
-    """
-
-    commit: Commit
-    operation: OperationName
-    changed: tuple[str, ...]
 
 
 class Commits:

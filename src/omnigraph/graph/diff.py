@@ -3,63 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Final
 
 import pyarrow as pa
 
 from omnigraph.core.layout import table_key
-from omnigraph.dataplane.changes.table_changes import ChangeCounts, Operation
+from omnigraph.dataplane.changes.table_changes import Operation
+from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.changes.diff import GraphDiff
 from omnigraph.lang.catalog.model import EntityType
+from omnigraph.results.changes import Change
 
-OperationName = Literal["insert", "update", "delete"]
-
-_SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
 _COLORS: Final = {"insert": "\x1b[32m", "update": "\x1b[33m", "delete": "\x1b[31m"}
 _PLAIN: Final = "\x1b[0m"
-_SHOWN_CHARACTERS_MAX: Final = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The change of one entity.
-
-    Attributes:
-        kind: `node` or `edge`.
-        type: The type of the entity.
-        id: Its id.
-        operation: `insert`, `update` or `delete`.
-        changed: The properties that an update changed, sorted; `from` and `to` are the ends of an
-            edge.
-        before: The values before; None for an insert. A blob is shown by its size.
-        after: The values after; None for a delete.
-    """
-
-    kind: str
-    type: str
-    id: str
-    operation: OperationName
-    changed: tuple[str, ...]
-    before: Mapping[str, Any] | None
-    after: Mapping[str, Any] | None
-
-    def __str__(self) -> str:
-        image = self.after or self.before or {}
-        ends = f"  {image['from']!r} -> {image['to']!r}" if self.kind == "edge" else ""
-        values = "".join(self._values())
-        return f"{_SIGNS[self.operation]} {self.type} {self.id!r}{ends}{values}"
-
-    def _values(self) -> Iterator[str]:
-        if self.before is not None and self.after is not None:
-            for name in self.changed:
-                yield f"  {name}: {_shown(self.before[name])} -> {_shown(self.after[name])}"
-        elif self.after is not None:
-            for name, value in self.after.items():
-                if value is not None and (self.kind == "node" or name not in ("from", "to")):
-                    yield f"  {name}: {_shown(value)}"
 
 
 class Diff:
@@ -219,10 +177,3 @@ def operation(name: object) -> Operation:
 def _header(key: str, counts: ChangeCounts) -> str:
     numbers = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
     return f"{key}  " + " ".join(f"{sign}{number:,}" for sign, number in numbers if number)
-
-
-def _shown(value: Any) -> str:
-    text = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
-    if len(text) > _SHOWN_CHARACTERS_MAX:
-        return text[: _SHOWN_CHARACTERS_MAX - 1] + "…"
-    return text

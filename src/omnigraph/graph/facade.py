@@ -23,24 +23,22 @@ from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.arguments import instance, seconds, token, whole_number
 from omnigraph.graph.branches import Branches
 from omnigraph.graph.changes import ChangeFeed
-from omnigraph.graph.commits import BlameLine, Commits
-from omnigraph.graph.diff import Diff, OperationName, operation
+from omnigraph.graph.commits import Commits
+from omnigraph.graph.diff import Diff, operation
 from omnigraph.graph.languages import types_of
 from omnigraph.graph.parts import GraphParts
-from omnigraph.graph.recovering import RecoveryResult, recovery_result
+from omnigraph.graph.recovering import recovery_result
 from omnigraph.graph.schema import Schema
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.tags import Tags
 from omnigraph.graph.transaction_calls import TransactionCalls
-from omnigraph.graph.values import (
-    IndexResult,
-    MutationResult,
-    commit_of,
-    mutation_of,
-)
+from omnigraph.graph.values import commit_of, mutation_of
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.door import Permission
+from omnigraph.results.changes import BlameLine, OperationName
+from omnigraph.results.recovery import RecoveryResult
+from omnigraph.results.writes import IndexResult, MutationResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import (
     MAIN,

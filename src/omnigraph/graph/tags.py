@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from omnigraph.core.refs import Tag as TagRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
-from omnigraph.graph.values import time_of
 from omnigraph.policy.door import Door, Permission
+from omnigraph.results.commits import Tag, time_of
 from omnigraph.types import MAIN, Actor, CommitMessage, TagName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
-    """A name for a commit.
-
-    Attributes:
-        name: The name.
-        commit: The id of the commit.
-        branch: The branch on which the commit was found.
-        actor: Who made the tag, if somebody said so.
-        created_at: When, in UTC.
-        message: What it is about, if somebody said so.
-    """
-
-    name: str
-    commit: str
-    branch: str
-    actor: str | None
-    created_at: datetime
-    message: str | None
 
 
 class Tags:

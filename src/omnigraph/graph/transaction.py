@@ -18,15 +18,11 @@ from omnigraph.graph.arguments import instance, seconds, token
 from omnigraph.graph.languages import Language, types_of
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
-from omnigraph.graph.values import (
-    Commit,
-    MutationResult,
-    ResultWarning,
-    commit_of,
-    warnings_of,
-)
+from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.door import Door, Permission
+from omnigraph.results.commits import Commit, ResultWarning
+from omnigraph.results.writes import MutationResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import AccessChoice, BranchName
 

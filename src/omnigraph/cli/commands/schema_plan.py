@@ -112,6 +112,7 @@ def _plan_stored(
             }
         )
     else:
+        assert change.migration is not None
         _print(screen, change.migration)
         for item in change.violations:
             screen.line(("in the way", "red"), f": {item['message']}")

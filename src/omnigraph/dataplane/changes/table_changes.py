@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from omnigraph.dataplane.changes.equality import Mask
 from omnigraph.dataplane.changes.row_comparison import RowComparison, blob_sizes
+from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.errors import JsonValue
 from omnigraph.runtime import cancellation
@@ -53,34 +54,6 @@ class ChangeLimits:
 
     keys_max: int = 4_000_000
     batch_rows: int = 8_192
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeCounts:
-    """Numbers of changed entities."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-
-    @classmethod
-    def of(cls, numbers: JsonValue) -> ChangeCounts:
-        """The counts that a commit has recorded: inserted, updated, deleted."""
-        found = [each if isinstance(each, int) else 0 for each in _listed(numbers)]
-        inserted, updated, deleted = found
-        return cls(inserted=inserted, updated=updated, deleted=deleted)
-
-    @property
-    def total(self) -> int:
-        """The number of all changed entities."""
-        return self.inserted + self.updated + self.deleted
-
-    def __add__(self, other: ChangeCounts) -> ChangeCounts:
-        return ChangeCounts(
-            inserted=self.inserted + other.inserted,
-            updated=self.updated + other.updated,
-            deleted=self.deleted + other.deleted,
-        )
 
 
 def _listed(value: JsonValue) -> list[JsonValue]:

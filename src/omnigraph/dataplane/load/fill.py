@@ -16,13 +16,14 @@ import pyarrow as pa
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository, store_pin
+from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.decode.model import Decoded, DecodeStats
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.read_task import stage_rows
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.load.request import Counts, Fill, Loaded, LoadRequest
+from omnigraph.dataplane.load.request import Fill, Loaded, LoadRequest
 from omnigraph.dataplane.load.vectors import embedded
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner

@@ -18,13 +18,14 @@ from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.staging_areas import Ending, StagingArea
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.load.committed import LoadBase, StoredTable
 from omnigraph.dataplane.load.fingerprint import total
 from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan, StopSignal, Targets, key_of
 from omnigraph.dataplane.load.reading import partitions_for, read_inputs
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.load.request import Counts, Loaded, LoadRequest
+from omnigraph.dataplane.load.request import Loaded, LoadRequest
 from omnigraph.dataplane.load.stages import Stages, Verdict
 from omnigraph.dataplane.load.stream import STREAM, batch_key, recorded
 from omnigraph.dataplane.load.violations import LoadViolations, open_file, write_all

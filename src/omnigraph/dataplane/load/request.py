@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.records import Commit
+from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.source.model import Input
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.errors import Code, InvalidInput
@@ -121,15 +122,6 @@ class LoadRequest:
     def may_name_all(self) -> bool:
         """May there be rows of any type? Then nobody knows before they are read."""
         return any(item.type is None for item in self.inputs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """The numbers of entities of one type that a load touched."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.changes.table_changes import ChangeCounts, ChangeLimits, TableChanges
+from omnigraph.dataplane.changes.table_changes import ChangeLimits, TableChanges
+from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.values import Base
 from omnigraph.store.table_diff import TableDiff

@@ -16,7 +16,7 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import TableWrite
-from omnigraph.dataplane.changes.table_changes import ChangeCounts
+from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.store.model import DeletionReceipt

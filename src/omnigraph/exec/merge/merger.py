@@ -20,7 +20,7 @@ from omnigraph.core.requirements import require_head
 from omnigraph.core.retry import with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
-from omnigraph.dataplane.changes.table_changes import ChangeCounts
+from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.errors import Code, Gone, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.merge.broken_rules import settle_broken_rules

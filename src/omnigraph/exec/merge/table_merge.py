@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE, ChangeCounts, ChangedKeys
+from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE, ChangedKeys
+from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
 from omnigraph.exec.merge.given import Given, given_values
 from omnigraph.exec.merge.three_way import Cells, column_groups, merge_cells, unequal_cells

@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.core.retry import RetryPolicy
-from omnigraph.dataplane.load.request import Counts
+from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.progress import Monitor, Progress, StopRequested
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import (
