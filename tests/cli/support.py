@@ -34,7 +34,12 @@ QUERY = dedent("""\
 
 def invoke(*arguments: str | Path, stdin: bytes = b"", **env: str) -> Result:
     """Run a command in this process; its output goes to no terminal."""
-    quiet = {"NO_COLOR": None, "FORCE_COLOR": None, "OMNIGRAPH_DEBUG": None}
+    quiet = {
+        "NO_COLOR": None,
+        "FORCE_COLOR": None,
+        "OMNIGRAPH_DEBUG": None,
+        "OMNIGRAPH_PROFILE": None,
+    }
     return CliRunner().invoke(
         app, [str(item) for item in arguments], input=stdin, env={**quiet, **env}
     )

@@ -76,12 +76,27 @@ def test_what_is_wrong_is_listed_with_its_place(here: Path) -> None:
     )
     status, out, err = load("-d", "bad.jsonl", "-m", "append", "--violations", "all.jsonl")
     assert (status, out) == (1, "")
-    assert "bad.jsonl:1: " in err
-    assert "bad.jsonl:2: " in err
+    table = [line.split()[:5] for line in err.splitlines()[1:]]
+    assert table == [
+        ["file", "line", "type", "property", "value"],
+        ["bad.jsonl", "1", "Person", "born", "soon"],
+        ["bad.jsonl", "2", "Knows", "to", "Nobody"],
+    ]
     written = [json.loads(line) for line in Path("all.jsonl").read_text().splitlines()]
     assert [item["line"] for item in written] == [1, 2]
     with og.open("people.omni", "r") as graph:
         assert set(graph.snapshot().counts.values()) == {0}
+
+
+def test_the_short_option_is_the_mode_or_the_message(here: Path) -> None:
+    assert load("-d", "people.jsonl", "--mode", "append", "-m", "first people")[0] == 0
+    assert load("-d", "people.jsonl", "--mode", "merge", "-m", "append")[0] == 0
+    assert load("-d", "people.jsonl", "-m", "merge")[0] == 0
+    with og.open("people.omni") as graph:
+        said = [commit.message for commit in graph.commits.list(limit=3)]
+    assert said == [None, "append", "first people"]
+    for words in (("-m", "people"), ("--mode", "merge", "-m", "a", "--message", "b")):
+        assert load("-d", "people.jsonl", *words)[0] == 2
 
 
 def test_files_of_one_type_are_named(here: Path) -> None:

@@ -56,8 +56,13 @@ def test_a_query_of_a_file_with_a_parameter(here: Path) -> None:
 def test_the_formats_say_the_same(here: Path) -> None:
     rows = [{"name": "Ada", "born": "1815-12-10"}, {"name": "Bo", "born": None}]
     query = ("query", *STORE, "-e", ALL)
-    assert json.loads(run(*query, "--json")) == rows
-    assert json.loads(run(*query, "--format", "json")) == rows
+    document = json.loads(run(*query, "--json"))
+    assert document["rows"] == rows
+    assert (document["columns"], document["row_count"]) == (["name", "born"], 2)
+    assert (document["query_name"], document["target"]) == ("q", {"branch": "main"})
+    assert json.loads(run(*query, "--format", "json")) == document
+    chosen = json.loads(run(*query, "--json=name"))
+    assert chosen["rows"] == [{"name": "Ada"}, {"name": "Bo"}]
     assert [json.loads(line) for line in run(*query, "-f", "jsonl").splitlines()] == rows
     assert list(csv.DictReader(io.StringIO(run(*query, "-f", "csv")))) == [
         {"name": "Ada", "born": "1815-12-10"},
@@ -95,7 +100,7 @@ def test_a_change_is_a_commit_with_a_message(here: Path) -> None:
     )  # fmt: skip
     with og.open("people.omni") as graph:
         (newest, *_) = graph.commits.list()
-    assert out == f"1 nodes, 0 edges, commit {newest.id} on main\n"
+    assert out == f"1 node, 0 edges, commit {newest.id} on main\n"
     assert (newest.actor, newest.message) == ("tester", "one more")
     shown = json.loads(run("log", *STORE, "--limit", "1", "--json"))
     assert [(each["graph_commit_id"], each["message"]) for each in shown] == [

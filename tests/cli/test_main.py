@@ -12,8 +12,8 @@ import typer
 from omnigraph import __version__
 from omnigraph.cli.exits import Status, reporting, status_of
 from omnigraph.cli.lazy import LazyGroup
-from omnigraph.cli.main import Commands, SchemaCommands
-from omnigraph.errors import CLASS_OF, Code, PreconditionFailed
+from omnigraph.cli.main import GROUPS, Commands
+from omnigraph.errors import CLASS_OF, Code
 from tests.cli.support import ROOT, invoke, process
 
 COMMANDS = ("lint", "fmt", "explain", "schema", "version")
@@ -39,7 +39,14 @@ def test_help_groups_the_commands() -> None:
     answer = invoke("--help")
     assert answer.exit_code == 0
     groups = [line for line in answer.stdout.splitlines() if line.endswith(":") and line[0] != " "]
-    assert groups == ["Options:", "Schemas and queries:", "Graphs and data:", "About:"]
+    assert groups == [
+        "Options:",
+        "Schemas and queries:",
+        "Graphs and data:",
+        "Branches and history:",
+        "Upkeep:",
+        "About:",
+    ]
     assert all(f"\n  {name} " in answer.stdout for name in COMMANDS)
 
 
@@ -49,7 +56,7 @@ def test_help_shows_examples(command: str) -> None:
     assert "Examples:\n    omnigraph" in shown
 
 
-@pytest.mark.parametrize("group", [Commands, SchemaCommands])
+@pytest.mark.parametrize("group", [Commands, *(group for _, group, _, _ in GROUPS)])
 def test_the_table_says_what_the_commands_say(group: type[LazyGroup]) -> None:
     for entry in group.entries.values():
         assert entry.load().help.splitlines()[0] == entry.summary
@@ -104,7 +111,8 @@ def test_a_plain_command_needs_no_rich(folder: Path) -> None:
         (("lnt",), "Did you mean 'lint'?"),
         (("schema",), "plan"),
         (("schema", "pln"), "Did you mean 'plan'?"),
-        (("lint",), "Missing option '--schema'"),
+        (("lint",), "no graph is named"),
+        (("branch", "create", "--store", "g"), "Missing argument 'NAME'"),
         (("lint", "--shema", "x"), "--schema"),
         (("fmt", "--lang", "sql", "-"), "sql"),
     ],
@@ -170,10 +178,36 @@ def test_json_holds_the_error_too() -> None:
     assert answer.stderr.startswith("error[file_not_found]: ")
 
 
-def test_only_a_lost_precondition_has_a_status_of_its_own() -> None:
-    for code, family in CLASS_OF.items():
-        lost = family is PreconditionFailed
-        assert status_of(family(code, "x")) == (Status.PRECONDITION if lost else Status.FAILED)
+def test_lost_preconditions_and_passing_troubles_have_statuses_of_their_own() -> None:
+    found = {code: status_of(family(code, "x")) for code, family in CLASS_OF.items()}
+    assert {code for code, status in found.items() if status == Status.PRECONDITION} == {
+        Code.PRECONDITION_FAILED
+    }
+    assert {code for code, status in found.items() if status == Status.TRY_LATER} == {
+        Code.BUSY,
+        Code.UNAVAILABLE,
+        Code.HEAD_CONTENTION,
+        Code.WRITER_ACTIVE,
+        Code.INIT_IN_PROGRESS,
+    }
+    assert set(found.values()) == {Status.FAILED, Status.PRECONDITION, Status.TRY_LATER}
+    assert (Status.PRECONDITION, Status.TRY_LATER) == (4, 75)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("lint", "--json"), ("nonsense", "--json=a"), ("query", "--json", "--what"), ("branch", "x")],
+)
+def test_a_wrong_call_is_told_as_json_where_results_would_be(arguments: tuple[str, ...]) -> None:
+    answer = invoke(*arguments)
+    assert answer.exit_code == Status.USAGE
+    assert answer.stderr.startswith("Usage: omnigraph")
+    if arguments == ("branch", "x"):
+        assert answer.stdout == ""
+        return
+    error = json.loads(answer.stdout)["error"]
+    assert (error["code"], error["details"]) == ("input_invalid", {"usage": True})
+    assert error["message"] in answer.stderr.replace("\n", " ")
 
 
 def test_a_bug_is_told_without_a_traceback(

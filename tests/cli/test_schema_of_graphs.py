@@ -61,7 +61,10 @@ def test_rows_and_queries_in_the_way_are_named(here: Path) -> None:
 def test_a_plan_needs_one_schema_in_force(here: Path) -> None:
     answer = invoke("schema", "plan", "--schema", "wider.pg")
     assert answer.exit_code == 2
-    assert "--against FILE or --store GRAPH" in answer.stderr
+    assert "no graph is named" in answer.stderr
+    both = invoke("schema", "plan", "people.omni", "-s", "wider.pg", "--against", "people.pg")
+    assert both.exit_code == 2
+    assert "either a graph or --against" in both.stderr
 
 
 def test_removing_earlier_versions_is_not_offered_for_stored_graphs(here: Path) -> None:

@@ -4,21 +4,25 @@
 1   failed, or a report contains errors
 2   called the wrong way (the argument parser answers this one)
 4   a precondition of the caller no longer holds: read again, then decide
+75  not now: the same command may succeed later
 """
 
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from typing import Final
 
 import typer
 
 from omnigraph.cli import render
 from omnigraph.cli.environment import debugging
+from omnigraph.cli.options import JSON_OPTION
 from omnigraph.cli.plain import STYLE_OF
 from omnigraph.errors import (
+    Busy,
     Code,
     GraphError,
     Internal,
@@ -26,6 +30,10 @@ from omnigraph.errors import (
     PreconditionFailed,
     Unavailable,
 )
+
+# The errors of the argument parser: what all of them are, and those about a wrong call.
+_WrongCall: type[Exception] = typer.BadParameter.__mro__[1]
+_ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 class Status(IntEnum):
@@ -35,11 +43,41 @@ class Status(IntEnum):
     FAILED = 1
     USAGE = 2
     PRECONDITION = 4
+    TRY_LATER = 75
+
+
+# Conflicts that go away by themselves, once somebody else is done.
+_PASSING: Final = frozenset({Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.INIT_IN_PROGRESS})
 
 
 def status_of(error: GraphError) -> Status:
     """The exit status of an error."""
-    return Status.PRECONDITION if isinstance(error, PreconditionFailed) else Status.FAILED
+    if isinstance(error, PreconditionFailed):
+        return Status.PRECONDITION
+    if isinstance(error, Busy | Unavailable) or error.code in _PASSING:
+        return Status.TRY_LATER
+    return Status.FAILED
+
+
+@contextmanager
+def usage_errors(words: Sequence[str]) -> Iterator[None]:
+    """Tell a wrong call, and end with its status; with `--json` standard output gets it, too."""
+    try:
+        yield
+    except _ParserError as error:
+        error.show()  # type: ignore[attr-defined]
+        if isinstance(error, _WrongCall) and _wants_json(words):
+            message = error.format_message()  # type: ignore[attr-defined]
+            _show_json(InvalidInput(Code.INPUT_INVALID, message, usage=True))
+        sys.exit(error.exit_code)  # type: ignore[attr-defined]
+    except typer.Abort:
+        render.err().line("Aborted!")
+        sys.exit(Status.FAILED)
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    options = words[: words.index("--")] if "--" in words else words
+    return any(word == JSON_OPTION or word.startswith(f"{JSON_OPTION}=") for word in options)
 
 
 @contextmanager
@@ -50,7 +88,7 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (typer.Exit, typer.BadParameter, BrokenPipeError):
+    except (typer.Exit, typer.Abort, _ParserError, BrokenPipeError):
         raise
     except GraphError as error:
         show(error)

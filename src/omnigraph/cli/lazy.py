@@ -6,7 +6,9 @@ A group knows its commands by name, heading and summary, so that its help import
 import difflib
 import functools
 import importlib
-from collections.abc import Callable
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -14,7 +16,22 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from omnigraph.cli.exits import Status, reporting
+from omnigraph.cli import render
+from omnigraph.cli.addressing import (
+    BRANCH,
+    DESTRUCTIVE,
+    GRAPH,
+    OPTIONS,
+    OPTIONS_OF_DRAWING,
+    QUIET,
+    WRITING,
+    AddressedCommand,
+    names_a_graph,
+    target_from,
+)
+from omnigraph.cli.exits import Status, reporting, usage_errors
+from omnigraph.cli.options import JSON_FIELDS
+from omnigraph.cli.targets import Target
 
 # Drawing help with rich would double the time it takes.
 PLAIN_HELP: Final[dict[str, Any]] = {
@@ -23,6 +40,7 @@ PLAIN_HELP: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
 }
+_TARGET: Final = "target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +102,136 @@ class LazyGroup(TyperGroup):
             with formatter.section(heading):
                 formatter.write_dl(listed)
 
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line; a wrong call is told as JSON where results are."""
+        words = sys.argv[1:] if args is None else list(args)
+        with usage_errors(words):
+            status = super().main(words, prog_name, standalone_mode=False, **extra)
+            sys.exit(status if isinstance(status, int) else Status.OK)
 
-def command(*shown: str) -> Callable[[Callable[..., Status]], Any]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addressing:
+    """The words that a command takes about its target, besides those that name it.
+
+    Attributes:
+        branch: It is about one branch.
+        writes: It makes commits, on behalf of an actor.
+        destroys: It takes something away, so that it may have to ask.
+        needs_graph: A server alone is not enough.
+        draws: Its own `--graph` draws, so the graph on a server is `--graph-id`.
+        unless: The parameter that makes a target superfluous when it is given.
+    """
+
+    branch: bool = False
+    writes: bool = False
+    destroys: bool = False
+    needs_graph: bool = True
+    draws: bool = False
+    unless: str | None = None
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """The parameters of the command line for these words."""
+        return [
+            *(OPTIONS_OF_DRAWING if self.draws else OPTIONS),
+            *(BRANCH if self.branch else ()),
+            *(WRITING if self.writes else ()),
+            *(DESTRUCTIVE if self.destroys else ()),
+            *QUIET,
+        ]
+
+    def target(
+        self, ctx: typer.Context, taken: Mapping[str, Any], others: Mapping[str, Any]
+    ) -> Target | None:
+        """The target that the words of a call name; None if another parameter stands for it."""
+        if self.unless is not None and others.get(self.unless) is not None:
+            if names_a_graph(taken):
+                raise typer.BadParameter(f"give either a graph or --{self.unless}, not both")
+            return None
+        as_json = bool(others.get("as_json"))
+        return target_from(ctx, taken, as_json=as_json, needs_graph=self.needs_graph)
+
+
+def command(
+    *shown: str,
+    branch: bool = False,
+    writes: bool = False,
+    destroys: bool = False,
+    needs_graph: bool = True,
+    draws: bool = False,
+    unless: str | None = None,
+) -> Callable[[Callable[..., Status]], Any]:
     """Make a function a command: its failures become messages, its status ends the process.
+
+    A function whose first parameter is `target` works on a graph: the words of the command line
+    that name it, see `addresses`, become that one argument.
 
     Args:
         shown: Examples that stand below the help.
+        branch: The command is about one branch of its target.
+        writes: It makes commits, on behalf of an actor.
+        destroys: It takes something away, so that it may have to ask.
+        needs_graph: A server alone is not enough as a target.
+        draws: Its own `--graph` draws.
+        unless: The parameter that makes a target superfluous when it is given; `target` is None.
     """
+    words = Addressing(
+        branch=branch,
+        writes=writes,
+        destroys=destroys,
+        needs_graph=needs_graph,
+        draws=draws,
+        unless=unless,
+    )
 
     def decorate(body: Callable[..., Status]) -> Any:
+        signature = inspect.signature(body, eval_str=True)
+        has_target = _TARGET in signature.parameters
+        added = words.parameters() if has_target else []
+        names = {each.name for each in added}
+
         @functools.wraps(body)
-        def run(**values: Any) -> None:
-            with reporting(as_json=bool(values.get("as_json"))):
+        def run(ctx: typer.Context, **values: Any) -> None:
+            as_json = bool(values.get("as_json"))
+            with reporting(as_json=as_json), render.only(values.pop("json_fields", None)):
+                if has_target:
+                    taken: Mapping[str, Any] = {name: values.pop(name) for name in names}
+                    values[_TARGET] = words.target(ctx, taken, values)
                 raise typer.Exit(body(**values))
 
+        _show_parameters(run, signature, added)
         single = typer.Typer(**PLAIN_HELP)
-        single.command(epilog=examples(*shown) if shown else None)(run)
-        return get_command(single)
+        single.command(cls=AddressedCommand, epilog=examples(*shown) if shown else None)(run)
+        made: Any = get_command(single)
+        made.unless = words.unless
+        return made
 
     return decorate
+
+
+def _show_parameters(
+    run: Any, signature: inspect.Signature, added: list[inspect.Parameter]
+) -> None:
+    """Give a function the parameters that typer shall see: the context, the target's, its own."""
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    own = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in signature.parameters.values()
+        if each.name != _TARGET
+    ]
+    arguments = [GRAPH] if added else []
+    fields = JSON_FIELDS if any(each.name == "as_json" for each in own) else ()
+    every = [context, *arguments, *own, *added[1:], *fields]
+    run.__signature__ = inspect.Signature(every)
+    run.__annotations__ = {each.name: each.annotation for each in every}
 
 
 def examples(*commands: str) -> str:

@@ -1,17 +1,32 @@
 """The `omnigraph` command: the table of its commands, each in a module of its own."""
 
 import sys
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
+from omnigraph.cli.addressing import (
+    ACTOR_OPTION,
+    GRAPH_OPTION,
+    PROFILE_OPTION,
+    QUIET_OPTION,
+    SERVER_OPTION,
+    STORE_OPTION,
+    YES_OPTION,
+)
 from omnigraph.cli.exits import Status, discard_output, output_failed
 from omnigraph.cli.lazy import PLAIN_HELP, CommandEntry, LazyGroup, examples
 
 _LANGUAGES: Final = "Schemas and queries"
 _DATA: Final = "Graphs and data"
+_HISTORY: Final = "Branches and history"
+_UPKEEP: Final = "Upkeep"
 _ABOUT: Final = "About"
+_COMMANDS: Final = "Commands"
 _LINT: Final = "Check a schema, and queries against it (alias: check)."
+_QUERY: Final = "Run a reading query, and print its rows."
+_MUTATE: Final = "Run a changing query: all of it is one commit, or nothing happens."
+_SCHEMA_SHOW: Final = "Print the schema in force, as it was written."
 
 
 class Commands(LazyGroup):
@@ -23,31 +38,55 @@ class Commands(LazyGroup):
         "fmt": CommandEntry("fmt", _LANGUAGES, "Format .pg and .gq files in place."),
         "explain": CommandEntry("explain", _LANGUAGES, "Show how queries would run, step by step."),
         "init": CommandEntry("init", _DATA, "Make a new graph."),
-        "query": CommandEntry("query", _DATA, "Run a reading query, and print its rows."),
-        "mutate": CommandEntry(
-            "mutate", _DATA, "Run a changing query: all of it is one commit, or nothing happens."
-        ),
+        "query": CommandEntry("query", _DATA, _QUERY),
+        "read": CommandEntry("query", _DATA, _QUERY, hidden=True),
+        "mutate": CommandEntry("mutate", _DATA, _MUTATE),
+        "change": CommandEntry("mutate", _DATA, _MUTATE, hidden=True),
         "load": CommandEntry("load", _DATA, "Load data: all of it in one commit, or nothing."),
         "export": CommandEntry(
             "export", _DATA, "Write the data of a branch or commit to files that `load` reads back."
         ),
-        "log": CommandEntry("log", _DATA, "Show the commits of a branch, the newest first."),
-        "diff": CommandEntry("diff", _DATA, "Compare two states of the graph, entity by entity."),
+        "snapshot": CommandEntry(
+            "snapshot",
+            _DATA,
+            "Show the newest commit of a branch, or an older one, and how many entities it has by "
+            "type.",
+        ),
+        "log": CommandEntry("log", _HISTORY, "Show the commits of a branch, the newest first."),
+        "show": CommandEntry("show", _HISTORY, "Show one commit, and what it changed."),
+        "diff": CommandEntry(
+            "diff", _HISTORY, "Compare two states of the graph, entity by entity."
+        ),
+        "blame": CommandEntry(
+            "blame", _HISTORY, "List the commits that changed one entity, the newest first."
+        ),
+        "revert": CommandEntry(
+            "revert", _HISTORY, "Take back what a commit changed, as a new commit."
+        ),
+        "reset": CommandEntry(
+            "reset", _HISTORY, "Give a branch the state of an older commit back, as a new commit."
+        ),
         "optimize": CommandEntry(
-            "optimize", _DATA, "Compact tables and bring indexes up to date; answers stay the same."
+            "optimize",
+            _UPKEEP,
+            "Compact tables and bring indexes up to date; answers stay the same.",
         ),
         "recover": CommandEntry(
-            "recover", _DATA, "Settle writes that stopped half-way, and say what was found."
+            "recover", _UPKEEP, "Settle writes that stopped half-way, and say what was found."
         ),
         "relocate": CommandEntry(
             "relocate", _DATA, "Make the branches of a graph work that was moved or copied."
         ),
         "embed": CommandEntry(
             "embed",
-            _DATA,
+            _UPKEEP,
             "Compute vectors that are missing from their texts; an interrupted call can be "
             "repeated.",
         ),
+        "login": CommandEntry(
+            "login", _ABOUT, "Keep the token of a server, in a file that only you may read."
+        ),
+        "logout": CommandEntry("logout", _ABOUT, "Forget the token of a server."),
         "version": CommandEntry(
             "version", _ABOUT, "Print the release and the version of the storage layout."
         ),
@@ -58,14 +97,13 @@ class SchemaCommands(LazyGroup):
     """The commands of `omnigraph schema`."""
 
     entries: ClassVar[dict[str, CommandEntry]] = {
-        "show": CommandEntry(
-            "schema_show", "Commands", "Print the schema in force, as it was written."
-        ),
+        "show": CommandEntry("schema_show", _COMMANDS, _SCHEMA_SHOW),
+        "get": CommandEntry("schema_show", _COMMANDS, _SCHEMA_SHOW, hidden=True),
         "plan": CommandEntry(
-            "schema_plan", "Commands", "Show the steps from one schema to another."
+            "schema_plan", _COMMANDS, "Show the steps from one schema to another."
         ),
         "apply": CommandEntry(
-            "schema_apply", "Commands", "Change the schema of a branch, in one commit."
+            "schema_apply", _COMMANDS, "Change the schema of a branch, in one commit."
         ),
     }
 
@@ -76,61 +114,197 @@ class BranchCommands(LazyGroup):
     entries: ClassVar[dict[str, CommandEntry]] = {
         "list": CommandEntry(
             "branch_list",
-            "Commands",
+            _COMMANDS,
             "List the branches, each with what it was made from and its newest commit.",
         ),
         "create": CommandEntry(
             "branch_create",
-            "Commands",
+            _COMMANDS,
             "Make a branch. It takes one small write, however large the graph is.",
+        ),
+        "diff": CommandEntry(
+            "branch_diff",
+            _COMMANDS,
+            "Compare a branch with the one that it was made from, or with another.",
         ),
         "merge": CommandEntry(
             "branch_merge",
-            "Commands",
+            _COMMANDS,
             "Bring the changes of one branch into another: one commit, or nothing.",
         ),
         "delete": CommandEntry(
             "branch_delete",
-            "Commands",
+            _COMMANDS,
             "Delete a branch; its commits that no other branch shares go with it.",
         ),
     }
 
 
+class CommitCommands(LazyGroup):
+    """The commands of `omnigraph commit`."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "list": CommandEntry(
+            "commit_list",
+            _COMMANDS,
+            "List the commits of a branch, the newest first; filters leave some out.",
+        ),
+        "show": CommandEntry("show", _COMMANDS, "Show one commit, and what it changed."),
+        "changes": CommandEntry(
+            "commit_changes",
+            _COMMANDS,
+            "Show the changes that a commit made to the state of its first parent.",
+        ),
+    }
+
+
+class TagCommands(LazyGroup):
+    """The commands of `omnigraph tag`."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "list": CommandEntry("tag_list", _COMMANDS, "List the tags, each with its commit."),
+        "create": CommandEntry(
+            "tag_create",
+            _COMMANDS,
+            "Give a commit a name; the newest one of the branch, if no other is named.",
+        ),
+        "delete": CommandEntry("tag_delete", _COMMANDS, "Delete a tag; its commit stays."),
+    }
+
+
+class ChangesCommands(LazyGroup):
+    """The commands of `omnigraph changes`."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "poll": CommandEntry(
+            "changes_poll",
+            _COMMANDS,
+            "Read the changes that follow a cursor; without one, start anew.",
+        ),
+        "follow": CommandEntry(
+            "changes_follow",
+            _COMMANDS,
+            "Print changes as they are committed, until it is interrupted; --json prints a page a "
+            "line.",
+        ),
+        "baseline": CommandEntry(
+            "changes_baseline",
+            _COMMANDS,
+            "Print every entity of a branch as a JSON line, and last the cursor of its change "
+            "feed.",
+        ),
+    }
+
+
+class BlobCommands(LazyGroup):
+    """The commands of `omnigraph blob`."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "get": CommandEntry(
+            "blob_get",
+            _COMMANDS,
+            "Write the bytes of a blob, or of a part of it, to a file or to standard output.",
+        ),
+    }
+
+
+class ProfileCommands(LazyGroup):
+    """The commands of `omnigraph profile`: what is none of them is a query to be measured."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "list": CommandEntry("profile_list", _COMMANDS, "List the profiles of the configuration."),
+        "show": CommandEntry(
+            "profile_show", _COMMANDS, "Show one profile, and the graph that it names."
+        ),
+        "query": CommandEntry(
+            "profile_query",
+            _COMMANDS,
+            "Run a query and tell what each step did: rows, time, and the path taken.",
+        ),
+    }
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; those that name no command are those of `query`."""
+        if args and args[0] not in {*self.entries, "-h", "--help"}:
+            args = ["query", *args]
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
+
+class ConfigCommands(LazyGroup):
+    """The commands of `omnigraph config`."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "explain": CommandEntry(
+            "config_explain",
+            _COMMANDS,
+            "Say which graph, branch and actor a command would use, and what chose them.",
+        ),
+    }
+
+
+class AuthCommands(LazyGroup):
+    """The commands of `omnigraph auth`."""
+
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "status": CommandEntry(
+            "auth_status",
+            _COMMANDS,
+            "List the servers of the configuration and of kept tokens, and the token that each "
+            "gets.",
+        ),
+    }
+
+
+# The groups below `omnigraph`: name, commands, heading, and what their help says first.
+GROUPS: Final = (
+    ("schema", SchemaCommands, _LANGUAGES, "Show, plan and change schemas."),
+    ("branch", BranchCommands, _HISTORY, "List, make, compare, merge and delete branches."),
+    ("tag", TagCommands, _HISTORY, "List, make and delete names of commits."),
+    ("commit", CommitCommands, _HISTORY, "List and show commits."),
+    ("changes", ChangesCommands, _HISTORY, "Read the change feed of a branch."),
+    ("blob", BlobCommands, _DATA, "Read large binary values."),
+    ("profile", ProfileCommands, _DATA, "Measure a query; list and show profiles."),
+    ("config", ConfigCommands, _ABOUT, "Explain what a command would work on."),
+    ("auth", AuthCommands, _ABOUT, "Show the tokens of servers."),
+)
+
 app = typer.Typer(name="omnigraph", cls=Commands, no_args_is_help=True, **PLAIN_HELP)
-schema = typer.Typer(cls=SchemaCommands, no_args_is_help=True, **PLAIN_HELP)
-app.add_typer(schema, name="schema", rich_help_panel=_LANGUAGES)
-branch = typer.Typer(cls=BranchCommands, no_args_is_help=True, **PLAIN_HELP)
-app.add_typer(branch, name="branch", rich_help_panel=_DATA)
-
-
-@branch.callback()
-def about_branches() -> None:
-    """List, make, merge and delete branches."""
-
-
-@schema.callback()
-def about_schemas() -> None:
-    """Show, plan and change schemas."""
+for _name, _group, _heading, _about in GROUPS:
+    _typer = typer.Typer(cls=_group, no_args_is_help=True, help=_about, **PLAIN_HELP)
+    # A group without a callback of its own would be taken for its only command.
+    _typer.callback()(lambda: None)
+    app.add_typer(_typer, name=_name, rich_help_panel=_heading, help=_about)
 
 
 @app.callback(
     invoke_without_command=True,
     epilog=examples(
-        "omnigraph lint --schema people.pg --query people.gq",
-        "omnigraph fmt --check .",
-        "omnigraph explain --schema people.pg --query people.gq friends",
-        "omnigraph schema plan --schema people_v2.pg --against people.pg",
+        "omnigraph init --schema people.pg people.omni",
+        "omnigraph load people.omni --data people.jsonl --mode append",
+        "omnigraph query people.omni --query people.gq friends -p name=Ada",
+        "omnigraph branch create people.omni draft",
+        "omnigraph log people.omni@draft --graph",
     ),
 )
 def root(
+    store: Annotated[str | None, STORE_OPTION] = None,
+    server: Annotated[str | None, SERVER_OPTION] = None,
+    graph_id: Annotated[str | None, GRAPH_OPTION] = None,
+    profile: Annotated[str | None, PROFILE_OPTION] = None,
+    actor: Annotated[str | None, ACTOR_OPTION] = None,
+    yes: Annotated[bool, YES_OPTION] = False,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
     version: Annotated[
         bool, typer.Option("--version", "-v", help="Print the release and stop.")
     ] = False,
 ) -> None:
-    """A typed property graph with a schema and a query language of its own."""
+    """A typed property graph with a schema and a query language of its own.
+
+    These options may stand before a command or behind it.
+    """
     if version:
-        Commands.entries["version"].load().callback(as_json=False)
+        Commands.entries["version"].load().main([], standalone_mode=True)
 
 
 def run() -> None:

@@ -1,5 +1,6 @@
 """Arguments that several commands take."""
 
+import inspect
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -8,8 +9,22 @@ import typer
 from omnigraph.types import EngineChoice
 
 _STDIN: Final = Path("-")
+JSON_OPTION: Final = "--json"
+FIELDS_OPTION: Final = "--json-fields"
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Json = Annotated[
+    bool,
+    typer.Option(JSON_OPTION, help="Print one JSON document; --json=NAME,... only these fields."),
+]
+# Filled in by `--json=...`, for every command that prints JSON.
+JSON_FIELDS: Final = (
+    inspect.Parameter(
+        "json_fields",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[str | None, typer.Option(FIELDS_OPTION, hidden=True)],
+    ),
+)
 Schema = Annotated[
     Path,
     typer.Option(
@@ -19,16 +34,34 @@ Schema = Annotated[
         help="The schema, .pg or a catalog as .json; - for standard input.",
     ),
 ]
+SchemaOrGraph = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema",
+        "-s",
+        metavar="FILE",
+        help="The schema instead of a graph, .pg or a catalog as .json; - for standard input.",
+    ),
+]
 Store = Annotated[
     str, typer.Option("--store", metavar="GRAPH", help="The graph: a folder or s3://bucket/prefix.")
 ]
 Branch = Annotated[str, typer.Option("--branch", "-b", metavar="NAME", help="Which branch.")]
 At = Annotated[
     str | None,
-    typer.Option("--at", metavar="REVISION", help="An older state: a commit, a tag, or main~3."),
+    typer.Option(
+        "--at",
+        "--snapshot",
+        metavar="REVISION",
+        help="An older state: a commit, a tag, a time, or main~3.",
+    ),
 ]
 Message = Annotated[
     str | None, typer.Option("--message", "-m", metavar="TEXT", help="A note for the history.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    typer.Option("--idempotency-key", metavar="TEXT", help="Repeating it is done once."),
 ]
 Types = Annotated[
     list[str] | None,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO, TypeAlias
 
-from omnigraph.errors import JsonValue
+from omnigraph.errors import Code, InvalidInput, JsonValue
 
 Part: TypeAlias = "str | tuple[str, str]"
 """A piece of a line: plain text, or text with its style."""
@@ -37,11 +37,19 @@ _HINT: Final = re.compile(r"(?P<gutter> += )(?P<word>hint): (?P<text>.*)")
 
 
 class Screen:
-    """An output stream."""
+    """An output stream.
+
+    Attributes:
+        fields: The fields that JSON documents are cut down to; None for all.
+        width: How many characters fit on a line; None for a stream without lines to fill.
+    """
+
+    width: int | None = None
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
         self._stream = stream
+        self.fields: Sequence[str] | None = None
 
     def line(self, *parts: Part) -> None:
         """Write one line."""
@@ -67,7 +75,8 @@ class Screen:
         """Write one JSON document."""
         # Escapes are for streams that know few characters: elsewhere they only hide the text.
         few = not (self._stream.encoding or "utf-8").lower().startswith("utf")
-        self._stream.write(json.dumps(value, indent=2, ensure_ascii=few) + "\n")
+        shown = value if self.fields is None else chosen_fields(value, self.fields)
+        self._stream.write(json.dumps(shown, indent=2, ensure_ascii=few) + "\n")
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[Part]]) -> None:
         """Write a table in aligned columns."""
@@ -75,6 +84,32 @@ class Screen:
         for row in (headings, *rows):
             cells = (plain(part).ljust(width) for part, width in zip(row, widths, strict=True))
             self.line("  ".join(cells).rstrip())
+
+
+def chosen_fields(value: JsonValue, fields: Sequence[str]) -> JsonValue:
+    """A document with these fields alone: of each record of a list, of each row, or of itself.
+
+    Raises:
+        InvalidInput: No record has such a field.
+    """
+    if isinstance(value, Mapping) and isinstance(rows := value.get("rows"), list):
+        return {**value, "columns": list(fields), "rows": chosen_fields(rows, fields)}
+    if isinstance(value, list):
+        records = [each for each in value if isinstance(each, Mapping)]
+        _require_fields(records, fields)
+        return [{name: each.get(name) for name in fields} for each in records]
+    if isinstance(value, Mapping) and value.get("status") != "error":
+        _require_fields([value], fields)
+        return {name: value[name] for name in fields}
+    return value
+
+
+def _require_fields(records: Sequence[Mapping[str, JsonValue]], fields: Sequence[str]) -> None:
+    known = {name: None for record in records for name in record}
+    missing = [name for name in fields if records and name not in known]
+    if missing:
+        text = f"there is no field {missing[0]!r} in the result; there are: {', '.join(known)}"
+        raise InvalidInput(Code.INPUT_INVALID, text, field=missing[0])
 
 
 def column_widths(rows: Sequence[Sequence[Part]]) -> list[int]:

@@ -1,14 +1,17 @@
 """Arguments of commands that run queries: where the text comes from, and its parameters."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from omnigraph.cli.files import read_text
 from omnigraph.runtime.settings import Settings
+
+_DECLARED: Final = re.compile(r"\bquery\s+(\w+)")
 
 QueryName = Annotated[
     str | None,
@@ -32,6 +35,14 @@ Parameters = Annotated[
         help="A parameter; its value is JSON, or a text if it is none. May be repeated.",
     ),
 ]
+ParametersText = Annotated[
+    str | None,
+    typer.Option("--params", metavar="JSON", help="Parameters as one JSON object."),
+]
+ParametersFile = Annotated[
+    Path | None,
+    typer.Option("--params-file", metavar="FILE", help="The same in a file; - for standard input."),
+]
 
 
 def query_text(file: Path | None, text: str | None, chosen: Settings) -> str:
@@ -41,15 +52,40 @@ def query_text(file: Path | None, text: str | None, chosen: Settings) -> str:
     return read_text(file, chosen) if file is not None else text or ""
 
 
-def parameters(given: Sequence[str] | None) -> dict[str, Any]:
-    """Parameters by name."""
-    found: dict[str, Any] = {}
+def query_name(text: str, name: str | None) -> str | None:
+    """The name of the query that is run: as it was chosen, or of the only one in the text."""
+    found = _DECLARED.search(text)
+    return name or (found[1] if found else None)
+
+
+def parameters(
+    given: Sequence[str] | None,
+    text: str | None = None,
+    file: Path | None = None,
+    chosen: Settings | None = None,
+) -> dict[str, Any]:
+    """Parameters by name; one that is given by itself comes before an object of them."""
+    if text is not None and file is not None:
+        raise typer.BadParameter("give the parameters either by --params or by --params-file")
+    if file is not None:
+        text = read_text(file, chosen or Settings())
+    found = {} if text is None else _object(text)
     for item in given or ():
         name, is_there, value = item.partition("=")
         if not is_there or not name:
             raise typer.BadParameter(f"{item!r} is not of the form NAME=VALUE")
         found[name.removeprefix("$")] = _value(value)
     return found
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"the parameters are not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise typer.BadParameter('the parameters are one JSON object, such as {"name": "Ada"}')
+    return {name.removeprefix("$"): value for name, value in found.items()}
 
 
 def _value(text: str) -> Any:

@@ -1,23 +1,78 @@
-"""The streams that output goes to: plain in a pipe, with colours on a terminal."""
+"""The streams that output goes to: plain in a pipe, with colours and a pager on a terminal."""
 
+import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import IO, Final, TextIO, cast
 
-from omnigraph.cli.environment import wants_colour
+from omnigraph.cli.environment import pager, wants_colour
 from omnigraph.cli.plain import Screen
 from omnigraph.dataplane.progress import Progress
+
+# Shows what fits on one screen without waiting, and leaves it there; passes colours on.
+_LESS: Final = ("less", "-FRX")
+_fields: ContextVar[tuple[str, ...] | None] = ContextVar("fields", default=None)
+_paging: ContextVar[TextIO | None] = ContextVar("paging", default=None)
 
 
 def out() -> Screen:
     """Standard output, for results."""
-    return _screen(sys.stdout)
+    paged = _paging.get()
+    found = _screen(sys.stdout if paged is None else paged, wants_colour(sys.stdout))
+    found.fields = _fields.get()
+    return found
 
 
 def err() -> Screen:
     """Standard error, for messages."""
-    return _screen(sys.stderr)
+    return _screen(sys.stderr, wants_colour(sys.stderr))
+
+
+@contextmanager
+def only(fields: str | None) -> Iterator[None]:
+    """Print only these fields of JSON documents, while it lasts."""
+    chosen = None if fields is None else tuple(each.strip() for each in fields.split(","))
+    before = _fields.set(chosen)
+    try:
+        yield
+    finally:
+        _fields.reset(before)
+
+
+@contextmanager
+def paged(*, as_json: bool = False) -> Iterator[Screen]:
+    """Standard output through a pager, if it is a terminal; what fits is shown at once."""
+    command = None if as_json or not sys.stdout.isatty() else _pager()
+    if command is None:
+        yield out()
+        return
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8") as shown:
+        before = _paging.set(cast("TextIO", shown.stdin))
+        try:
+            yield out()
+        except BrokenPipeError:
+            pass  # the reader has seen enough
+        finally:
+            _paging.reset(before)
+            _close(shown.stdin)
+
+
+def _pager() -> list[str] | None:
+    chosen = pager()
+    if chosen == "":
+        return None
+    words = list(_LESS) if chosen is None else shlex.split(chosen)
+    return words if shutil.which(words[0]) else None
+
+
+def _close(stream: IO[str] | None) -> None:
+    with suppress(BrokenPipeError):
+        if stream is not None:
+            stream.close()
 
 
 @contextmanager
@@ -32,8 +87,8 @@ def progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
         yield bar
 
 
-def _screen(stream: TextIO) -> Screen:
-    if not wants_colour(stream):
+def _screen(stream: TextIO, is_coloured: bool) -> Screen:
+    if not is_coloured:
         return Screen(stream)
     from omnigraph.cli.terminal import Terminal
 

@@ -1,23 +1,78 @@
-"""Rows of a query as text: a table, one field per line, CSV, JSON lines or one JSON document."""
+"""Rows as text: a table, one field per line, CSV, JSON lines or one JSON document."""
 
 import base64
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from omnigraph.cli.plain import Screen, counted
+import typer
+
+from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.errors import JsonValue
 
 Format: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
+Form = Annotated[
+    Format | None,
+    typer.Option("--format", "-f", help="How to print the rows; a table if nothing says else."),
+]
 
 # A table shows the first and the last rows; the other formats show all.
 _SHOWN_MAX: Final = 100
 _ENDS: Final = 45
 _CELL_MAX: Final = 60
+_CELL_MIN: Final = 6
+_GAP: Final = 2
 _NULL: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a listing.
+
+    Attributes:
+        field: The name of its values in records, JSON and CSV.
+        heading: Its name in a table.
+        style: Its style on a terminal.
+    """
+
+    field: str
+    heading: str
+    style: str = ""
+
+
+def chosen_format(form: Format | None, default: str | None, *, as_json: bool) -> Format:
+    """The format of rows: as the command says, else as the configuration does, else a table."""
+    if as_json:
+        return "json"
+    known = {name: name for name in get_args(Format)}
+    found: Format = form or known.get(default or "table", "table")
+    return found
+
+
+def show_listing(
+    screen: Screen,
+    columns: Sequence[Column],
+    records: Sequence[Mapping[str, Any]],
+    form: Format,
+) -> None:
+    """Write records, whose fields are named as on the wire, in a format."""
+    if form != "table":
+        show_rows(
+            screen, list(records[0]) if records else [c.field for c in columns], records, form
+        )
+        return
+    rows: list[list[Part]] = [
+        [
+            (shown_value(record[c.field]), c.style) if c.style else shown_value(record[c.field])
+            for c in columns
+        ]
+        for record in records
+    ]
+    screen.table([c.heading for c in columns], rows)
 
 
 def show_rows(
@@ -28,14 +83,19 @@ def show_rows(
         case "json":
             screen.json([plain_row(row) for row in rows])
         case "jsonl":
-            for row in rows:
-                screen.exactly(json.dumps(plain_row(row), ensure_ascii=False) + "\n")
+            show_lines(screen, map(plain_row, rows))
         case "csv":
             screen.exactly(_csv(columns, rows))
         case "kv":
             _show_fields(screen, columns, rows)
         case "table":
             _show_table(screen, columns, rows)
+
+
+def show_lines(screen: Screen, documents: Iterable[JsonValue]) -> None:
+    """Write documents as JSON lines, each as soon as it is there."""
+    for each in documents:
+        screen.exactly(json.dumps(each, ensure_ascii=False) + "\n")
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, JsonValue]:
@@ -59,13 +119,28 @@ def plain_value(value: Any) -> JsonValue:
     return plain
 
 
+def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Cells cut so that a table of them is not wider than so many characters, if that can be."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    least = [max(_CELL_MIN, len(heading)) for heading in headings]
+    while sum(widths) + _GAP * (len(widths) - 1) > width:
+        most = max(range(len(widths)), key=lambda at: widths[at] - least[at])
+        if widths[most] <= least[most]:
+            break
+        widths[most] -= 1
+    return [[_cut(cell, most) for cell, most in zip(row, widths, strict=True)] for row in rows]
+
+
 def _show_table(screen: Screen, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     if columns:
-        cells = [[_cell(row[name]) for name in columns] for row in rows]
-        if len(cells) > _SHOWN_MAX:
-            left_out = len(cells) - 2 * _ENDS
-            middle = [f"… {left_out:,} more", *([""] * (len(columns) - 1))]
-            cells = [*cells[:_ENDS], middle, *cells[-_ENDS:]]
+        is_long = len(rows) > _SHOWN_MAX
+        shown = [*rows[:_ENDS], *rows[-_ENDS:]] if is_long else rows
+        cells = [[shown_value(row[name]) for name in columns] for row in shown]
+        if screen.width is not None:
+            cells = fitted(columns, cells, screen.width)
+        if is_long:
+            middle = [f"… {len(rows) - 2 * _ENDS:,} more", *([""] * (len(columns) - 1))]
+            cells.insert(_ENDS, middle)
         screen.table(columns, cells)
     screen.line((counted(len(rows), "row"), "dim"))
 
@@ -88,9 +163,13 @@ def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _cell(value: Any) -> str:
-    text = _text(value).replace("\n", " ")
-    return text if len(text) <= _CELL_MAX else text[: _CELL_MAX - 1] + "…"
+def shown_value(value: Any) -> str:
+    """A value as a cell of a table shows it."""
+    return _cut(_text(value).replace("\n", " "), _CELL_MAX)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _text(value: Any) -> str:

@@ -25,6 +25,7 @@ class Terminal(Screen):
         self._console = Console(
             file=stream, force_terminal=True, highlight=False, markup=False, emoji=False
         )
+        self.width = self._console.width
 
     def line(self, *parts: Part) -> None:
         """Write one line, however long."""

@@ -1,26 +1,27 @@
 """`omnigraph branch list`: the branches of a graph."""
 
-import omnigraph as og
+from typing import Final
+
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Store
+from omnigraph.cli.options import Json
+from omnigraph.cli.records import branch_record
+from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.targets import Target
+
+_COLUMNS: Final = (
+    Column("name", "branch"),
+    Column("parent", "from"),
+    Column("graph_commit_id", "commit", "yellow"),
+)
 
 
-@command("omnigraph branch list --store people.omni")
-def branch_list(store: Store, as_json: Json = False) -> Status:
+@command("omnigraph branch list people.omni", "omnigraph branch list people.omni --json=name")
+def branch_list(target: Target, form: Form = None, as_json: Json = False) -> Status:
     """List the branches, each with what it was made from and its newest commit."""
-    with og.open(store, "r", settings=settings()) as graph:
-        branches = [graph.branches.show(name) for name in graph.branches.list()]
-    if as_json:
-        render.out().json(
-            [
-                {"name": each.name, "parent": each.parent, "graph_commit_id": each.head}
-                for each in branches
-            ]
-        )
-    else:
-        rows = [(each.name, each.parent or "-", each.head) for each in branches]
-        render.out().table(("branch", "from", "commit"), rows)
+    with target.open("r") as graph:
+        records = [branch_record(graph.branches.show(name)) for name in graph.branches.list()]
+    chosen = chosen_format(form, target.config.output, as_json=as_json)
+    show_listing(render.out(), _COLUMNS, records, chosen)
     return Status.OK

@@ -1,40 +1,62 @@
 """`omnigraph branch merge`: the changes of one branch in another."""
 
-from typing import Annotated, Literal
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 import omnigraph as og
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Json, Message, Store
-from omnigraph.cli.results import plain_row
+from omnigraph.cli.options import IdempotencyKey, Json, Message
+from omnigraph.cli.records import merge_record
+from omnigraph.cli.targets import Target
+
+Resolve = Annotated[
+    str | None,
+    typer.Option(
+        "--resolve",
+        metavar="ours|theirs|FILE",
+        help="The side that wins where both changed the same, or a file of resolutions.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be done, and write nothing.")
+]
+Resolutions = Annotated[
+    Path | None,
+    typer.Option(
+        "--resolutions",
+        metavar="FILE",
+        help="With --dry-run: write the conflicts here, to be completed and given to --resolve.",
+    ),
+]
 
 
 @command(
-    "omnigraph branch merge --store people.omni agent/42",
-    "omnigraph branch merge --store people.omni agent/42 --into main --dry-run",
-    "omnigraph branch merge --store people.omni agent/42 --resolve theirs --delete-branch",
+    "omnigraph branch merge people.omni agent/42",
+    "omnigraph branch merge people.omni agent/42 --into main --dry-run --resolutions c.jsonl",
+    "omnigraph branch merge people.omni agent/42 --resolve theirs --delete-branch",
+    writes=True,
+    destroys=True,
 )
 def branch_merge(
-    store: Store,
+    target: Target,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to merge.")],
     into: Annotated[
-        str, typer.Option("--into", metavar="NAME", help="The branch that gets its changes.")
-    ] = "main",
-    resolve: Annotated[
-        Literal["ours", "theirs"] | None,
-        typer.Option("--resolve", help="The side that wins where both changed the same."),
+        str | None,
+        typer.Option("--into", metavar="NAME", help="The branch that gets its changes."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and write nothing.")
-    ] = False,
+    resolve: Resolve = None,
+    dry_run: DryRun = False,
+    resolutions: Resolutions = None,
     delete_branch: Annotated[
         bool, typer.Option("--delete-branch", help="Delete the source afterwards.")
     ] = False,
-    actor: Actor = None,
+    idempotency_key: IdempotencyKey = None,
     message: Message = None,
     as_json: Json = False,
 ) -> Status:
@@ -42,50 +64,45 @@ def branch_merge(
 
     Ends with 1 when there are conflicts; they are listed, and nothing changes.
     """
-    with og.open(store, "r" if dry_run else "rw", settings=settings()) as graph:
+    check_resolve(resolve, resolutions, dry_run)
+    if delete_branch and not dry_run:
+        target.confirm(f"delete the branch {source} after the merge")
+    with target.open("r" if dry_run else "rw") as graph:
         done = graph.branches.merge(
             source,
-            into,
+            into or target.on,
             resolve=resolve,
             dry_run=dry_run,
             delete_branch=delete_branch,
-            actor=actor,
+            idempotency_key=idempotency_key,
             message=message,
         )
+    return show_merge(done, resolutions, as_json=as_json)
+
+
+def check_resolve(resolve: str | None, resolutions: Path | None, dry_run: bool) -> None:
+    """Refuse what cannot settle conflicts."""
+    if resolve is not None and resolve not in ("ours", "theirs") and Path(resolve).suffix == "":
+        raise typer.BadParameter(f"--resolve takes ours, theirs or a .jsonl file, not {resolve!r}")
+    if resolutions is not None and not dry_run:
+        raise typer.BadParameter("--resolutions goes with --dry-run")
+
+
+def show_merge(
+    done: og.MergeResult, resolutions: Path | None, *, as_json: bool, head: str | None = None
+) -> Status:
+    """Print what a merge or a revert did, or would do; its conflicts are a failure."""
+    if resolutions is not None:
+        done.write_resolutions(resolutions)
     screen = render.out()
     if as_json:
-        screen.json(_to_json(done))
+        screen.json(merge_record(done))
     else:
-        for line in str(done).splitlines():
+        first, *rest = str(done).splitlines()
+        for line in (head or first, *rest):
             screen.line(line)
         if done.commit is not None:
-            screen.line(f"commit {done.commit.id} on {into}")
+            screen.line(f"commit {done.commit.id} on {done.into}")
+    if done.branch_delete_error is not None:
+        render.err().line(("warning", "bold yellow"), f": {done.branch_delete_error}")
     return Status.FAILED if done.conflicts else Status.OK
-
-
-def _to_json(done: og.MergeResult) -> dict[str, og.errors.JsonValue]:
-    return {
-        "outcome": done.outcome,
-        "graph_commit_id": None if done.commit is None else done.commit.id,
-        "source": done.source,
-        "into": done.into,
-        "base": done.base,
-        "counts": {
-            key: {"inserted": c.inserted, "updated": c.updated, "deleted": c.deleted}
-            for key, c in done.counts.items()
-        },
-        "conflicts": [
-            {
-                "kind": item.kind.value,
-                "type": item.type,
-                "id": item.id,
-                "properties": list(item.properties),
-                "message": item.message,
-                "base": None if item.base is None else plain_row(item.base),
-                "ours": None if item.ours is None else plain_row(item.ours),
-                "theirs": None if item.theirs is None else plain_row(item.theirs),
-            }
-            for item in done.conflicts
-        ],
-        "branch_deleted": done.branch_deleted,
-    }

@@ -1,66 +1,64 @@
 """`omnigraph diff`: what is different between two states of a graph."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import Annotated, Final
 
 import typer
 
 import omnigraph as og
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Store, Types
-from omnigraph.cli.results import plain_row
+from omnigraph.cli.options import Json, Types
+from omnigraph.cli.plain import Screen
+from omnigraph.cli.records import change_record, counts_record
+from omnigraph.cli.targets import Target
+
+STYLES: Final = {"insert": "green", "update": "yellow", "delete": "red"}
+
+Counts = Annotated[
+    bool, typer.Option("--counts", "--stat", help="Only how many entities differ, by type.")
+]
 
 
 @command(
-    "omnigraph diff --store people.omni main agent/42",
-    "omnigraph diff --store people.omni main~3 main --type Person --counts",
+    "omnigraph diff people.omni main agent/42",
+    "omnigraph diff people.omni main~3 --type Person --stat",
 )
 def diff(
-    store: Store,
+    target: Target,
     older: Annotated[
         str, typer.Argument(metavar="OLDER", help="A branch, a commit, a tag, or main~3.")
     ],
-    newer: Annotated[str, typer.Argument(metavar="NEWER", help="The same.")] = "main",
+    newer: Annotated[
+        str | None, typer.Argument(metavar="NEWER", help="The same; by default the branch.")
+    ] = None,
     types: Types = None,
-    counts: Annotated[
-        bool, typer.Option("--counts", help="Only how many entities differ, by type.")
-    ] = False,
+    counts: Counts = False,
     as_json: Json = False,
 ) -> Status:
     """Compare two states of the graph, entity by entity."""
-    screen = render.out()
-    with og.open(store, "r", settings=settings()) as graph:
-        found = graph.diff(older, newer, types=types)
-        if counts and not as_json:
-            rows = [
-                (key, f"{c.inserted:,}", f"{c.updated:,}", f"{c.deleted:,}")
-                for key, c in found.counts.items()
-            ]
-            screen.table(("type", "inserted", "updated", "deleted"), rows)
-        elif as_json:
-            screen.json(
-                {
-                    "counts": {
-                        key: {"inserted": c.inserted, "updated": c.updated, "deleted": c.deleted}
-                        for key, c in found.counts.items()
-                    },
-                    "changes": [] if counts else [_change(each) for each in found],
-                }
-            )
-        else:
-            for change in found:
-                style = {"insert": "green", "update": "yellow", "delete": "red"}[change.operation]
-                screen.line((str(change), style))
+    with target.open("r") as graph, render.paged(as_json=as_json) as screen:
+        show_diff(screen, graph.diff(older, newer or target.on, types=types), counts, as_json)
     return Status.OK
 
 
-def _change(change: og.Change) -> dict[str, og.errors.JsonValue]:
-    return {
-        "type": change.type,
-        "id": change.id,
-        "operation": change.operation,
-        "before": None if change.before is None else plain_row(change.before),
-        "after": None if change.after is None else plain_row(change.after),
-    }
+def show_diff(screen: Screen, found: og.Diff, counts: bool, as_json: bool) -> None:
+    """Print changes, or only their numbers."""
+    if as_json:
+        screen.json(
+            {
+                "counts": counts_record(found.counts),
+                "changes": [] if counts else [change_record(each) for each in found],
+            }
+        )
+    elif counts:
+        rows = [
+            (key, f"{c.inserted:,}", f"{c.updated:,}", f"{c.deleted:,}")
+            for key, c in found.counts.items()
+        ]
+        screen.table(("type", "inserted", "updated", "deleted"), rows)
+    else:
+        for change in found:
+            screen.line((str(change), STYLES[change.operation]))

@@ -4,20 +4,21 @@ from typing import Annotated
 
 import typer
 
-import omnigraph as og
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Engine, Json, Message, Quiet, Spark, Store, Types
+from omnigraph.cli.options import Engine, Json, Message, Spark, Types
+from omnigraph.cli.targets import Target
 
 
 @command(
-    "omnigraph embed --store people.omni",
-    "omnigraph embed --store people.omni --type Person --batch 1000",
+    "omnigraph embed people.omni",
+    "omnigraph embed people.omni@draft --type Person --batch 1000",
+    branch=True,
+    writes=True,
 )
 def embed(
-    store: Store,
+    target: Target,
     types: Types = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Compute every vector anew, not only those missing.")
@@ -26,27 +27,23 @@ def embed(
         int | None,
         typer.Option("--batch", metavar="N", min=1, help="How many entities one commit changes."),
     ] = None,
-    branch: Branch = "main",
     engine: Engine = "auto",
     spark: Spark = None,
-    actor: Actor = None,
     message: Message = None,
-    quiet: Quiet = False,
     as_json: Json = False,
 ) -> Status:
     """Compute vectors that are missing from their texts; an interrupted call can be repeated."""
     with (
-        og.open(store, settings=settings()) as graph,
-        render.progress(quiet=quiet or as_json) as listener,
+        target.open() as graph,
+        render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         done = graph.embed(
             missing=not everything,
             types=types,
-            branch=branch,
+            branch=target.on,
             batch=batch,
             engine=engine,
             spark=spark,
-            actor=actor,
             message=message,
             progress=listener,
         )
@@ -55,7 +52,7 @@ def embed(
         screen.json(
             {
                 "graph_commit_id": None if done.commit is None else done.commit.id,
-                "branch": branch,
+                "branch": target.on,
                 "commits": done.commits,
                 "vectors": dict(done.vectors),
                 "skipped": done.skipped,
@@ -71,5 +68,5 @@ def embed(
         screen.line(f"{name}: {count:,} vectors")
     if done.skipped:
         screen.line(f"{done.skipped:,} entities were changed by others meanwhile")
-    screen.line(f"commit {done.commit.id} on {branch}, the last of {done.commits:,}")
+    screen.line(f"commit {done.commit.id} on {target.on}, the last of {done.commits:,}")
     return Status.OK

@@ -8,16 +8,20 @@ import typer
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
-from omnigraph.cli.files import read_catalog, read_text, shown
+from omnigraph.cli.files import read_catalog, shown
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Schema, read_stdin_once
+from omnigraph.cli.options import Json, SchemaOrGraph, read_stdin_once
+from omnigraph.cli.queries import query_text
+from omnigraph.cli.targets import Target
 from omnigraph.errors import Code, InvalidInput, JsonValue
-from omnigraph.lang import compile_queries
+from omnigraph.lang import compile_queries, compile_schema
+from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir import explain as plans_as_text
 from omnigraph.lang.ir.ops import Plan, ReadPlan
 from omnigraph.lang.ir.plain import plain
 from omnigraph.lang.query.describe import describe
 from omnigraph.lang.source import did_you_mean
+from omnigraph.runtime.settings import Settings
 
 INLINE: Final = "<-e>"
 
@@ -25,14 +29,17 @@ INLINE: Final = "<-e>"
 @command(
     "omnigraph explain --schema people.pg --query people.gq friends",
     "omnigraph explain -s people.pg -e 'query all() { match { $p: Person } return { $p } }'",
-    "omnigraph explain -s people.pg --query - --json < people.gq",
+    "omnigraph explain people.omni --query - --json < people.gq",
+    branch=True,
+    unless="schema",
 )
 def explain(
-    schema: Schema,
+    target: Target | None,
     name: Annotated[
         str | None,
         typer.Argument(help="The query to explain; without it, every one.", show_default=False),
     ] = None,
+    schema: SchemaOrGraph = None,
     query: Annotated[
         Path | None,
         typer.Option(
@@ -45,15 +52,11 @@ def explain(
     as_json: Json = False,
 ) -> Status:
     """Show how queries would run, step by step."""
-    if (query is None) == (text is None):
-        raise typer.BadParameter("give the queries either as a file (--query) or as text (-e)")
     read_stdin_once(schema, query)
     chosen = settings()
-    catalog = read_catalog(schema, chosen)
-    if query is not None:
-        plans = compile_queries(read_text(query, chosen), catalog, shown(query))
-    else:
-        plans = compile_queries(text or "", catalog, INLINE)
+    queries = query_text(query, text, chosen)
+    catalog = _catalog(schema, target, chosen)
+    plans = compile_queries(queries, catalog, INLINE if query is None else shown(query))
     chosen_plans = _select(plans, name)
     screen = render.out()
     if as_json:
@@ -68,6 +71,13 @@ def explain(
             operator = line[: len(line) - len(line.lstrip())] + line.split()[0]
             screen.line((operator, "cyan"), line.removeprefix(operator))
     return Status.OK
+
+
+def _catalog(schema: Path | None, target: Target | None, chosen: Settings) -> Catalog:
+    if schema is not None:
+        return read_catalog(schema, chosen)
+    assert target is not None
+    return compile_schema(target.schema(), str(target.address), accepted=True)
 
 
 def _select(plans: tuple[Plan, ...], name: str | None) -> tuple[Plan, ...]:

@@ -1,5 +1,7 @@
 """`omnigraph init`: a new graph."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 
@@ -12,18 +14,21 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
 from omnigraph.cli.plain import counted
+from omnigraph.cli.targets import Target
 
 
-@command("omnigraph init --schema people.pg people.omni")
+@command("omnigraph init --schema people.pg people.omni", writes=True)
 def init(
-    store: Annotated[str, typer.Argument(metavar="GRAPH", help="A folder or s3://bucket/prefix.")],
+    target: Target,
     schema: Annotated[
         Path, typer.Option("--schema", "-s", metavar="FILE", help="The schema, a .pg file.")
     ],
     as_json: Json = False,
 ) -> Status:
     """Make a new graph."""
-    with og.init(store, schema, settings=settings()) as graph:
+    if target.address.is_remote:
+        raise typer.BadParameter("a graph is made where it is stored; the server then serves it")
+    with og.init(target.uri, schema, actor=target.actor, settings=settings()) as graph:
         snapshot = graph.snapshot()
         nodes = sum(key.startswith("node:") for key in snapshot.counts)
         edges = len(snapshot.counts) - nodes

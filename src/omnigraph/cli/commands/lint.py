@@ -12,8 +12,9 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, read_text, shown
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Schema, read_stdin_once
+from omnigraph.cli.options import Json, SchemaOrGraph, read_stdin_once
 from omnigraph.cli.plain import STYLE_OF, Part, Screen, counted
+from omnigraph.cli.targets import Target
 from omnigraph.errors import JsonValue
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.query.lint import LintReport, lint_queries
@@ -42,10 +43,13 @@ class SchemaReport:
 @command(
     "omnigraph lint --schema people.pg",
     "omnigraph lint --schema people.pg --query people.gq --query reports.gq",
-    "omnigraph lint --schema people.pg --query people.gq --json",
+    "omnigraph lint people.omni --query people.gq --json",
+    branch=True,
+    unless="schema",
 )
 def lint(
-    schema: Schema,
+    target: Target | None,
+    schema: SchemaOrGraph = None,
     query: Annotated[
         list[Path] | None,
         typer.Option(
@@ -59,13 +63,19 @@ def lint(
 ) -> Status:
     """Check a schema, and queries against it (alias: check).
 
+    The schema is that of a file or of a graph.
+
     Everything that is wrong is reported at once, with its place and, where possible, a hint.
     Ends with 0 if there are no errors; warnings are allowed.
     """
     queries = query or []
     read_stdin_once(schema, *queries)
     chosen = settings()
-    about_schema = _lint_schema(schema, chosen)
+    if target is not None:
+        about_schema = _lint_text(Path(str(target.address)), target.schema())
+    else:
+        assert schema is not None
+        about_schema = _lint_schema(schema, chosen)
     reports: list[LintReport] = []
     if about_schema.catalog is not None:
         catalog = about_schema.catalog
@@ -81,7 +91,11 @@ def _lint_schema(path: Path, chosen: Settings) -> SchemaReport:
     if path.suffix == ".json":
         catalog = read_catalog(path, chosen)
         return SchemaReport(path=path, source=Source(str(path), ""), catalog=catalog)
-    result, found = lint_schema(read_text(path, chosen), shown(path))
+    return _lint_text(path, read_text(path, chosen))
+
+
+def _lint_text(path: Path, text: str) -> SchemaReport:
+    result, found = lint_schema(text, shown(path))
     return SchemaReport(
         path=path,
         source=found.source,

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 import typer
 
 import omnigraph as og
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status, show
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Engine, Json, Quiet, Spark, Store
-from omnigraph.cli.plain import Screen, counted
+from omnigraph.cli.options import Engine, IdempotencyKey, Json, Spark
+from omnigraph.cli.plain import Part, Screen, counted
+from omnigraph.cli.records import warning_records
+from omnigraph.cli.results import shown_value
+from omnigraph.cli.targets import Target
 from omnigraph.errors import ConstraintViolated, JsonValue
 from omnigraph.types import InputFormat, LoadMode
 
 _VIOLATIONS_SHOWN_MAX: Final = 20
+_ENDS: Final[Mapping[object, object]] = {"src": "from", "dst": "to"}
+_VIOLATION_HEADINGS: Final = ("file", "line", "type", "property", "value", "what is wrong")
 
 Data = Annotated[
     list[str],
@@ -33,27 +37,30 @@ Data = Annotated[
 
 
 @command(
-    "omnigraph load --data people.jsonl --mode append --store people.omni",
-    "omnigraph load -d Person=people.csv -d Knows=knows.parquet -m merge --store g.omni",
-    "omnigraph load -d 'new/*.gz' -m merge -b review --create-from main --store g.omni",
-    "zcat dump.gz | omnigraph load -d - -m append --store people.omni",
+    "omnigraph load people.omni --data people.jsonl --mode append",
+    "omnigraph load g.omni -d Person=people.csv -d Knows=knows.parquet --mode merge",
+    "omnigraph load g.omni@review --from main -d 'new/*.gz' --mode merge -m 'new people'",
+    "zcat dump.gz | omnigraph load people.omni -d - --mode append",
+    branch=True,
+    writes=True,
+    destroys=True,
 )
 def load(
+    target: Target,
     data: Data,
     mode: Annotated[
-        LoadMode,
+        LoadMode | None,
         typer.Option(
-            "--mode", "-m", help="append refuses what exists, merge updates it, overwrite replaces."
+            "--mode", help="append refuses what exists, merge updates it, overwrite replaces."
         ),
-    ],
-    store: Store,
-    branch: Branch = "main",
+    ] = None,
     create_from: Annotated[
         str | None,
         typer.Option(
+            "--from",
             "--create-from",
             metavar="NAME",
-            help="Make the branch from this one, in the same commit.",
+            help="Make the branch from this one, in the same commit, if it is not there.",
         ),
     ] = None,
     replace: Annotated[
@@ -69,13 +76,13 @@ def load(
     ] = None,
     engine: Engine = "auto",
     spark: Spark = None,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Repeating it loads once."),
-    ] = None,
-    actor: Actor = None,
+    idempotency_key: IdempotencyKey = None,
     message: Annotated[
         str | None, typer.Option("--message", metavar="TEXT", help="A note for the history.")
+    ] = None,
+    short: Annotated[
+        str | None,
+        typer.Option("-m", metavar="TEXT", help="The mode, if --mode is not there; else the note."),
     ] = None,
     violations: Annotated[
         Path | None,
@@ -83,7 +90,6 @@ def load(
             "--violations", metavar="FILE", help="Write all broken rules here, as NDJSON."
         ),
     ] = None,
-    quiet: Quiet = False,
     as_json: Json = False,
 ) -> Status:
     """Load data: all of it in one commit, or nothing.
@@ -92,17 +98,16 @@ def load(
     {"edge": "Knows", "from": "a", "to": "b", "data": {...}}. Parquet, CSV and Arrow files hold one
     type each. Everything that breaks a rule is reported with its file and line.
     """
-    # Arrow is imported after the arguments are understood.
-    from omnigraph.dataplane.run.memory import take_small_pages
-
-    take_small_pages()
-    with og.open(store, settings=settings()) as graph:
+    chosen, note = mode_and_message(mode, message, short)
+    if chosen == "overwrite":
+        target.confirm(f"replace the data of whole types on {target.on}")
+    with target.open() as graph:
         try:
-            with render.progress(quiet=quiet or as_json) as listener:
+            with render.progress(quiet=target.is_quiet or as_json) as listener:
                 done = graph.load(
                     sources(data),
-                    mode=mode,
-                    branch=branch,
+                    mode=chosen,
+                    branch=target.on,
                     create_from=create_from,
                     replace=replace,
                     cascade=cascade,
@@ -110,8 +115,7 @@ def load(
                     engine=engine,
                     spark=spark,
                     idempotency_key=idempotency_key,
-                    actor=actor,
-                    message=message,
+                    message=note,
                     violations_file=violations,
                     progress=listener,
                 )
@@ -119,13 +123,27 @@ def load(
             if as_json:
                 raise
             show(error)
-            _print_violations(render.err(), error, violations)
+            show_violations(render.err(), error, violations)
             return Status.FAILED
     if as_json:
         render.out().json(as_document(done))
     else:
         _print(render.out(), done)
     return Status.OK
+
+
+def mode_and_message(
+    mode: LoadMode | None, message: str | None, short: str | None
+) -> tuple[LoadMode, str | None]:
+    """The mode of a load and its message; `-m` is the mode where no other is given."""
+    known: dict[str | None, LoadMode] = {each: each for each in get_args(LoadMode)}
+    if mode is None and short in known:
+        return known[short], message
+    if mode is None:
+        raise typer.BadParameter("say --mode append, merge or overwrite")
+    if short is not None and message is not None:
+        raise typer.BadParameter("the message is given by --message and by -m")
+    return mode, message or short
 
 
 def sources(data: Sequence[str]) -> object:
@@ -172,7 +190,7 @@ def as_document(done: og.LoadResult) -> JsonValue:
         "engine": done.engine,
         "reason": done.reason,
         "replayed": done.replayed,
-        "warnings": warnings_document(done.warnings),
+        "warnings": warning_records(done.warnings),
         "vectors_missing": done.vectors_missing,
     }
 
@@ -192,26 +210,32 @@ def _print(screen: Screen, done: og.LoadResult) -> None:
     print_warnings(done.warnings)
 
 
-def warnings_document(warnings: Sequence[og.ResultWarning]) -> list[JsonValue]:
-    """Warnings in plain values."""
-    return [{"code": item.code, "message": item.message, "count": item.count} for item in warnings]
-
-
 def print_warnings(warnings: Sequence[og.ResultWarning]) -> None:
     """Tell warnings beside the result, on standard error."""
     for item in warnings:
         render.err().line(("warning: ", "bold"), item.message)
 
 
-def _print_violations(screen: Screen, error: ConstraintViolated, file: Path | None) -> None:
-    found = error.violations
-    for item in found[:_VIOLATIONS_SHOWN_MAX]:
-        place = f"{item['file']}:{item['line']}: " if item.get("file") else ""
-        screen.line((place, "bold"), f"{item['message']}")
+def show_violations(screen: Screen, error: ConstraintViolated, file: Path | None) -> None:
+    """Print the broken rules as a table: where, which entity, which value, and what is wrong."""
+    found = error.violations[:_VIOLATIONS_SHOWN_MAX]
+    screen.table(_VIOLATION_HEADINGS, [_violation_row(item) for item in found])
     total = error.details.get("total")
-    if isinstance(total, int) and total > _VIOLATIONS_SHOWN_MAX:
-        rest = counted(
-            total - min(_VIOLATIONS_SHOWN_MAX, len(found)), "more violation", "more violations"
-        )
+    if isinstance(total, int) and total > len(found):
+        rest = counted(total - len(found), "more violation")
         hint = f"; all of them are in {file}" if file else "; --violations FILE writes all of them"
         screen.line(rest, hint)
+
+
+def _violation_row(item: Mapping[str, JsonValue]) -> tuple[Part, ...]:
+    properties = item.get("properties")
+    # The ends of an edge have other names in storage than in the input.
+    named = [_ENDS.get(name, name) for name in properties] if isinstance(properties, list) else []
+    return (
+        (shown_value(item.get("file")), "bold"),
+        shown_value(item.get("line")),
+        shown_value(item.get("type")),
+        shown_value(", ".join(map(str, named)) or None),
+        shown_value(item.get("value")),
+        str(item.get("message")),
+    )

@@ -1,63 +1,64 @@
 """`omnigraph log`: the commits of a branch."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-import omnigraph as og
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Branch, Json, Store
-from omnigraph.errors import JsonValue
+from omnigraph.cli.options import Json
+from omnigraph.cli.records import commit_record
+from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.targets import Target
+
+COLUMNS: Final = (
+    Column("graph_commit_id", "commit", "yellow"),
+    Column("created_at", "time"),
+    Column("kind", "kind"),
+    Column("actor_id", "actor"),
+    Column("message", "message"),
+)
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", metavar="COUNT", min=1, help="How many commits at most.")
+]
 
 
 @command(
-    "omnigraph log --store people.omni",
-    "omnigraph log --store people.omni --branch agent/42 --limit 5 --json",
+    "omnigraph log people.omni",
+    "omnigraph log people.omni@agent/42 --limit 5 --json",
+    "omnigraph log people.omni --graph",
+    branch=True,
+    draws=True,
 )
 def log(
-    store: Store,
-    branch: Branch = "main",
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="COUNT", min=1, help="How many commits at most.")
-    ] = 20,
+    target: Target,
+    limit: Limit = 20,
     actor: Annotated[
         str | None, typer.Option("--actor", metavar="NAME", help="Only commits of this actor.")
     ] = None,
+    lines: Annotated[
+        bool,
+        typer.Option("--graph", help="Draw the commits and the branches that they join."),
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="With --graph: the commits of all branches.")
+    ] = False,
+    form: Form = None,
     as_json: Json = False,
 ) -> Status:
     """Show the commits of a branch, the newest first."""
-    with og.open(store, "r", settings=settings()) as graph:
-        commits = graph.commits.list(branch, limit=limit, actor=actor)
-    if as_json:
-        render.out().json([commit_to_json(each) for each in commits])
-        return Status.OK
-    headings = ("commit", "time", "kind", "actor", "message")
-    rows = [
-        (
-            (each.id, "yellow"),
-            f"{each.created_at:%Y-%m-%d %H:%M:%S}",
-            "merge" if each.merged_parent_id else each.kind,
-            each.actor or "-",
-            each.message or "-",
+    if (lines and (as_json or actor or form)) or (every and not lines):
+        raise typer.BadParameter(
+            "--graph takes no --json, --format or --actor, and --all goes with --graph"
         )
-        for each in commits
-    ]
-    render.out().table(headings, rows)
+    wanted = chosen_format(form, target.config.output, as_json=as_json)
+    with target.open("r") as graph, render.paged(as_json=wanted != "table") as screen:
+        if lines:
+            names = graph.branches.list() if every else None
+            for line in graph.commits.log(target.on, branches=names, limit=limit).splitlines():
+                screen.line(line)
+            return Status.OK
+        commits = graph.commits.list(target.on, limit=limit, actor=actor)
+        show_listing(screen, COLUMNS, [commit_record(each) for each in commits], wanted)
     return Status.OK
-
-
-def commit_to_json(commit: og.Commit) -> dict[str, JsonValue]:
-    """A commit as plain values."""
-    return {
-        "graph_commit_id": commit.id,
-        "parent_commit_id": commit.parent_id,
-        "merged_parent_commit_id": commit.merged_parent_id,
-        "graph_branch": commit.branch,
-        "actor_id": commit.actor,
-        "created_at": commit.created_at.isoformat().replace("+00:00", "Z"),
-        "kind": commit.kind,
-        "message": commit.message,
-    }

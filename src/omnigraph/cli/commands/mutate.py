@@ -4,52 +4,60 @@ from typing import Annotated
 
 import typer
 
-import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Json, Message, Store
+from omnigraph.cli.options import IdempotencyKey, Json, Message
+from omnigraph.cli.plain import counted
 from omnigraph.cli.queries import (
     Parameters,
+    ParametersFile,
+    ParametersText,
     QueryFile,
     QueryName,
     QueryText,
     parameters,
+    query_name,
     query_text,
 )
+from omnigraph.cli.targets import Target
 
 
 @command(
-    "omnigraph mutate --store people.omni --query changes.gq rename -p old=Bo -p new=Bob",
-    "omnigraph mutate --store people.omni -e 'query q() { insert Person { name: \"Di\" } }'",
+    "omnigraph mutate people.omni --query changes.gq rename -p old=Bo -p new=Bob",
+    "omnigraph mutate people.omni@draft -e 'query q() { insert Person { name: \"Di\" } }'",
+    branch=True,
+    writes=True,
 )
 def mutate(
-    store: Store,
+    target: Target,
     name: QueryName = None,
     file: QueryFile = None,
     text: QueryText = None,
     param: Parameters = None,
-    branch: Branch = "main",
+    params: ParametersText = None,
+    params_file: ParametersFile = None,
     if_commit: Annotated[
         str | None,
         typer.Option("--if-commit", metavar="COMMIT", help="Only if this is the head."),
     ] = None,
-    actor: Actor = None,
+    idempotency_key: IdempotencyKey = None,
     message: Message = None,
     as_json: Json = False,
 ) -> Status:
     """Run a changing query: all of it is one commit, or nothing happens."""
     chosen = settings()
-    queries, values = query_text(file, text, chosen), parameters(param)
-    with og.open(store, settings=chosen) as graph:
+    queries = query_text(file, text, chosen)
+    values = parameters(param, params, params_file, chosen)
+    with target.open() as graph:
         done = graph.mutate(
             queries,
             values,
             name=name,
-            branch=branch,
+            branch=target.on,
             if_commit=if_commit,
-            actor=actor,
+            idempotency_key=idempotency_key,
             message=message,
         )
     screen = render.out()
@@ -57,9 +65,13 @@ def mutate(
     if as_json:
         screen.json(
             {
+                "branch": target.on,
+                "query_name": query_name(queries, name),
                 "graph_commit_id": commit,
                 "affected_nodes": done.affected_nodes,
                 "affected_edges": done.affected_edges,
+                "actor_id": None if done.commit is None else done.commit.actor,
+                "replayed": done.replayed,
                 "warnings": [item.message for item in done.warnings],
             }
         )
@@ -69,6 +81,6 @@ def mutate(
     if commit is None:
         screen.line("nothing changes")
     else:
-        counts = f"{done.affected_nodes:,} nodes, {done.affected_edges:,} edges"
-        screen.line(f"{counts}, commit {commit} on {branch}")
+        counts = f"{counted(done.affected_nodes, 'node')}, {counted(done.affected_edges, 'edge')}"
+        screen.line(f"{counts}, commit {commit} on {target.on}")
     return Status.OK

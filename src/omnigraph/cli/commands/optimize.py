@@ -1,34 +1,29 @@
 """`omnigraph optimize`: compacted tables and complete indexes."""
 
-import omnigraph as og
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Engine, Json, Message, Quiet, Spark, Store
+from omnigraph.cli.options import Engine, Json, Message, Spark
+from omnigraph.cli.targets import Target
 
 
-@command("omnigraph optimize --store people.omni")
+@command("omnigraph optimize people.omni", branch=True, writes=True)
 def optimize(
-    store: Store,
-    branch: Branch = "main",
+    target: Target,
     engine: Engine = "auto",
     spark: Spark = None,
-    actor: Actor = None,
     message: Message = None,
-    quiet: Quiet = False,
     as_json: Json = False,
 ) -> Status:
     """Compact tables and bring indexes up to date; answers stay the same."""
     with (
-        og.open(store, settings=settings()) as graph,
-        render.progress(quiet=quiet or as_json) as listener,
+        target.open() as graph,
+        render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         done = graph.optimize(
-            branch=branch,
+            branch=target.on,
             engine=engine,
             spark=spark,
-            actor=actor,
             message=message,
             progress=listener,
         )
@@ -52,5 +47,5 @@ def optimize(
             screen.line(f"{key}: {before} fragments -> {after}")
     for key, name in done.indexes:
         screen.line(f"{key}: index {name}")
-    screen.line(f"commit {done.commit.id} on {branch}")
+    screen.line(f"commit {done.commit.id} on {target.on}")
     return Status.OK

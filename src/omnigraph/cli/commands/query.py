@@ -1,51 +1,68 @@
 """`omnigraph query`: the answer of a reading query."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import At, Branch, Json, Store
+from omnigraph.cli.options import At, Json
 from omnigraph.cli.queries import (
     Parameters,
+    ParametersFile,
+    ParametersText,
     QueryFile,
     QueryName,
     QueryText,
     parameters,
+    query_name,
     query_text,
 )
-from omnigraph.cli.results import Format, show_rows
+from omnigraph.cli.results import Form, chosen_format, plain_row, show_rows
+from omnigraph.cli.targets import Target
 
 
 @command(
-    "omnigraph query --store people.omni --query people.gq friends -p name=Ada",
-    "omnigraph query --store people.omni -e 'query q() { match { $p: Person } return { $p } }'",
-    "omnigraph query --store people.omni --query people.gq friends -p name=Ada --format csv",
+    "omnigraph query people.omni --query people.gq friends -p name=Ada",
+    "omnigraph query people.omni@draft -e 'query q() { match { $p: Person } return { $p } }'",
+    'omnigraph query --store people.omni -q people.gq friends --params \'{"name": "Ada"}\' -f csv',
+    branch=True,
 )
 def query(
-    store: Store,
+    target: Target,
     name: QueryName = None,
     file: QueryFile = None,
     text: QueryText = None,
     param: Parameters = None,
-    branch: Branch = "main",
+    params: ParametersText = None,
+    params_file: ParametersFile = None,
     at: At = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="SECONDS", help="Give up after so long.")
     ] = None,
-    form: Annotated[
-        Format, typer.Option("--format", "-f", help="How to print the rows.")
-    ] = "table",
+    form: Form = None,
     as_json: Json = False,
 ) -> Status:
     """Run a reading query, and print its rows."""
     chosen = settings()
-    queries, values = query_text(file, text, chosen), parameters(param)
-    with og.open(store, "r", settings=chosen) as graph:
-        rows = graph.query(queries, values, name=name, branch=branch, at=at, timeout=timeout)
-        show_rows(render.out(), rows.columns, rows, "json" if as_json else form)
+    queries = query_text(file, text, chosen)
+    values = parameters(param, params, params_file, chosen)
+    wanted = chosen_format(form, target.config.output, as_json=as_json)
+    with target.open("r") as graph, render.paged(as_json=wanted != "table") as screen:
+        pinned = graph.snapshot(target.on, at=at)
+        rows = pinned.query(queries, values, name=name, timeout=timeout)
+        if wanted == "json":
+            document: dict[str, Any] = {
+                "query_name": query_name(queries, name),
+                "target": {"branch": target.on} if at is None else {"snapshot": pinned.commit},
+                "graph_commit_id": pinned.commit,
+                "row_count": len(rows),
+                "columns": list(rows.columns),
+                "rows": [plain_row(row) for row in rows],
+            }
+            screen.json(document)
+        else:
+            show_rows(screen, rows.columns, rows, wanted)
     return Status.OK

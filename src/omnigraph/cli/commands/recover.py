@@ -6,21 +6,21 @@ from dataclasses import asdict
 
 import omnigraph as og
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Store
+from omnigraph.cli.options import Json
+from omnigraph.cli.targets import Target
 from omnigraph.errors import JsonValue
 
 
-@command("omnigraph recover --store people.omni")
-def recover(store: Store, as_json: Json = False) -> Status:
+@command("omnigraph recover people.omni")
+def recover(target: Target, as_json: Json = False) -> Status:
     """Settle writes that stopped half-way, and say what was found.
 
     Opening a graph and writing to it do the same for what stands in their way. This looks at every
     table, and explains. Ends with 1 if something is left that needs a person.
     """
-    with og.open(store, settings=settings()) as graph:
+    with target.open() as graph:
         found = graph.recover()
     screen = render.out()
     if as_json:

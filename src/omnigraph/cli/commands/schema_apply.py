@@ -5,39 +5,40 @@ from typing import Annotated
 
 import typer
 
-import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_text
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Actor, Branch, Json, Message, Store
+from omnigraph.cli.options import Json, Message
 from omnigraph.cli.plain import counted
+from omnigraph.cli.targets import Target
 
 
-@command("omnigraph schema apply --store people.omni --schema people_v2.pg")
+@command(
+    "omnigraph schema apply people.omni --schema people_v2.pg",
+    branch=True,
+    writes=True,
+)
 def schema_apply(
-    store: Store,
+    target: Target,
     schema: Annotated[
         Path,
         typer.Option(
             "--schema", "-s", metavar="FILE", help="The wanted schema, .pg; - for standard input."
         ),
     ],
-    branch: Branch = "main",
-    actor: Actor = None,
     message: Message = None,
     as_json: Json = False,
 ) -> Status:
     """Change the schema of a branch, in one commit.
 
     Stored rows that break a new rule are listed, and nothing changes.
-    `omnigraph schema plan --store` shows the steps beforehand.
+    `omnigraph schema plan` shows the steps beforehand.
     """
-    chosen = settings()
-    text = read_text(schema, chosen)
-    with og.open(store, settings=chosen) as graph:
-        done = graph.schema.apply(text, branch=branch, actor=actor, message=message)
+    text = read_text(schema, settings())
+    with target.open() as graph:
+        done = graph.schema.apply(text, branch=target.on, message=message)
     commit = None if done.commit is None else done.commit.id
     if as_json:
         render.out().json({"graph_commit_id": commit, "steps": [dict(step) for step in done.steps]})
@@ -46,5 +47,5 @@ def schema_apply(
     else:
         for note in done.notes:
             render.out().line(("note", "yellow"), f": {note}")
-        render.out().line(f"{counted(len(done.steps), 'step')}, commit {commit} on {branch}")
+        render.out().line(f"{counted(len(done.steps), 'step')}, commit {commit} on {target.on}")
     return Status.OK

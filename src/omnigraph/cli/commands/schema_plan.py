@@ -10,8 +10,9 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, read_text
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Branch, Json, Schema, read_stdin_once
+from omnigraph.cli.options import Json, Schema, read_stdin_once
 from omnigraph.cli.plain import Part, Screen, counted
+from omnigraph.cli.targets import Target
 from omnigraph.lang.catalog import steps
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
 from omnigraph.lang.catalog.steps import Step, Tier
@@ -28,9 +29,12 @@ _STYLE_OF_TIER: Final = {
 
 @command(
     "omnigraph schema plan --schema people_v2.pg --against people.pg",
-    "omnigraph schema plan --schema people_v2.pg --store people.omni --queries queries",
+    "omnigraph schema plan people.omni --schema people_v2.pg --queries queries",
+    branch=True,
+    unless="against",
 )
 def schema_plan(
+    target: Target | None,
     schema: Schema,
     against: Annotated[
         Path | None,
@@ -39,15 +43,6 @@ def schema_plan(
             help="The schema in force, .pg or a catalog as .json; - for standard input.",
         ),
     ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            "--store",
-            metavar="GRAPH",
-            help="A graph whose schema is in force, and whose rows count.",
-        ),
-    ] = None,
-    branch: Branch = "main",
     queries: Annotated[
         list[Path] | None,
         typer.Option(
@@ -64,19 +59,17 @@ def schema_plan(
 ) -> Status:
     """Show the steps from one schema to another.
 
-    Each step says what it means for stored data. With --store, stored rows that break a new rule
+    Each step says what it means for stored data. For a graph, stored rows that break a new rule
     are listed; with --queries, the queries that would not fit any more.
     Ends with 0 if the steps can be applied, with 1 if something stands in the way.
     """
-    if (against is None) == (store is None):
-        raise typer.BadParameter("give either --against FILE or --store GRAPH")
-    if store is not None and allow_data_loss:
+    if target is not None and allow_data_loss:
         raise typer.BadParameter("--allow-data-loss goes with --against")
-    if store is not None:
-        return _plan_stored(store, branch, schema, queries or [], as_json=as_json)
+    if target is not None:
+        return _plan_stored(target, schema, queries or [], as_json=as_json)
     assert against is not None
     if queries:
-        raise typer.BadParameter("--queries goes with --store; `omnigraph lint` checks files")
+        raise typer.BadParameter("--queries goes with a graph; `omnigraph lint` checks files")
     read_stdin_once(schema, against)
     chosen = settings()
     accepted = read_catalog(against, chosen, accepted=True)
@@ -89,15 +82,10 @@ def schema_plan(
     return Status.OK if found.supported else Status.FAILED
 
 
-def _plan_stored(
-    store: str, branch: str, schema: Path, queries: list[Path], *, as_json: bool
-) -> Status:
-    import omnigraph as og
-
-    chosen = settings()
-    text = read_text(schema, chosen)
-    with og.open(store, "r", settings=chosen) as graph:
-        change = graph.schema.plan(text, branch=branch, queries=queries)
+def _plan_stored(target: Target, schema: Path, queries: list[Path], *, as_json: bool) -> Status:
+    text = read_text(schema, settings())
+    with target.open("r") as graph:
+        change = graph.schema.plan(text, branch=target.on, queries=queries)
     screen = render.out()
     if as_json:
         screen.json(

@@ -1,0 +1,25 @@
+"""`omnigraph commit changes`: what one commit changed."""
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.commands.diff import Counts, show_diff
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json
+from omnigraph.cli.targets import Target
+
+
+@command("omnigraph commit changes people.omni 01J… --json")
+def commit_changes(
+    target: Target,
+    commit: Annotated[str, typer.Argument(metavar="COMMIT", help="The id of the commit.")],
+    counts: Counts = False,
+    as_json: Json = False,
+) -> Status:
+    """Show the changes that a commit made to the state of its first parent."""
+    with target.open("r") as graph, render.paged(as_json=as_json) as screen:
+        show_diff(screen, graph.commits.changes(commit), counts, as_json)
+    return Status.OK

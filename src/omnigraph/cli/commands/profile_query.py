@@ -1,0 +1,56 @@
+"""`omnigraph profile`: a query, and what each of its steps did."""
+
+from omnigraph.cli import render
+from omnigraph.cli.environment import settings
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import At, Json
+from omnigraph.cli.queries import (
+    Parameters,
+    ParametersFile,
+    ParametersText,
+    QueryFile,
+    QueryName,
+    QueryText,
+    parameters,
+    query_text,
+)
+from omnigraph.cli.targets import Target
+
+
+@command(
+    "omnigraph profile people.omni --query people.gq friends -p name=Ada",
+    branch=True,
+)
+def profile_query(
+    target: Target,
+    name: QueryName = None,
+    file: QueryFile = None,
+    text: QueryText = None,
+    param: Parameters = None,
+    params: ParametersText = None,
+    params_file: ParametersFile = None,
+    at: At = None,
+    as_json: Json = False,
+) -> Status:
+    """Run a query and tell what each step did: rows, time, and the path taken."""
+    chosen = settings()
+    queries = query_text(file, text, chosen)
+    values = parameters(param, params, params_file, chosen)
+    with target.open("r") as graph:
+        found = graph.profile(queries, values, name=name, branch=target.on, at=at)
+    if as_json:
+        render.out().json(
+            {
+                "path": str(found.path),
+                "row_count": len(found.rows),
+                "steps": [
+                    {"step": each.label, "rows": each.rows, "microseconds": each.nanoseconds / 1000}
+                    for each in found.entries
+                ],
+            }
+        )
+    else:
+        for line in str(found).splitlines():
+            render.out().line(line)
+    return Status.OK

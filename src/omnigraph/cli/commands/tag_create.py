@@ -1,0 +1,38 @@
+"""`omnigraph tag create`: a name for a commit."""
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import At, Json, Message
+from omnigraph.cli.records import tag_record
+from omnigraph.cli.targets import Target
+
+
+@command(
+    "omnigraph tag create people.omni v1 -m 'as published'",
+    "omnigraph tag create people.omni v1 --at main~2 --force",
+    branch=True,
+    writes=True,
+)
+def tag_create(
+    target: Target,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tag.")],
+    at: At = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take the name from the commit that has it.")
+    ] = False,
+    message: Message = None,
+    as_json: Json = False,
+) -> Status:
+    """Give a commit a name; the newest one of the branch, if no other is named."""
+    with target.open() as graph:
+        made = graph.tags.create(name, at or target.on, message=message, force=force)
+    if as_json:
+        render.out().json(tag_record(made))
+    else:
+        render.out().line(f"{made.name} is {made.commit} on {made.branch}")
+    return Status.OK

@@ -1,0 +1,29 @@
+"""`omnigraph tag delete`: the end of a name."""
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json
+from omnigraph.cli.records import tag_record
+from omnigraph.cli.targets import Target
+
+
+@command("omnigraph tag delete people.omni v1", writes=True, destroys=True)
+def tag_delete(
+    target: Target,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tag.")],
+    as_json: Json = False,
+) -> Status:
+    """Delete a tag; its commit stays."""
+    target.confirm(f"delete the tag {name}")
+    with target.open() as graph:
+        gone = graph.tags.delete(name)
+    if as_json:
+        render.out().json({**tag_record(gone), "deleted": True})
+    else:
+        render.out().line(f"{gone.name} is deleted; it was {gone.commit}")
+    return Status.OK

@@ -1,0 +1,29 @@
+"""`omnigraph tag list`: the names of commits."""
+
+from typing import Final
+
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json
+from omnigraph.cli.records import tag_record
+from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.targets import Target
+
+_COLUMNS: Final = (
+    Column("name", "tag"),
+    Column("graph_commit_id", "commit", "yellow"),
+    Column("graph_branch", "branch"),
+    Column("actor_id", "actor"),
+    Column("message", "message"),
+)
+
+
+@command("omnigraph tag list people.omni")
+def tag_list(target: Target, form: Form = None, as_json: Json = False) -> Status:
+    """List the tags, each with its commit."""
+    with target.open("r") as graph:
+        records = [tag_record(each) for each in graph.tags.list()]
+    chosen = chosen_format(form, target.config.output, as_json=as_json)
+    show_listing(render.out(), _COLUMNS, records, chosen)
+    return Status.OK

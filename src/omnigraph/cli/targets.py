@@ -1,0 +1,129 @@
+"""The target of a command: the graph that it is about, and everything that is said about it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+import typer
+
+import omnigraph as og
+from omnigraph.cli import environment, render
+from omnigraph.cli.addresses import Address, AddressUnusable, Given, resolve
+from omnigraph.cli.config import Config
+from omnigraph.types import MAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The graph of a command, found and not opened yet.
+
+    Attributes:
+        address: Where it is.
+        branch: The branch that the command is about; None for the default.
+        actor: Who works, for the history.
+        command: The name of the command, for messages.
+        is_quiet: Nothing but results is printed.
+        is_confirmed: Destructive work needs no question.
+        as_json: Results are for programs, so nobody can be asked.
+        config: The configuration.
+    """
+
+    address: Address
+    branch: str | None = None
+    actor: str | None = None
+    command: str = ""
+    is_quiet: bool = False
+    is_confirmed: bool = False
+    as_json: bool = False
+    config: Config = field(repr=False)
+
+    @property
+    def on(self) -> str:
+        """The branch that the command is about."""
+        return self.branch or str(MAIN)
+
+    @property
+    def uri(self) -> str:
+        """The address of the graph."""
+        return self.address.uri
+
+    def open(self, mode: str = "rw") -> og.Graph:
+        """Open the graph: here, or on its server.
+
+        Raises:
+            GraphError: There is none, it cannot be reached, or the token does not open it.
+        """
+        if mode == "rw":
+            self._echo()
+        return og.open(self.uri, mode, actor=self.actor, settings=environment.settings())
+
+    def schema(self) -> str:
+        """The schema in force on the branch, as text."""
+        with self.open("r") as graph:
+            return graph.schema.show(self.on)
+
+    def confirm(self, work: str) -> None:
+        """Ask before destructive work on a graph that others may share.
+
+        Raises:
+            typer.BadParameter: Nobody can be asked.
+            typer.Exit: The answer is no.
+        """
+        if self.is_confirmed or self.address.is_local:
+            return
+        if self.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise typer.BadParameter(f"this would {work} at {self.address}; add --yes if it should")
+        if not typer.confirm(f"{work} at {self.address}?", err=True):
+            raise typer.Exit(1)
+
+    def _echo(self) -> None:
+        """Say where a change goes, to whoever watches."""
+        if not self.is_quiet and not self.as_json and sys.stderr.isatty():
+            on = f" ({self.branch})" if self.branch else ""
+            origin = "" if self.address.origin == "the command" else f", by {self.address.origin}"
+            render.err().line((f"omnigraph {self.command} → {self.uri}{on}{origin}", "dim"))
+
+
+def target_of(
+    given: Given,
+    *,
+    branch: str | None = None,
+    branches: bool = True,
+    needs_graph: bool = True,
+    **said: object,
+) -> Target:
+    """The target that the words of a command name.
+
+    Args:
+        given: The words that name the graph.
+        branch: The branch by its own option.
+        branches: Does `@` stand before a branch?
+        needs_graph: Is a server not enough?
+        said: Other fields of the target.
+
+    Raises:
+        typer.BadParameter: The words contradict one another, or name no graph.
+        InvalidInput: The configuration is wrong.
+    """
+    config = environment.config()
+    for warning in config.warnings:
+        render.err().line(("warning", "bold yellow"), f": {warning}")
+    try:
+        address = resolve(given, config, environment.profile(), branches=branches)
+    except AddressUnusable as error:
+        raise typer.BadParameter(str(error)) from error
+    if needs_graph and address.is_remote and address.graph is None:
+        raise typer.BadParameter(f"name the graph on {address.place} with --graph ID")
+    if branch is not None and address.branch not in (None, branch):
+        raise typer.BadParameter(
+            f"the branch is {address.branch!r} in the address and {branch!r} by --branch"
+        )
+    actor = said.pop("actor", None) or config.actor
+    return Target(
+        address=address,
+        branch=branch or address.branch,
+        actor=actor,  # type: ignore[arg-type]
+        config=config,
+        **said,  # type: ignore[arg-type]
+    )
