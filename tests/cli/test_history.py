@@ -79,7 +79,8 @@ def test_the_feed_is_read_page_by_page_and_followed(stored: Path) -> None:
     assert text.count("commit ") == 3
     *entities, last = map(json.loads, run("changes", "baseline", stored).splitlines())
     assert [each["id"] for each in entities] == ["a", "Ada"]
-    assert last["resume_cursor"] and last["snapshot_commit_id"]
+    assert last["resume_cursor"]
+    assert last["snapshot_commit_id"]
     assert invoke("changes", "poll", stored, "--op", "grow").exit_code == 1
 
 

@@ -75,7 +75,7 @@ class Commands(LazyGroup):
             "recover", _UPKEEP, "Settle writes that stopped half-way, and say what was found."
         ),
         "relocate": CommandEntry(
-            "relocate", _DATA, "Make the branches of a graph work that was moved or copied."
+            "relocate", _UPKEEP, "Make the branches of a graph work that was moved or copied."
         ),
         "embed": CommandEntry(
             "embed",

@@ -48,6 +48,19 @@ class Target:
         """The address of the graph."""
         return self.address.uri
 
+    @property
+    def stored(self) -> str:
+        """The address of a graph that is worked on where it is stored.
+
+        Raises:
+            typer.BadParameter: It is on a server.
+        """
+        if self.address.is_remote:
+            raise typer.BadParameter(
+                f"`{self.command}` works where a graph is stored, not through a server"
+            )
+        return self.uri
+
     def open(self, mode: str = "rw") -> og.Graph:
         """Open the graph: here, or on its server.
 

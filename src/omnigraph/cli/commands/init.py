@@ -26,9 +26,7 @@ def init(
     as_json: Json = False,
 ) -> Status:
     """Make a new graph."""
-    if target.address.is_remote:
-        raise typer.BadParameter("a graph is made where it is stored; the server then serves it")
-    with og.init(target.uri, schema, actor=target.actor, settings=settings()) as graph:
+    with og.init(target.stored, schema, actor=target.actor, settings=settings()) as graph:
         snapshot = graph.snapshot()
         nodes = sum(key.startswith("node:") for key in snapshot.counts)
         edges = len(snapshot.counts) - nodes

@@ -12,14 +12,16 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.targets import Target
 
 
-@command("omnigraph relocate people.omni", "omnigraph relocate --dry-run s3://bucket/people")
+@command(
+    "omnigraph relocate people.omni",
+    "omnigraph relocate --dry-run s3://bucket/people",
+    writes=True,
+)
 def relocate(
-    graph: Annotated[
-        str,
-        typer.Argument(metavar="GRAPH", help="Where it is now: a folder or s3://bucket/prefix."),
-    ],
+    target: Target,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only look what there is to do.")
     ] = False,
@@ -30,7 +32,7 @@ def relocate(
     Branches name the files that they share by their full path; this writes the present place into
     them. It may be repeated, also after it was interrupted.
     """
-    found = og.relocate(graph, dry_run=dry_run)
+    found = og.relocate(target.stored, dry_run=dry_run)
     screen = render.out()
     if as_json:
         screen.json({**asdict(found), "recorded": list(found.recorded)})
