@@ -180,7 +180,7 @@ def test_a_version_that_is_named_before_its_content_is_noticed(
 
 
 def test_the_states_of_a_few_steps_are_exactly_those_that_are_legal(tmp_path: Path) -> None:
-    from omnigraph.store.local_objects import LocalBackend  # noqa: PLC0415
+    from omnigraph.store.objects import LocalBackend  # noqa: PLC0415
 
     root = tmp_path / "root"
     root.mkdir()

@@ -33,6 +33,7 @@ __all__ = [
     "Fragment",
     "Gateway",
     "Transaction",
+    "annotated",
     "read_commit",
     "transaction",
     "transaction_uuid",
@@ -44,6 +45,7 @@ Fragment: TypeAlias = Any
 Transaction: TypeAlias = Any
 
 STORAGE_VERSION: Final = "2.2"
+_PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
 # How many random numbers of 63 bits are tried; none at all with fewer than one.
 _NUMBERS_TRIED_MAX: Final = 2
 _COMMIT: Final = re.compile(r'read_version: (\d+),\s*uuid: "([^"]*)"')
@@ -236,3 +238,17 @@ def transaction_uuid(dataset: Dataset, place: str) -> str | None:
     """Return the identity of the commit that made the version of this handle."""
     commit = read_commit(dataset, place)
     return None if commit is None else commit.uuid
+
+
+def annotated(
+    schema: pa.Schema, primary_key: str | None, metadata: Mapping[str, str] | None
+) -> pa.Schema:
+    """Return a schema with a primary key and with metadata, where they are given."""
+    if metadata is not None:
+        schema = schema.with_metadata(dict(metadata))
+    if primary_key is None:
+        return schema
+    position = schema.get_field_index(primary_key)
+    field = schema.field(position)
+    noted = field.with_nullable(False).with_metadata({**(field.metadata or {}), **_PRIMARY_KEY})
+    return schema.set(position, noted)

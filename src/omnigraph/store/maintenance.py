@@ -4,15 +4,21 @@ Fragments are rewritten first, so that indexes are built over what the table wil
 there yet, so it is drafted: a version beside the history, which has a number but no place in it.
 Workers open it like any other. The draft goes when the indexes are built; the real commits follow
 as one staged change each, made for one version after the other.
+
+Lance's own compaction commits twice and takes no identity, so recovery could not tell it from a
+stranger's. The parts are the same here, only the plan and the commit are ours.
 """
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from lance import LanceOperation
+from lance import FragmentMetadata, LanceOperation
+from lance.optimize import Compaction as LanceCompaction
+from lance.optimize import CompactionTask
 
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import StorageFailure
@@ -22,10 +28,12 @@ from omnigraph.store.index import build_segment, existing_segments, segments_of
 from omnigraph.store.maintenance_plan import MaintenancePlan
 from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt, Staged, StagedKind
 from omnigraph.store.objects import Backend
-from omnigraph.store.rewrite import file_of, rewrite_fragments, rewrite_operation
 from omnigraph.store.table import Table
 
 __all__ = ["Draft", "Maintenance"]
+
+# Whether to note where each row came from, for an index that Lance would carry over by itself.
+_NOTES_ROWS: Final = "has_eager_remappable_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +74,7 @@ class Maintenance:
         self, table: Table, fragments: Sequence[int], *, target_rows: int
     ) -> RewriteReceipt:
         """Write the rows of some fragments into few; nothing refers to these yet."""
-        return rewrite_fragments(self._files, table, fragments, target_rows=target_rows)
+        return _rewrite_fragments(self._files, table, fragments, target_rows=target_rows)
 
     def build(self, pin: Pin, wish: IndexWish, fragments: Collection[int]) -> SegmentReceipt:
         """Build a piece of an index over some fragments; nothing refers to it yet."""
@@ -90,7 +98,7 @@ class Maintenance:
         # Without numbers, indexes would cover the wrong fragments; here nobody needs them.
         known = existing_segments(table)
         steps: list[Any] = [LanceOperation.CreateIndex([], known)] if known else []
-        steps.append(rewrite_operation(rewritten))
+        steps.append(_rewrite_operation(rewritten))
         handle, litter = table.dataset, list[str]()
         try:
             for number, operation in enumerate(steps):
@@ -102,10 +110,12 @@ class Maintenance:
         except BaseException:
             self._sweep(litter)
             raise
-        numbers = {file_of(each.metadata): int(each.fragment_id) for each in handle.get_fragments()}
-        groups = rewrite_operation(rewritten).groups
+        numbers = {
+            _file_of(each.metadata): int(each.fragment_id) for each in handle.get_fragments()
+        }
+        groups = _rewrite_operation(rewritten).groups
         fragments = {
-            group: frozenset(numbers[file_of(new)] for new in made.new_fragments)
+            group: frozenset(numbers[_file_of(new)] for new in made.new_fragments)
             for group, made in zip(plan.groups, groups, strict=True)
         }
         pin = Pin(table.pin.path, int(handle.version), table.pin.branch)
@@ -139,7 +149,7 @@ class Maintenance:
         if torn:
             steps.append((StagedKind.INDEX, LanceOperation.CreateIndex([], torn), ()))
         if draft is not None:
-            moved = rewrite_operation(rewritten, draft.numbers)
+            moved = _rewrite_operation(rewritten, draft.numbers)
             steps.append((StagedKind.REWRITE, moved, _files(rewritten)))
         if segments or late:
             added = LanceOperation.CreateIndex(segments_of(segments, table.pin.version), late)
@@ -199,3 +209,69 @@ class Maintenance:
 
 def _files(receipts: Sequence[RewriteReceipt] | Sequence[SegmentReceipt]) -> tuple[str, ...]:
     return tuple(file for receipt in receipts for file in receipt.files)
+
+
+def _rewrite_fragments(
+    files: Files, table: Table, fragments: Sequence[int], *, target_rows: int
+) -> RewriteReceipt:
+    """Write the rows of some fragments into few, durable on return. What a worker does.
+
+    Rows keep their identity and their versions; those that are deleted are left out.
+    """
+    place = tree_path(table.pin.path, table.pin.branch)
+    task = storage_call(
+        StorageCall.TABLE_COMPACT, place, lambda: _task(table, fragments, target_rows)
+    )
+    table.check(StorageCall.TABLE_SCAN)
+    result: Any = storage_call(StorageCall.TABLE_WRITE, place, lambda: task.execute(table.dataset))
+    described: Mapping[str, Any] = json.loads(result.json())
+    written = files.seals.seal(place, _fragments(described["new_fragments"]))
+    new = [fragment.to_json() for fragment in written]
+    created = files.of_fragments(place, written)
+    files.sync(place, created)
+    return RewriteReceipt(json.dumps(described["original_fragments"]), json.dumps(new), created)
+
+
+def _rewrite_operation(
+    receipts: Sequence[RewriteReceipt], numbers: Mapping[str, int] | None = None
+) -> Any:
+    """Return the operation that puts rewritten fragments in place of the old ones.
+
+    Args:
+        receipts: What workers wrote.
+        numbers: The number of each new fragment, by the name of its file. Lance gives numbers
+            itself, but only after it has noted which fragments the indexes cover.
+    """
+    groups = []
+    for receipt in receipts:
+        new = _fragments(json.loads(receipt.new))
+        for fragment in new if numbers is not None else ():
+            fragment.id = (numbers or {})[_file_of(fragment)]
+        groups.append(LanceOperation.RewriteGroup(_fragments(json.loads(receipt.old)), new))
+    return LanceOperation.Rewrite(groups, [])
+
+
+def _file_of(fragment: Any) -> str:
+    """Return the name of a file that no other fragment has."""
+    return str(fragment.files[0].path)
+
+
+def _task(table: Table, fragments: Sequence[int], target_rows: int) -> Any:
+    # Lance plans by rules of its own; of its plan only the options are used.
+    plan: Any = LanceCompaction.plan(table.dataset, {"target_rows_per_fragment": target_rows})
+    options = {**json.loads(plan.json())["options"], _NOTES_ROWS: False}
+    chosen = [table.dataset.get_fragment(each).metadata.to_json() for each in fragments]
+    task: Any = CompactionTask
+    return task.from_json(
+        json.dumps(
+            {
+                "task": {"fragments": chosen},
+                "read_version": table.pin.version,
+                "options": options,
+            }
+        )
+    )
+
+
+def _fragments(described: list[Any]) -> list[Any]:
+    return [FragmentMetadata.from_json(json.dumps(fragment)) for fragment in described]

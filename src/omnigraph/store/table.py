@@ -1,5 +1,7 @@
-"""Reading one pinned version of a table."""
+"""Reading one pinned version of a table, and a cache of the versions that are open."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
@@ -20,6 +22,7 @@ __all__ = [
     "ROW_ID",
     "UPDATED_AT",
     "Table",
+    "TableCache",
     "in_list",
     "overflows",
 ]
@@ -34,6 +37,7 @@ UPDATED_AT: Final = "_row_last_updated_at_version"
 _BATCH_ROWS: Final = 8_192
 # How many times fewer rows are read at once when the texts of a batch are too long for it.
 _BATCH_DIVISOR: Final = 8
+_OPEN_TABLES_MAX: Final = 512  # kept by a cache
 _USE_INDEX: Final = "use_scalar_index"
 # What Lance may say of a damaged index: it is not always clear about that.
 _MAY_BE_DAMAGE: Final = frozenset(
@@ -454,3 +458,38 @@ def literal(text: str) -> str:
 def quoted(column: str) -> str:
     """Spell a column name so that letters and keywords mean nothing special."""
     return "`" + column.replace("`", "``") + "`"
+
+
+class TableCache:
+    """A cache of open versions, by their pins. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tables: OrderedDict[Pin, Table] = OrderedDict()
+
+    def get(self, pin: Pin) -> Table | None:
+        """Return a version that is open."""
+        with self._lock:
+            found = self._tables.get(pin)
+            if found is not None:
+                self._tables.move_to_end(pin)
+            return found
+
+    def keep(self, table: Table) -> None:
+        """Keep a version, in the place of one with the same pin."""
+        with self._lock:
+            self._tables[table.pin] = table
+            self._tables.move_to_end(table.pin)
+            while len(self._tables) > _OPEN_TABLES_MAX:
+                self._tables.popitem(last=False)
+
+    def forget(self, path: str, branch: str) -> None:
+        """Drop the versions of a fork."""
+        with self._lock:
+            for pin in [p for p in self._tables if p.path == path and p.branch == branch]:
+                del self._tables[pin]
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        with self._lock:
+            self._tables.clear()

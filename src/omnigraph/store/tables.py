@@ -19,7 +19,7 @@ from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.files import Files
 from omnigraph.store.forks import Forks
-from omnigraph.store.gateway import Gateway, transaction_uuid, tree_path
+from omnigraph.store.gateway import Gateway, annotated, transaction_uuid, tree_path
 from omnigraph.store.graft import Grafter
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.land import Lander
@@ -43,13 +43,11 @@ from omnigraph.store.model import (
 )
 from omnigraph.store.newest import near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
-from omnigraph.store.primary_key import annotated
 from omnigraph.store.quarantine import Quarantine, SetAside
 from omnigraph.store.root import Root
 from omnigraph.store.stage import Stager
 from omnigraph.store.strict import ExactVersion, Placer, open_placer
-from omnigraph.store.table import Table
-from omnigraph.store.table_cache import TableCache
+from omnigraph.store.table import Table, TableCache
 from omnigraph.store.table_diff import TableDiff, diff_tables
 from omnigraph.store.torn_versions import TornVersions
 

@@ -11,7 +11,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
 from omnigraph.runtime.cancellation import checked
-from omnigraph.store.blob_columns import blob_sizes, read_blobs
+from omnigraph.store.blob_cells import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ID, Table
 
 _BATCH_ROWS: Final = 32_768
