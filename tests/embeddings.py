@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import MockEmbedder
 from omnigraph.embed.provider import Purpose, Vector
 
 

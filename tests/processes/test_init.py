@@ -19,7 +19,7 @@ from omnigraph.core.layout import (
     SCHEMA_TEXT,
     table_path,
 )
-from omnigraph.core.recovery.live import PROCESS
+from omnigraph.core.recovery.liveness import PROCESS
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints, telemetry

@@ -18,7 +18,7 @@ from omnigraph.dataplane.load.request import Fill, Loaded, LoadRequest
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.source.model import FileInput, Format, TypeRef
 from omnigraph.dataplane.source.records import entity_lines
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import MockEmbedder
 from omnigraph.graph.opening import _graph
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root

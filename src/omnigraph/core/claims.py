@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from omnigraph.core.recovery.live import Live
-from omnigraph.core.recovery.liveness import Liveness, StoreClock
+from omnigraph.core.recovery.liveness import Live, Liveness, StoreClock
 from omnigraph.core.recovery.owner import Owner, this_process
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry

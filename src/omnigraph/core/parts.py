@@ -8,8 +8,7 @@ from omnigraph.core.destinations import Destinations
 from omnigraph.core.manifest import Manifest
 from omnigraph.core.publish import Publisher
 from omnigraph.core.recovery.intent import IntentLog
-from omnigraph.core.recovery.live import Live
-from omnigraph.core.recovery.liveness import Liveness
+from omnigraph.core.recovery.liveness import Live, Liveness
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.tables import Tables

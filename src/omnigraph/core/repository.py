@@ -26,7 +26,7 @@ from omnigraph.core.parts import Parts
 from omnigraph.core.publish import Published, Publisher
 from omnigraph.core.records import Commit
 from omnigraph.core.recovery.intent import IntentLog, WriterKind
-from omnigraph.core.recovery.live import PROCESS
+from omnigraph.core.recovery.liveness import PROCESS
 from omnigraph.core.recovery.settlement import Settlement
 from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles

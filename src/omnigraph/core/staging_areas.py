@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.core.layout import STAGING
-from omnigraph.core.recovery.live import Live
-from omnigraph.core.recovery.liveness import Liveness, is_certainly_over
+from omnigraph.core.recovery.liveness import Live, Liveness, is_certainly_over
 from omnigraph.core.recovery.owner import Owner, this_process
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry

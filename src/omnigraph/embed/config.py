@@ -9,8 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from omnigraph.embed.http import HttpEmbedder, Patience
-from omnigraph.embed.local import LocalEmbedder
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import LocalEmbedder, MockEmbedder
 from omnigraph.embed.provider import PROVIDER_VARIABLE, Embedder, no_provider
 from omnigraph.embed.wire import GeminiFormat, OllamaFormat, OpenAiFormat, WireFormat
 from omnigraph.errors import Code, InvalidInput

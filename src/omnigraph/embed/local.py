@@ -1,11 +1,13 @@
-"""Vectors computed on this machine by a small model that a package brings with it.
+"""Vectors computed in this process: by a small model that a package brings with it, or by none.
 
-The package is `wordllama` (an optional install): word vectors of 256 dimensions, averaged, with
-weights and tokenizer in the wheel. It is never allowed to download anything.
+`LocalEmbedder` takes the package `wordllama` (an optional install): word vectors of 256 dimensions,
+averaged, with weights and tokenizer in the wheel. It is never allowed to download anything.
+`MockEmbedder` has no model: the same text always gives the same vector, and it means nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -14,10 +16,14 @@ from typing import Any, Final
 
 from omnigraph.embed.provider import Purpose, Vector, checked
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.lang.values import to_f32
 
 PACKAGE: Final = "wordllama"
 MODEL: Final = "wordllama-l2-supercat-256"
 DIM_MAX: Final = 256
+_MASK: Final = 2**64 - 1
+_FNV_START: Final = 0xCBF29CE484222325
+_FNV_PRIME: Final = 0x100000001B3
 
 
 class LocalEmbedder:
@@ -51,3 +57,30 @@ def _loaded() -> Any:
     # It looks for its own tokenizer in a cache folder; the one it needs lies beside its code.
     folder = Path(str(package.__file__)).parent
     return package.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+class MockEmbedder:
+    """For tests and trials. A text looked for and the same text stored get one vector."""
+
+    def __init__(self, model: str = "mock") -> None:
+        """Pretend to be a model."""
+        self.model = model
+
+    def embed(self, texts: Sequence[str], dim: int, purpose: Purpose) -> list[Vector]:
+        """A vector of length one for each text."""
+        return [_vector(text, dim) for text in texts]
+
+
+def _vector(text: str, dim: int) -> Vector:
+    state = _FNV_START
+    for byte in text.encode("utf-8", "surrogatepass"):
+        state = ((state ^ byte) * _FNV_PRIME) & _MASK
+    state = state or 1  # the generator below never leaves zero
+    numbers = []
+    for _ in range(dim):
+        state ^= (state << 13) & _MASK
+        state ^= state >> 7
+        state ^= (state << 17) & _MASK
+        numbers.append(state / 2**63 - 1.0)
+    length = math.sqrt(math.fsum(number * number for number in numbers))
+    return tuple(to_f32(number / length) for number in numbers)

@@ -7,13 +7,15 @@ from types import MappingProxyType
 from typing import Final
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.errors import LimitExceeded
+from omnigraph.dataplane.spark.config import configured, unavailable
+from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.access import Access
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.graph.arguments import seconds, token
+from omnigraph.graph.arguments import one_of, seconds, token
 from omnigraph.graph.languages import CompiledQuery, Language, types_of
 from omnigraph.graph.parts import GraphParts
+from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.ir.ops import ReadPlan
@@ -182,8 +184,33 @@ class Snapshot:
     ) -> Rows | None:
         """The result on Spark; None when `auto` finds that there is no Spark here."""
         # Few queries go there, and nobody else should wait for what it needs.
-        from omnigraph.graph.spark_queries import on_spark  # noqa: PLC0415
+        from omnigraph.graph.snapshot import on_spark  # noqa: PLC0415
 
         self._parts.repo.require_open()
         catalog = self._language.catalog
         return on_spark(self._parts, reading, params, self._pinned, catalog, engine, spark)
+
+
+def on_spark(
+    parts: GraphParts,
+    reading: CompiledQuery,
+    params: Mapping[str, ConstValue],
+    pinned: GraphVersion,
+    catalog: Catalog,
+    engine: EngineChoice,
+    spark: object,
+) -> Rows | None:
+    """The result of a query on Spark; None when `auto` finds that there is no Spark here."""
+    asked = one_of(EngineChoice, engine, "engine")
+    config = configured(spark)
+    missing = unavailable(config)
+    if missing is not None:
+        if asked == "spark":
+            raise InvalidInput(Code.ENGINE_UNAVAILABLE, missing)
+        return None
+    # Spark is imported only by those who use it.
+    from omnigraph.exec.spark.query import SparkQueries  # noqa: PLC0415
+
+    queries = SparkQueries(parts.repo, parts.search, parts.limits)
+    now_ms = parts.clock.now_us() // 1000
+    return queries.run(reading.plan, params, now_ms, pinned, catalog, config)

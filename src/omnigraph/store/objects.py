@@ -36,6 +36,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_TEMPORARY: Final = ".og-tmp-"
+# What a file system answers that cannot link these two places.
+_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +310,6 @@ def _memory_store(root: Root) -> Any:
 
     with _memory_lock:
         return _memories.setdefault(root.uri, MemoryStore())
-
-
-_TEMPORARY: Final = ".og-tmp-"
-# What a file system answers that cannot link these two places.
-_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
 
 
 class LocalBackend:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import MockEmbedder
 from omnigraph.embed.provider import Purpose
 from tests.behaviour import ask, change, match
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.claims import LEASE_US, Claims, open_claims
-from omnigraph.core.recovery.live import Live
-from omnigraph.core.recovery.liveness import GRACE_US
+from omnigraph.core.recovery.liveness import GRACE_US, Live
 from omnigraph.core.recovery.owner import Owner
 from omnigraph.errors import Busy
 from omnigraph.runtime import failpoints, telemetry

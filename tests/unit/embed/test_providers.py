@@ -15,8 +15,7 @@ import pytest
 from omnigraph.embed import local
 from omnigraph.embed.config import EmbedConfig, make_embedder
 from omnigraph.embed.http import HttpEmbedder, Patience
-from omnigraph.embed.local import DIM_MAX, LocalEmbedder
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import DIM_MAX, LocalEmbedder, MockEmbedder
 from omnigraph.embed.provider import Purpose, Vector, checked
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import GraphError, InvalidInput, Unauthenticated, Unavailable

@@ -9,7 +9,7 @@ import pytest
 from omnigraph.embed.cache import VectorCache
 from omnigraph.embed.config import EmbedConfig, configured_embedder, make_embedder
 from omnigraph.embed.http import HttpEmbedder, Patience
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import MockEmbedder
 from omnigraph.embed.provider import Purpose
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput

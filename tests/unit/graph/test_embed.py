@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import MockEmbedder
 from omnigraph.embed.provider import Purpose, Vector
 from omnigraph.errors import Forbidden, InvalidInput, Unavailable
 from tests.embeddings import EmbeddingServer, embedding_server, vector_of

@@ -25,8 +25,8 @@ from omnigraph.exec.mutate.mutator import (
     request_digest,
     tables_read,
 )
-from omnigraph.exec.overlay.reader import OverlayReader
 from omnigraph.exec.overlay.table import TableOverlay
+from omnigraph.exec.overlay.views import OverlayReader
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import MutationPlan, ReadPlan

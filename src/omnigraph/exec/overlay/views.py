@@ -1,12 +1,14 @@
-"""The dense view of a snapshot with uncommitted changes, derived from that of the snapshot."""
+"""Queries on a snapshot with uncommitted changes, and views derived from those of the snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion, TablePin
+from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.cache import Slot, StructureCache
 from omnigraph.exec.dense.csr import Csr
@@ -16,7 +18,9 @@ from omnigraph.exec.dense.incremental import VersionDeltas
 from omnigraph.exec.dense.type_columns import TypeColumns
 from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.overlay.table import OverlaidTable, TableOverlay
+from omnigraph.exec.direct.lookup import LookupBounds, RowLookup
+from omnigraph.exec.direct.view import DirectView
+from omnigraph.exec.overlay.table import OverlaidLookup, OverlaidTable, TableOverlay
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.store.delta import TableDelta
@@ -130,3 +134,38 @@ class _OverlaidAdjacency(Adjacency):
         self._stored.ends.get()
         slot_of(self._stored).get()
         return super()._nearest_version(slot_of)
+
+
+class OverlayReader(SnapshotReader):
+    """Runs programs on one snapshot with uncommitted changes laid over it."""
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        pinned: GraphVersion,
+        catalog: Catalog,
+        overlays: Mapping[str, TableOverlay],
+        now_ms: int,
+    ) -> None:
+        """Read this pinned state with these changes, by table key, at this moment."""
+        super().__init__(engine, pinned, catalog)
+        self._overlays = overlays
+        self._moment_ms = now_ms
+
+    def _now_ms(self) -> int:
+        return self._moment_ms
+
+    @cached_property
+    def _view(self) -> DenseView:
+        return OverlayViews(self._engine.views, self._overlays).view(self._pinned, self._catalog)
+
+    def _dense(self) -> DenseView:
+        return self._view if self._overlays else super()._dense()
+
+    def _direct(self, wanted: Mapping[str, Sequence[str]], bounds: LookupBounds) -> DirectView:
+        engine = self._engine
+        return DirectView(engine.repo, self._pinned, self._catalog, wanted, bounds, self._over)
+
+    def _over(self, table_key: str, stored: RowLookup) -> RowLookup:
+        overlay = self._overlays.get(table_key)
+        return stored if overlay is None else OverlaidLookup(stored, overlay)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.ir import expr as ir
 from omnigraph.testing.naive import text as texts
-from omnigraph.testing.naive import vectors
 from omnigraph.testing.naive.graph import ModelGraph
 from omnigraph.testing.naive.scope import Bound, Given, Scope
+from omnigraph.types import Metric
 
 
 class Scores:
@@ -61,7 +62,7 @@ class Scores:
             return texts.bm25(known, str(stored), str(query))
         if isinstance(query, str):
             query = self.given.embed(query, ranking.dim)
-        return vectors.distance(ranking.metric, _numbers(stored), _numbers(query))
+        return distance(ranking.metric, _numbers(stored), _numbers(query))
 
     def _fused(self, ranking: ir.Rrf) -> dict[str, float]:
         """Each entity's reciprocal ranks added up; ties in a ranking are broken by id."""
@@ -85,3 +86,16 @@ class Scores:
 def _numbers(value: ir.ConstValue) -> list[float]:
     assert isinstance(value, tuple)
     return [float(number) for number in value if isinstance(number, int | float)]
+
+
+def distance(metric: Metric, left: Sequence[float], right: Sequence[float]) -> float | None:
+    """The distance of two vectors; None when one has no direction and the metric needs it."""
+    product = math.fsum(a * b for a, b in zip(left, right, strict=True))
+    match metric:
+        case Metric.L2:
+            return math.fsum((a - b) ** 2 for a, b in zip(left, right, strict=True))
+        case Metric.DOT:
+            return 1 - product
+        case Metric.COSINE:
+            lengths = math.hypot(*left) * math.hypot(*right)
+            return None if lengths == 0 else 1 - product / lengths

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.repository import Repository
-from omnigraph.exec.dense.checksums import BLOCK_BYTES
-from omnigraph.exec.dense.disk_cache import Arrays, DiskCache
+from omnigraph.exec.dense.disk_cache import BLOCK_BYTES, Arrays, DiskCache
 from omnigraph.exec.dense.type_columns import Codec
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.runtime import telemetry

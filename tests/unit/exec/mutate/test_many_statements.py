@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.exec import evaluate
-from omnigraph.exec.mutate import committed, images, type_changes
+from omnigraph.exec.mutate import committed, type_changes
 from omnigraph.exec.tuning import tuned
 from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
@@ -161,7 +161,7 @@ def test_statements_about_long_lists(lab: Lab, count: int) -> None:
 @tuned(indexed_images_max=100)
 def test_what_was_replaced_is_let_go() -> None:
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
-    kept = images.ImageTable(schema)
+    kept = type_changes.ImageTable(schema)
     kept.assign(pa.table([["a", "b"], [0, 0]], schema=schema))
     for number in range(1_000):
         assert kept.index()

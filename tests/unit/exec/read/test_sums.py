@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.exec.read.sums import sum_floats, sum_integers
+from omnigraph.exec.read.aggregate import sum_floats, sum_integers
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 weights = st.integers(1, 2**40)

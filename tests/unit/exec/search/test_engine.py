@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.embed.mock import MockEmbedder
+from omnigraph.embed.local import MockEmbedder
 from omnigraph.embed.provider import Purpose
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import InvalidInput, LimitExceeded
