@@ -17,7 +17,7 @@ from omnigraph.core.arrow_types import arrow_type
 from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.export import small
-from omnigraph.dataplane.export.lines import LineEncoder
+from omnigraph.dataplane.export.files import LineEncoder
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import (

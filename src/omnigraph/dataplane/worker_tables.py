@@ -1,4 +1,4 @@
-"""The tables of a graph in whichever process a task of a bulk operation runs."""
+"""The tables of a graph in whichever process a task of a bulk operation runs, if it sees them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,29 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.run.seen import require_seen
+from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables, open_tables
+
+
+def require_seen(root: Root) -> None:
+    """Refuse to work on a graph that is not there for this process.
+
+    Raises:
+        InvalidInput: With the code `path_not_shared`.
+    """
+    if root.is_local and not root.local_path.is_dir():
+        raise not_shared(root.uri)
+
+
+def not_shared(path: str) -> InvalidInput:
+    """The error of a path that workers do not see."""
+    return InvalidInput(
+        Code.PATH_NOT_SHARED,
+        f"workers of Spark do not see {path!r} of the driver's machine: put it in object storage, "
+        "or in a folder that the driver and all workers mount",
+        path=path,
+    )
 
 
 class WorkerTables:

@@ -1,19 +1,23 @@
-"""Rows of one type as a file: NDJSON, Arrow IPC or Parquet."""
+"""Rows of one type as a file: NDJSON in the load format, Arrow IPC or Parquet."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.layout import table_key
-from omnigraph.dataplane.export.lines import LineEncoder
+from omnigraph.dataplane.export.cells import NULL, EncodedCells, cells, glued
+from omnigraph.dataplane.export.small import SmallNumbers
 from omnigraph.dataplane.source.model import Compression, Format
 from omnigraph.dataplane.source.naming import TYPE_KEY
 from omnigraph.lang.catalog.model import EntityType
+from omnigraph.lang.values import Base, ValueType
 from omnigraph.store.streams import Output
 
 _GROUP_ROWS: Final = 128 << 10
@@ -22,6 +26,7 @@ _GZIP_LEVEL: Final = 6  # as the command; Arrow would take the slowest
 _ENDS: Final = {"src": "from", "dst": "to"}
 
 Wrote = Callable[[int], None]
+_TEXT: Final = ValueType(Base.STRING)
 
 
 def encoder(entity: EntityType, compression: Compression) -> Callable[[pa.RecordBatch], memoryview]:
@@ -115,3 +120,57 @@ def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
             gathered, rows, size = [], 0, 0
     if gathered:
         yield pa.Table.from_batches(gathered, schema)
+
+
+class LineEncoder:
+    """Spells rows of one type. Threads may share it."""
+
+    def __init__(self, entity: EntityType) -> None:
+        """Spell rows of this type."""
+        self._fields = _fields(entity)
+        self._small = SmallNumbers()
+        label = "type" if entity.kind == "node" else "edge"
+        self._head = f'{{"{label}":{json.dumps(entity.name)},'
+
+    def encode(self, rows: pa.RecordBatch) -> memoryview:
+        """One line per row, each with its newline.
+
+        Args:
+            rows: `id`, `src` and `dst` for edges, and every property, as the table stores them.
+        """
+        if not rows.num_rows:
+            return memoryview(b"")
+        joined = glued(self._pieces(rows), NULL)
+        _, starts, content = joined.buffers()
+        kind = np.int64 if pa.types.is_large_string(joined.type) else np.int32
+        # The texts lie one after another: together they are the output.
+        return memoryview(content)[: int(np.frombuffer(starts, kind)[len(joined)])]
+
+    def _pieces(self, rows: pa.RecordBatch) -> list[pa.Array | str]:
+        """The parts of a line: columns, and texts that all lines share."""
+        pieces: list[pa.Array | str] = []
+        pending = self._head
+        for label, name, kind in self._fields:
+            column = rows.column(name)
+            small = self._small.spelled(pending + label, column, kind)
+            if small is not None:
+                pieces.append(small)
+                pending = ""
+                continue
+            spelled = cells(column, kind)
+            # Only without nulls can all lines share what stands around the values.
+            shown = EncodedCells(spelled.whole()) if spelled.text.null_count else spelled
+            pieces += [pending + label + shown.before, shown.text]
+            pending = shown.after
+        return [*pieces, pending + "}}\n"]
+
+
+def _fields(entity: EntityType) -> list[tuple[str, str, ValueType]]:
+    """The values of a line in their order: what stands before each, its column and its type."""
+    properties = [
+        (f",{json.dumps(item.name)}:", item.name, item.type) for item in entity.properties
+    ]
+    if entity.kind == "node":
+        return [('"data":{"id":', "id", _TEXT), *properties]
+    ends = [('"from":', "src", _TEXT), (',"to":', "dst", _TEXT)]
+    return [*ends, (',"data":{"id":', "id", _TEXT), *properties]

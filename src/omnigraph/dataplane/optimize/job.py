@@ -1,4 +1,7 @@
-"""One table of an optimisation: what it needs, and what was done about it."""
+"""One table of an optimisation: what it needs, its tasks, and what was done about it.
+
+A task knows a table, and no graph.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,54 @@ from dataclasses import dataclass
 from omnigraph.core.graph_version import TablePin
 from omnigraph.core.indices import PendingIndex, fitting_indexes, not_yet
 from omnigraph.core.layout import table_key
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.optimize.model import OptimizedTable
-from omnigraph.dataplane.optimize.tasks import IndexTask, RewriteTask
 from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.store.maintenance import Draft, Maintenance
 from omnigraph.store.maintenance_plan import MaintenancePlan, plan_maintenance
-from omnigraph.store.model import RewriteReceipt, SegmentReceipt
+from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt
 from omnigraph.store.probe import TableProbe
 from omnigraph.store.shape import Shape, read_shape
 from omnigraph.store.tables import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteTask:
+    """Fragments of one table to write together."""
+
+    worker_tables: WorkerTables
+    pin: Pin
+    fragments: tuple[int, ...]
+    target_rows: int
+    rows: int  # how many that are, for the progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexTask:
+    """A piece of an index to build; `pin` may be a draft."""
+
+    worker_tables: WorkerTables
+    pin: Pin
+    wish: IndexWish
+    fragments: frozenset[int]
+    rows: int  # how many that are, for the progress
+
+
+def rewrite(task: RewriteTask) -> RewriteReceipt:
+    """Write fragments together."""
+    with storage_errors():
+        tables = task.worker_tables.tables
+        return tables.maintenance.rewrite(
+            tables.open(task.pin), task.fragments, target_rows=task.target_rows
+        )
+
+
+def build(task: IndexTask) -> SegmentReceipt:
+    """Build a piece of an index."""
+    with storage_errors():
+        return task.worker_tables.tables.maintenance.build(task.pin, task.wish, task.fragments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

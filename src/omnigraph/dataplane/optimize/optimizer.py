@@ -25,9 +25,18 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
-from omnigraph.dataplane.optimize.job import Done, Job, plan_job, report, staged
+from omnigraph.dataplane.optimize.job import (
+    Done,
+    IndexTask,
+    Job,
+    RewriteTask,
+    build,
+    plan_job,
+    report,
+    rewrite,
+    staged,
+)
 from omnigraph.dataplane.optimize.model import Optimized
-from omnigraph.dataplane.optimize.tasks import IndexTask, RewriteTask, build, rewrite
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.worker_tables import WorkerTables

@@ -24,10 +24,10 @@ from omnigraph.core.records import Commit
 from omnigraph.core.repository import store_pin
 from omnigraph.core.revisions import Revisions
 from omnigraph.dataplane.changes.table_changes import ChangeLimits, Operation, TableChanges
-from omnigraph.dataplane.run.seen import require_seen
 from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.dataplane.spark.columns import carried, carry
 from omnigraph.dataplane.spark.opened import Opened
+from omnigraph.dataplane.worker_tables import require_seen
 from omnigraph.errors import Code, Gone, InvalidInput
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.core.storage_errors import public
-from omnigraph.dataplane.run.seen import not_shared
+from omnigraph.dataplane.worker_tables import not_shared
 from omnigraph.errors import (
     Code,
     GraphError,

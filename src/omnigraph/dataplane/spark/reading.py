@@ -17,9 +17,9 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from omnigraph.dataplane.run.seen import require_seen
 from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.dataplane.spark.columns import carry
+from omnigraph.dataplane.worker_tables import require_seen
 from omnigraph.store.root import Root
 from omnigraph.store.table import Table
 from omnigraph.store.tables import Pin, open_tables

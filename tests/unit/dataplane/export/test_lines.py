@@ -12,7 +12,7 @@ import pytest
 from omnigraph.core.arrow_types import arrow_type
 from omnigraph.dataplane.export import small
 from omnigraph.dataplane.export.escape import escaped
-from omnigraph.dataplane.export.lines import LineEncoder
+from omnigraph.dataplane.export.files import LineEncoder
 from omnigraph.lang import compile_schema
 from omnigraph.lang.values import DAYS, INT_RANGES, Base, ValueType
 
