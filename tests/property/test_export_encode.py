@@ -6,7 +6,6 @@ import base64
 import json
 import math
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.core.arrow_types import arrow_type
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
-from omnigraph.dataplane.export import small
 from omnigraph.dataplane.export.files import LineEncoder
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import EntityType, Property
@@ -164,7 +163,7 @@ def test_every_line_says_what_its_row_has(data: st.DataObject, name: str, rows_m
         start = data.draw(st.integers(0, len(rows)))
         # A slice shares the buffers of the whole, other rows included.
         batch = batch_of(entity, rows).slice(start)
-        with mock.patch.object(small, "_BATCH_ROWS_MIN", rows_min):
+        with tuning.changed(tuning.active, spelled_rows_min=rows_min):
             lines = bytes(encoder.encode(batch)).split(b"\n")
         assert lines.pop() == b""
         found = [exact(json.loads(line, object_pairs_hook=list)) for line in lines]

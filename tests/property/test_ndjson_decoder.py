@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.dataplane.decode import ndjson
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.decode.row_wise import RowWiseDecoder
@@ -67,9 +66,8 @@ def row_by_row(data: bytes) -> Outcome:
 def test_the_decoder_agrees_with_the_simple_one(
     data: bytes, sizes: list[int], block_bytes: int, few: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        # Where lines are divided to find the ones that are not in order.
-        patch.setattr(ndjson, "_ROW_WISE_LINES", few)
+    # Where lines are divided to find the ones that are not in order.
+    with tuning.changed(tuning.active, row_wise_lines_max=few):
         found = decode(data, sizes, block_bytes)
     assert found == expected(read(data, CATALOG, LINE_BYTES_MAX), CATALOG)
 

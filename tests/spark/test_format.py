@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.dataplane.load import stages
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.spark.driver import StagedLoad
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.session import Held
@@ -96,7 +96,7 @@ def test_a_write_is_judged_by_tasks(
 
     monkeypatch.setattr(SparkRunner, "run", recorded)
     monkeypatch.setattr(StagedLoad, "finish", small)
-    monkeypatch.setattr(stages, "_FEW_KEYS", 0)
+    monkeypatch.setattr(tuning.active, "few_keys_max", 0)
     save(people(local, ("Cy", 1), ("Di", 2)), graph)
     assert "judge" in run
     assert count(graph) == 4

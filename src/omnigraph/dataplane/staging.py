@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from omnigraph.core.layout import STAGING
 from omnigraph.core.staging_areas import note_path, record_path
+from omnigraph.dataplane import tuning
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.ids import UlidIds
@@ -32,7 +33,6 @@ from omnigraph.store.streams import open_input
 
 Content: TypeAlias = Mapping[str, pa.Table]
 
-MEMORY_BYTES: Final = 128 << 20
 # Counters: what tasks of other processes stage, and what they read of it.
 STAGED_BYTES: Final = "staging.staged_bytes"
 READ_BYTES: Final = "staging.read_bytes"
@@ -115,7 +115,9 @@ class Staging(Protocol):
 class LocalStaging:
     """Staging for the tasks of one process: in memory, beyond a budget in files of this machine."""
 
-    def __init__(self, root: Root, name: str, *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self, root: Root, name: str, *, memory_bytes: int = tuning.active.staged_memory_bytes
+    ) -> None:
         """Keep files beside a graph of this machine, else in the folder for temporary files."""
         if root.is_local:
             self._folder = root.local_path / STAGING / name

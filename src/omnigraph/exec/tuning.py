@@ -8,9 +8,11 @@ data takes the ways of large data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from omnigraph.dataplane.tuning import changed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,14 +67,5 @@ class Tuning:
 active = Tuning()
 
 
-@contextmanager
-def tuned(**changes: int) -> Iterator[None]:
-    """Use other thresholds for a while, in all threads. For tests."""
-    before = {name: getattr(active, name) for name in changes}
-    try:
-        for name, value in changes.items():
-            setattr(active, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(active, name, value)
+# Uses other thresholds for a while, in all threads. For tests.
+tuned: Final = partial(changed, active)

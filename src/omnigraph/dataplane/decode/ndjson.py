@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.arrow_path import ArrowDecoder
 from omnigraph.dataplane.decode.lines import (
     BLOCK_BYTES,
@@ -25,10 +26,9 @@ from omnigraph.rules.violation import Violations
 
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BRACES: Final = (ord("{"), ord("}"))
-# Lines that the Arrow path refuses are divided into parts, which it tries again; so few lines go to
-# the row-wise path at once. One wrong line should not slow down the many around it.
-_ROW_WISE_LINES: Final = 256
 _TOO_LONG: Final = UNKNOWN - 1
+# Lines that the Arrow path refuses are divided into parts, which it tries again: one wrong line
+# should not slow down the many around it.
 _RETRY_PARTS: Final = 8
 
 
@@ -123,7 +123,7 @@ class _Decoder:
         found = self._router.by_name(lines, places)
         if found is not None:
             routes[places] = found
-        elif len(places) > _ROW_WISE_LINES:
+        elif len(places) > tuning.active.row_wise_lines_max:
             for part in np.array_split(places, min(_RETRY_PARTS, len(places))):
                 self._route_by_name(lines, part, routes)
 
@@ -135,7 +135,7 @@ class _Decoder:
         decoded = reader.read(lines, places)
         if decoded is not None:
             yield decoded
-        elif len(places) > _ROW_WISE_LINES:
+        elif len(places) > tuning.active.row_wise_lines_max:
             for part in np.array_split(places, min(_RETRY_PARTS, len(places))):
                 yield from self._read(route, lines, part)
         else:

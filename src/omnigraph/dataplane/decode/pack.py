@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.dispatch import decode, decode_text
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats, joined
 from omnigraph.dataplane.source.model import Compression, FileSplit, Format, PackPiece, Split
@@ -25,10 +26,6 @@ from omnigraph.runtime import telemetry
 
 Lines: TypeAlias = npt.NDArray[np.int64]
 
-SMALL_FILE_BYTES: Final = 1 << 20
-_RUN_BYTES_MAX: Final = 4 << 20
-_JOINED_ROWS_MAX: Final = 1 << 16
-_JOINED_BYTES_MAX: Final = 8 << 20
 _REQUESTS_MAX: Final = 16  # requests to object storage
 _NEWLINE: Final = b"\n"
 _TEXTS: Final = frozenset({Format.NDJSON, Format.CSV, Format.TSV})
@@ -193,7 +190,7 @@ def _runs(parts: Iterable[Split]) -> Iterator[list[_Small]]:
     run: list[_Small] = []
     size = 0
     for item in _read(parts):
-        if run and not (size < _RUN_BYTES_MAX and run[-1].goes_with(item)):
+        if run and not (size < tuning.active.small_run_bytes and run[-1].goes_with(item)):
             yield run
             run, size = [], 0
         run.append(item)
@@ -227,7 +224,7 @@ def _is_small(part: Split) -> bool:
         and item.format in _TEXTS
         and item.compression is Compression.NONE
         and item.size is not None
-        and item.size <= SMALL_FILE_BYTES
+        and item.size <= tuning.active.small_file_bytes_max
     )
 
 
@@ -271,7 +268,7 @@ def _gathered(found: Iterable[Decoded]) -> Iterator[Decoded]:
         rows, size = sizes.get(key, (0, 0))
         waiting.setdefault(key, []).append(item)
         sizes[key] = rows, size = rows + len(item.lines), size + item.rows.nbytes
-        if rows >= _JOINED_ROWS_MAX or size >= _JOINED_BYTES_MAX:
+        if rows >= tuning.active.joined_rows or size >= tuning.active.joined_bytes:
             yield joined(waiting.pop(key))
             del sizes[key]
     for items in waiting.values():

@@ -16,6 +16,7 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export.checksums import Checksummed
 from omnigraph.dataplane.export.files import encoder, write_columns
 from omnigraph.dataplane.export.plan import ExportPlan
@@ -29,7 +30,6 @@ from omnigraph.store.tables import Pin, open_tables
 
 MANIFEST: Final = "_export.json"
 MANIFEST_VERSION: Final = 1
-_PART_TEXT_BYTES: Final = 64 << 20  # about how much one file holds, before it is packed
 _PART: Final = re.compile(
     r"(?:edge\.)?(?P<type>[A-Za-z_]\w*)-[0-9]{5,}\.(?:ndjson(?:\.gz|\.zst)?|arrow|parquet)"
 )
@@ -128,7 +128,7 @@ def _prefixes(entities: Sequence[EntityType]) -> list[str]:
 
 def _groups(fragments: Sequence[tuple[int, int]], entity: EntityType) -> Iterator[tuple[int, ...]]:
     """Gather neighbours until they are worth a file."""
-    enough = max(1, _PART_TEXT_BYTES // text_width(entity))
+    enough = max(1, tuning.active.part_text_bytes // text_width(entity))
     group: list[int] = []
     total = 0
     for fragment, rows in fragments:

@@ -8,15 +8,13 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane import tuning
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
 from omnigraph.runtime.cancellation import checked
 from omnigraph.store.blob_cells import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ID, Table
 
-_BATCH_ROWS: Final = 32_768
-_BATCH_BYTES: Final = 16 << 20
-_TEXT_BYTES: Final = 8 << 20  # about how much text one batch becomes
 # About how many characters a value takes.
 _CELL_CHARS_BY_TYPE: Final = {Base.STRING: 32, Base.F64: 20, Base.BLOB: 1 << 10}
 _CELL_CHARS: Final = 12
@@ -53,8 +51,11 @@ def read_rows(
         batches = table.scan(
             [name for name in names if name not in blobs],
             row_id=bool(blobs),
-            batch_rows=min(_BATCH_ROWS, max(1, _TEXT_BYTES // text_width(entity))),
-            batch_bytes=_BATCH_BYTES,
+            batch_rows=min(
+                tuning.active.batch_rows,
+                max(1, tuning.active.batch_text_bytes // text_width(entity)),
+            ),
+            batch_bytes=tuning.active.batch_bytes,
             fragments=fragments,
         )
         for batch in checked(batches):
@@ -84,7 +85,7 @@ def _runs(sizes: Sequence[int]) -> Iterator[int]:
     """Cut rows into runs of bounded size; a row that is larger is alone."""
     count = total = 0
     for size in sizes:
-        if count and total + size > _BATCH_BYTES:
+        if count and total + size > tuning.active.batch_bytes:
             yield count
             count = total = 0
         count += 1

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export.cells import NULL, cells, glued
 from omnigraph.lang.values import DAYS, INT_RANGES, INTEGERS, Base, ValueType
 
-_TABLE_ENTRIES_MAX: Final = 1 << 16
-_BATCH_ROWS_MIN: Final = 1_024  # fewer are not worth a table
 _MARGIN_DIVISOR: Final = 8  # a table that must grow gets this part of itself on top, at either end
 _BASES: Final = INTEGERS | {Base.BOOL, Base.DATE}
 _BOUNDS: Final = {Base.BOOL: (0, 1), Base.DATE: (DAYS.start, DAYS.stop - 1)}
@@ -51,7 +50,7 @@ class SmallNumbers:
 
     def spelled(self, before: str, column: pa.Array, kind: ValueType) -> pa.Array | None:
         """The text before and the value, for each row; None where a table is not worth it."""
-        if len(column) < _BATCH_ROWS_MIN or kind.base not in _BASES or kind.is_list:
+        if len(column) < tuning.active.spelled_rows_min or kind.base not in _BASES or kind.is_list:
             return None
         numbers = _whole(column)
         bounds = pc.min_max(numbers)
@@ -86,7 +85,7 @@ def _whole(column: pa.Array) -> pa.Array:
 
 
 def _is_small(low: int, high: int) -> bool:
-    return high - low < _TABLE_ENTRIES_MAX and high < INT_RANGES[Base.I64][1]
+    return high - low < tuning.active.spelled_numbers_max and high < INT_RANGES[Base.I64][1]
 
 
 def _widened(low: int, high: int, base: Base) -> tuple[int, int]:

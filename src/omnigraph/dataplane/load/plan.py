@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from omnigraph.core.layout import STAGING, table_key
-from omnigraph.dataplane.load.request import DRIVER_KEYS, Fill
+from omnigraph.dataplane import tuning
+from omnigraph.dataplane.load.request import Fill
 from omnigraph.dataplane.progress import StopRequested
 from omnigraph.dataplane.staging import Staging
 from omnigraph.dataplane.worker_tables import WorkerTables
@@ -21,8 +21,6 @@ from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.runtime import cancellation
 from omnigraph.store.tables import Pin, Table, WrittenBy
 from omnigraph.types import LoadMode
-
-FRAGMENT_BYTES: Final = 64 << 20
 
 
 class Targets:
@@ -130,8 +128,8 @@ class LoadPlan:
     violations_max: int
     tells_all: bool = False
     fingerprints: bool = False
-    fragment_bytes: int = FRAGMENT_BYTES
-    driver_keys: int = DRIVER_KEYS
+    fragment_bytes: int = tuning.active.fragment_bytes
+    driver_keys: int = tuning.active.driver_keys_max
     embeddings: Embeddings
     stop: StopSignal
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.load.exchange import PARTITIONS_MAX
 from omnigraph.dataplane.load.frames import FRAME_SPLITS, FrameTask
 from omnigraph.dataplane.load.plan import LoadPlan
@@ -26,13 +27,6 @@ from omnigraph.dataplane.source.split import OPEN_BYTES, pack, split
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog, EntityType
 
-# Some hundred thousand keys come with so many bytes of plain lines. Hashing them is fastest when
-# they fit in the cache of a processor; from object storage one would rather fetch fewer parts.
-_PARTITION_BYTES: Final = 16 << 20
-_REMOTE_PARTITION_BYTES: Final = 64 << 20
-_UNDIVIDED_BYTES: Final = 32 << 20
-# Less than this is not worth a task.
-_TASK_BYTES_MIN: Final = 8 << 20
 _NUMBER_BYTES: Final = 4
 _PARTITIONS_UNKNOWN: Final = 64
 
@@ -80,7 +74,7 @@ def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
     """The number of bytes that one task reads: fewer where some tasks would have no work."""
     found = [sizes.of(item) for item in request.inputs]
     total = sum((0 if size is None else size.plain) + OPEN_BYTES for size in found)
-    fair = max(_TASK_BYTES_MIN, -(-total // runner.parallelism))
+    fair = max(tuning.active.task_bytes_min, -(-total // runner.parallelism))
     return min(request.split_bytes, fair)
 
 
@@ -123,9 +117,9 @@ def partitions_for(request: LoadRequest, sizes: Sizes, *, is_far: bool) -> int:
         # Where rows are counted, vectors are not part of the size.
         share = 1.0 if size.rows is not None else _share(item, request.catalog)
         total += int(size.as_lines * share)
-    if total <= _UNDIVIDED_BYTES:
+    if total <= tuning.active.undivided_bytes_max:
         return 1
-    wanted = _REMOTE_PARTITION_BYTES if is_far else _PARTITION_BYTES
+    wanted = tuning.active.remote_partition_bytes if is_far else tuning.active.partition_bytes
     return min(PARTITIONS_MAX, max(2, -(-total // wanted)))
 
 

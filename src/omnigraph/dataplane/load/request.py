@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.records import Commit
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.source.model import Input
 from omnigraph.embed.missing import MissingVectors
@@ -16,11 +17,6 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.rules.violation import KEPT_MAX
 from omnigraph.types import MAIN, BranchName, LoadMode
-
-SPLIT_BYTES = 64 << 20
-# How many keys a driver judges itself, beside workers that it would have to send them to. In one
-# partition 16 million have taken 2.9 GB, so these take some 750 MB at most.
-DRIVER_KEYS = 1 << 22
 
 
 class Fill(StrEnum):
@@ -88,9 +84,9 @@ class LoadRequest:
     message: str | None = None
     violations_max: int = KEPT_MAX
     violations_file: str | None = None
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int = tuning.active.split_bytes
     partitions: int | None = None
-    driver_keys: int = DRIVER_KEYS
+    driver_keys: int = tuning.active.driver_keys_max
     batch: StreamBatch | None = None
     fill: Fill | None = None
     authorise: Callable[[frozenset[str]], None] | None = None

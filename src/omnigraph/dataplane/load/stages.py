@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, TypeVar
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.load.committed import (
     LoadBase,
     ScanTask,
@@ -58,9 +59,6 @@ from omnigraph.store.tables import DeletionReceipt, FragmentReceipt, Table
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# About as many keys as one task judges, and fewer than are worth a second one.
-_TASK_KEYS: Final = 1 << 22
-_FEW_KEYS: Final = 1 << 17
 _OF_KEYS: Final = frozenset({"match", "judge", "orphans"})
 _COMMITTED: Final = -1  # the split of what no input says
 
@@ -286,7 +284,7 @@ class Stages:
             return False
         if stage == "delete":
             rows = sum(item.rows for item in items if isinstance(item, DeletionTask))
-            return rows <= min(_FEW_KEYS, self._plan.driver_keys)
+            return rows <= min(tuning.active.few_keys_max, self._plan.driver_keys)
         keys = sum(map(_keys_in, self._sent))
         rows = sum(item.rows for item in items if isinstance(item, ScanTask))
         if not self._is_divided and keys > LIST_KEYS_MAX:
@@ -312,7 +310,11 @@ class Stages:
         """The partitions, several for one task where they are small."""
         ends = list(accumulate(map(_keys_in, self._sent)))
         total = ends[-1]
-        wanted = 1 if total < _FEW_KEYS else max(self._runner.parallelism, total // _TASK_KEYS)
+        wanted = (
+            1
+            if total < tuning.active.few_keys_max
+            else max(self._runner.parallelism, total // tuning.active.task_keys)
+        )
         groups: list[list[tuple[Sent, ...]]] = [[] for _ in range(wanted)]
         for sent, end in zip(self._sent, ends, strict=True):
             groups[max(0, end - 1) * wanted // max(1, total)].append(tuple(sent))

@@ -18,7 +18,7 @@ import pytest
 
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
-from omnigraph.dataplane.export import parts as partition
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export import rows as reading
 from omnigraph.dataplane.export.exporter import Exporter
 from omnigraph.dataplane.export.model import Exported, ExportRequest
@@ -349,7 +349,7 @@ def test_large_blobs_are_read_a_few_at_a_time(
         for k, size in enumerate(sizes)
     ]
     write(graph, {FILE: Delta(insert=files)})
-    monkeypatch.setattr(reading, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(tuning.active, "batch_bytes", 100)
     pin = graph.snapshot().pin(FILE)
     entity = graph.schema(graph.snapshot()).catalog.node_by_name["File"]
     batches = list(reading.read_rows(graph.table(pin), entity))
@@ -368,7 +368,7 @@ def test_large_blobs_are_read_a_few_at_a_time(
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part after every few dozen rows."""
-    monkeypatch.setattr(partition, "_PART_TEXT_BYTES", 6_000)
+    monkeypatch.setattr(tuning.active, "part_text_bytes", 6_000)
 
 
 def test_a_folder_holds_the_same_lines_and_says_so(

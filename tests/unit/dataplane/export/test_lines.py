@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.arrow_types import arrow_type
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export import small
 from omnigraph.dataplane.export.escape import escaped
 from omnigraph.dataplane.export.files import LineEncoder
@@ -103,8 +104,8 @@ INT = ValueType(Base.I32, nullable=True)
 
 @pytest.fixture
 def numbers(monkeypatch: pytest.MonkeyPatch) -> small.SmallNumbers:
-    monkeypatch.setattr(small, "_BATCH_ROWS_MIN", 1)
-    monkeypatch.setattr(small, "_TABLE_ENTRIES_MAX", 100)
+    monkeypatch.setattr(tuning.active, "spelled_rows_min", 1)
+    monkeypatch.setattr(tuning.active, "spelled_numbers_max", 100)
     return small.SmallNumbers()
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.dataplane.load import stages
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.load.exchange import PARTITIONS_MAX
 from omnigraph.dataplane.load.reading import partitions_for
 from omnigraph.dataplane.load.request import LoadRequest
@@ -42,7 +42,7 @@ def test_the_same_graph_and_the_same_violations(
 ) -> None:
     expected, lab = lab_at(tmp_path / "expected"), lab_at(tmp_path / "lab")
     terms: dict[str, Any] = {"split_bytes": 60, "partitions": 4}
-    monkeypatch.setattr(stages, "_FEW_KEYS", 0)  # as if there were many
+    monkeypatch.setattr(tuning.active, "few_keys_max", 0)  # as if there were many
     if not here:
         terms["driver_keys"] = 0
     runner = Watched()
