@@ -16,10 +16,10 @@ from omnigraph.store.failures import (
     lance_errors,
     object_errors,
 )
-from omnigraph.store.layers import CountingObjects, FaultyObjects
 from omnigraph.store.objects import open_objects
 from omnigraph.store.root import Root
 from omnigraph.store.tables import open_tables
+from tests.object_layers import CountingObjects, FaultyObjects
 
 # ---------------------------------------------------------------- roots
 

@@ -3,7 +3,6 @@
 import os
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -40,7 +39,6 @@ from tests.graphs import (
     chain,
     companies,
     ids,
-    make,
     people,
     prepare,
     reopen,
@@ -51,15 +49,9 @@ DEV, CHILD, DEEP = BranchName("dev"), BranchName("child"), BranchName("agent/42/
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root.parse(str(tmp_path / "graph"))
-
-
-@pytest.fixture
-def graph(root: Root) -> Repository:
-    repo = make(root)
-    write(repo, {PERSON: people("a", "b"), COMPANY: companies("x")})
-    return repo
+def graph(graph: Repository) -> Repository:
+    write(graph, {PERSON: people("a", "b"), COMPANY: companies("x")})
+    return graph
 
 
 def commit_new_branch(

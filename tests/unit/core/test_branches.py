@@ -33,7 +33,6 @@ from tests.graphs import (
     chain,
     companies,
     ids,
-    make,
     people,
     prepare,
     reopen,
@@ -45,15 +44,9 @@ DEV, CHILD, OTHER = BranchName("dev"), BranchName("child"), BranchName("agent/42
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root.parse(str(tmp_path / "graph"))
-
-
-@pytest.fixture
-def graph(root: Root) -> Repository:
-    repo = make(root)
-    write(repo, {PERSON: people("a", "b", age=1), COMPANY: companies("x")})
-    return repo
+def graph(graph: Repository) -> Repository:
+    write(graph, {PERSON: people("a", "b", age=1), COMPANY: companies("x")})
+    return graph
 
 
 def forks(repo: Repository, key: str) -> set[str]:

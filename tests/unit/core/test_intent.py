@@ -13,10 +13,10 @@ from omnigraph.core.target import NewBranch
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime.failpoints import LostReply, Refuse
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.layers import FaultyObjects
 from omnigraph.store.objects import ObjectStore, open_objects
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName, CommitId
+from tests.object_layers import FaultyObjects
 from tests.unit.core.intents import an_intent, planned
 
 PLACE = "__recovery/x.json"

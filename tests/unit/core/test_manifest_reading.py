@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import lance
@@ -58,16 +57,6 @@ def few_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     rows: int = request.param
     monkeypatch.setattr(manifest, "FEW_ROWS", rows)
     return rows
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root.parse(str(tmp_path / "graph"))
-
-
-@pytest.fixture
-def graph(root: Root) -> Repository:
-    return make(root)
 
 
 def version_of(location: str, number: int) -> VersionRecord:

@@ -1,10 +1,8 @@
 """Every type of property: made, written, changed and read back, on the trunk and on a branch."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from omnigraph.core.arrow_types import arrow_type, table_schema
 from omnigraph.lang import compile_schema
@@ -58,11 +56,6 @@ def row(number: int) -> dict[str, Any]:
     full["mood"] = ["good", "bad"][number % 2]
     full["blob"] = BLOBS[number % len(BLOBS)]
     return full
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root.parse(str(tmp_path / "graph"))
 
 
 def numeric(table: pa.Table) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from tests.graphs import (
     chain,
     companies,
     ids,
-    make,
     people,
     prepare,
     reopen,
@@ -27,16 +26,6 @@ from tests.graphs import (
 )
 
 DEV = BranchName("dev")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root.parse(str(tmp_path / "graph"))
-
-
-@pytest.fixture
-def graph(root: Root) -> Repository:
-    return make(root)
 
 
 def test_one_commit_changes_several_tables(graph: Repository) -> None:

@@ -7,21 +7,20 @@ What must cover tables too goes through ``storage_call`` instead: arm a failpoin
 import builtins
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar, assert_never
 
 from omnigraph.runtime.failpoints import Crash, Fault, InjectedFault, LostReply, Refuse
-from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectInfo, ObjectStore
-
-__all__ = ["CountingObjects", "FaultyObjects", "StorageCall", "storage_call"]
 
 T = TypeVar("T")
 
 
-class _Layer:
+class _Layer(ABC):
     """An object store that passes every call on, through ``_around``."""
 
     def __init__(self, inner: ObjectStore) -> None:
@@ -56,8 +55,9 @@ class _Layer:
         """Tell whether an object is there."""
         return self._around(StorageCall.OBJECT_EXISTS, path, lambda: self._inner.exists(path))
 
+    @abstractmethod
     def _around(self, call: StorageCall, place: str, action: Callable[[], T]) -> T:
-        raise NotImplementedError
+        """Perform a call, or something in its place."""
 
 
 class CountingObjects(_Layer):
