@@ -83,6 +83,22 @@ def test_the_changes_between_two_states(graph: og.Graph, local: Held) -> None:
     ]
 
 
+def test_changes_go_on_across_a_schema_change(graph: og.Graph, local: Held) -> None:
+    change(graph, 'update Person set { age: 37 } where name = "Ada"')
+    human = (
+        'node Human @rename_from("Person") { name: String @key  age: I64?  rank: I32 @default(1)'
+    )
+    graph.schema.apply(f"{human}  photo: Blob? }}\nnode City {{ name: String @key }}")
+    change(graph, 'insert Human { name: "Cy", age: 5000000000, rank: 2 }')
+    change(graph, 'insert City { name: "Oslo" }')
+    frame = changes(local, graph, "Human", changesFrom="beginning")
+    assert rows(frame) == [*EXPECTED[:4], ("insert", "Cy", 5_000_000_000)]
+    ranks = {row["name"]: row["rank"] for row in frame.collect()}
+    assert ranks == {"Ada": 1, "Bo": 1, "Cy": 2}
+    cities = changes(local, graph, "City", changesFrom="beginning").collect()
+    assert [(row["_change_type"], row["name"]) for row in cities] == [("insert", "Oslo")]
+
+
 def test_options_that_do_not_fit_are_refused(graph: og.Graph, local: Held) -> None:
     graph.branches.create("draft")
     other = change(graph, 'insert Person { name: "Cy" }', "draft")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.fit import fit
 from omnigraph.lang.ir.expr import Const
+from omnigraph.lang.literal import Literal
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.store.tables import blob_field
 
@@ -40,11 +41,18 @@ def arrow_type(kind: ValueType) -> pa.DataType:
 
 def default_scalar(item: Property) -> pa.Scalar | None:
     """The default of a property, as the table stores it; None when it has none."""
-    if item.default is None:
-        return None
-    fitted = fit(item.default, item.type)
+    return None if item.default is None else _scalar(item.default, item.type)
+
+
+def fill_scalar(item: Property) -> pa.Scalar | None:
+    """The value of rows that were stored before a property was declared; None when it is null."""
+    return None if item.fill is None else _scalar(item.fill, item.type)
+
+
+def _scalar(value: Literal, kind: ValueType) -> pa.Scalar:
+    fitted = fit(value, kind)
     assert isinstance(fitted, Const), "the compiler checked it"
-    return pa.scalar(fitted.value, arrow_type(item.type))
+    return pa.scalar(fitted.value, arrow_type(kind))
 
 
 def table_schema(entity: EntityType) -> pa.Schema:

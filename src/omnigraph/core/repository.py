@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from omnigraph.core.alignment import TypeState, type_diff
 from omnigraph.core.branch_creation import BranchCreation
 from omnigraph.core.branches import Branches
 from omnigraph.core.claims import Claims, open_claims
@@ -20,6 +21,7 @@ from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.destinations import Destinations
 from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.init import create_graph
+from omnigraph.core.layout import table_key
 from omnigraph.core.lineage import Ancestry, first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
 from omnigraph.core.parts import Parts
@@ -38,6 +40,7 @@ from omnigraph.core.target import NewBranch
 from omnigraph.core.update_refs import Refs
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
+from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
@@ -220,6 +223,18 @@ class Repository:
         self.require_open()
         with _still_stored(older), _still_stored(newer):
             return self.tables.diff(store_pin(older), store_pin(newer))
+
+    def type_diff(self, older: TypeState | None, newer: TypeState, wanted: EntityType) -> TableDiff:
+        """The rows of a type that two states do not share, with the columns of `wanted`."""
+        self.require_open()
+        with storage_errors():
+            try:
+                return type_diff(self.tables, older, newer, wanted)
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+                key = table_key(newer.entity.kind, newer.entity.name)
+                raise not_stored(newer.pin.path, newer.pin.version, table_key=key) from failure
 
     def read(self, snapshot: GraphVersion, table_key: str) -> pa.Table:
         """A whole table of a snapshot; for small tables and tests."""

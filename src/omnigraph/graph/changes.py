@@ -10,11 +10,13 @@ from typing import Literal
 import pyarrow as pa
 
 from omnigraph.core.repository import Repository
+from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, Gone, InvalidInput
 from omnigraph.exec.changes.cursor import Cursor, decode
 from omnigraph.graph.arguments import seconds, whole_number
 from omnigraph.graph.diff import Diff
 from omnigraph.graph.values import commit_of
+from omnigraph.lang.catalog.model import EntityType
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.changes import Change, ChangeEvent, ChangePage, OperationName
 from omnigraph.results.commits import Commit
@@ -23,8 +25,8 @@ from omnigraph.runtime.clock import Clock
 from omnigraph.types import MAIN, BranchName, CommitId
 
 Start = Literal["beginning", "now"]
-# Compares two states of a graph, named by commits; types and operations as in `Graph.diff`.
-Compare = Callable[[str, str, Sequence[str] | None, Collection[OperationName] | None], Diff]
+# Compares two states of a graph, named by commits; types by their tokens.
+Compare = Callable[[str, str, Collection[str] | None, Collection[OperationName] | None], Diff]
 
 _US_PER_S = 1_000_000
 
@@ -163,7 +165,7 @@ class ChangeFeed:
         self._door.ask(Permission.EXPORT, self._branch if branch is None else BranchName(branch))
         place = self._started(branch, "now", types, operations)
         commit = str(place.commit)
-        return Baseline(self._compare(commit, commit, types, None), place.encode())
+        return Baseline(self._compare(commit, commit, place.types, None), place.encode())
 
     def follow(
         self,
@@ -218,13 +220,15 @@ class ChangeFeed:
         known = self._branch if branch is None else BranchName(branch)
         self._door.ask(Permission.READ, known)
         now = self._repo.snapshot(known)
-        # Refuses types and operations that do not exist.
-        self._compare(now.head, now.head, types, operations)
+        catalog = self._repo.schema(now).catalog
+        tokens = None if types is None else tuple(map(type_token, chosen_types(catalog, types)))
+        # Refuses operations that do not exist.
+        self._compare(now.head, now.head, tokens, operations)
         return Cursor(
             branch=str(now.branch),
             incarnation=now.incarnation,
             commit=str(now.head) if start == "now" else None,
-            types=None if types is None else tuple(types),
+            types=tokens,
             operations=None if operations is None else tuple(sorted(operations)),
         )
 
@@ -250,6 +254,11 @@ class ChangeFeed:
         operations = place.operations
         older = commit.parent_id or commit.id
         return self._compare(older, commit.id, place.types, operations)  # type: ignore[arg-type]
+
+
+def type_token(entity: EntityType) -> str:
+    """What a cursor calls a type: the same at every commit, whatever the type is called there."""
+    return f"{entity.kind}#{entity.id}"
 
 
 def _gone(reason: str, place: Cursor) -> Gone:

@@ -7,6 +7,7 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from omnigraph.core.alignment import counterpart
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.layout import table_key
@@ -22,7 +23,7 @@ from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.algorithms import Algorithms
 from omnigraph.graph.arguments import instance, seconds, token, whole_number
 from omnigraph.graph.branches import Branches
-from omnigraph.graph.changes import ChangeFeed
+from omnigraph.graph.changes import ChangeFeed, type_token
 from omnigraph.graph.commits import Commits
 from omnigraph.graph.diff import Diff, operation
 from omnigraph.graph.languages import types_of
@@ -92,9 +93,7 @@ class Graph(TransactionCalls):
             parts.repo,
             self._door,
             parts.clock,
-            lambda older, newer, types, chosen: self.diff(
-                older, newer, types=types, operations=chosen
-            ),
+            self._changes_between,
             branch,
         )
 
@@ -287,7 +286,9 @@ class Graph(TransactionCalls):
     ) -> Diff:
         """Compare two states of the graph, entity by entity.
 
-        Only files that the two states do not share are looked at.
+        Only files that the two states do not share are looked at. Where the schema changed in
+        between, the older state is read as the newer schema has it: with the new names, and with
+        what stored rows got in new properties. So a change of the schema alone changes no entity.
 
         Example:
             ```python
@@ -310,24 +311,45 @@ class Graph(TransactionCalls):
             NotFound: There is no such branch or commit.
             InvalidInput: There is no such type or operation.
         """
-        states = [self._revision(each) for each in (older, newer or self._branch)]
+        states = (self._revision(older), self._revision(newer or self._branch))
+        chosen = chosen_types(self._language(states[1]).catalog, types)
+        return self._diff(*states, chosen, operations)
+
+    def _changes_between(
+        self,
+        older: str,
+        newer: str,
+        types: Collection[str] | None,
+        operations: Collection[OperationName] | None,
+    ) -> Diff:
+        """Compare two commits; types by what tells them apart, whatever they are called there."""
+        states = (self._revision(older), self._revision(newer))
         catalog = self._language(states[1]).catalog
-        if states[0].schema_digest != states[1].schema_digest:
-            text = "the two states have different schemas; compare states of one schema"
-            raise InvalidInput(Code.INPUT_INVALID, text)
-        chosen = chosen_types(catalog, types)
-        keys = frozenset(table_key(item.kind, item.name) for item in chosen)
-        for branch in {state.branch for state in states}:
-            self._door.ask(Permission.READ, branch, types=keys)
+        known = (*catalog.nodes, *catalog.edges)
+        chosen = [item for item in known if types is None or type_token(item) in types]
+        return self._diff(*states, chosen, operations)
+
+    def _diff(
+        self,
+        older: GraphVersion,
+        newer: GraphVersion,
+        types: Sequence[EntityType],
+        operations: Collection[OperationName] | None,
+    ) -> Diff:
+        catalogs = [self._language(state).catalog for state in (older, newer)]
+        for state, catalog in zip((older, newer), catalogs, strict=True):
+            called = (counterpart(catalog, item) for item in types)
+            keys = [table_key(item.kind, item.name) for item in called if item is not None]
+            self._door.ask(Permission.READ, state.branch, types=keys)
         request = DiffRequest(
-            older=states[0],
-            newer=states[1],
-            catalog=catalog,
-            types=keys,
+            older=older,
+            newer=newer,
+            catalog=catalogs[1],
+            older_catalog=catalogs[0],
+            types=frozenset(table_key(item.kind, item.name) for item in types),
         )
         wanted = None if operations is None else frozenset(map(operation, operations))
-        heads = [str(state.head) for state in states]
-        return Diff(GraphDiff(self._repo, request), heads[0], heads[1], wanted)
+        return Diff(GraphDiff(self._repo, request), str(older.head), str(newer.head), wanted)
 
     def blame(
         self,
@@ -372,13 +394,7 @@ class Graph(TransactionCalls):
             raise InvalidInput(Code.INPUT_INVALID, text, type=type_name)
         chosen = types[0]
         self._door.ask(Permission.READ, pinned.branch, types=[table_key(chosen.kind, chosen.name)])
-
-        def entity_at(version: GraphVersion) -> EntityType | None:
-            catalog = self._language(version).catalog
-            known = catalog.node_by_name if chosen.kind == "node" else catalog.edge_by_name
-            return known.get(chosen.name)
-
-        found = islice(blame(self._repo, pinned, entity_at, id), most)
+        found = islice(blame(self._repo, pinned, chosen, id), most)
         lines = [
             BlameLine(
                 commit=commit_of(each.commit), operation=each.operation.value, changed=each.changed

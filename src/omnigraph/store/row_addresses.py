@@ -4,7 +4,7 @@ An address is the number of a fragment and a place within its data files. Unlike
 no index over the table: reading some rows costs the same however large the table is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -18,7 +18,7 @@ from lance.fragment import RowIdSequence
 from omnigraph.store.blobs import marked
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table, overflows
+from omnigraph.store.table import BATCH_ROWS, ROW_ADDRESS, ROW_ID, Table, overflows
 
 __all__ = ["FRAGMENT_BITS", "AddressedRows", "Addresses", "Fragment", "decode_deletions"]
 
@@ -69,7 +69,7 @@ class AddressedRows:
             read: Returns the content of a file below the root.
         """
         self.table = table
-        self._read = read
+        self.read_file = read
         self._deleted: dict[int, Offsets] = {}
         self._kept: pa.Table | None = None
 
@@ -108,10 +108,37 @@ class AddressedRows:
         if name is None:
             return np.empty(0, np.uint32)
         self.table.check(StorageCall.TABLE_SCAN, [fragment.handle])
-        data = storage_call(StorageCall.TABLE_SCAN, name, lambda: self._read(name))
+        data = storage_call(StorageCall.TABLE_SCAN, name, lambda: self.read_file(name))
         return np.sort(decode_deletions(name, data))
 
     # ------------------------------------------------------------ rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self.table.schema
+
+    def stored_name(self, column: str) -> str | None:
+        """The stored column that a column is read from; None when no row has a value of its own."""
+        return column
+
+    def scan(
+        self,
+        columns: Sequence[str],
+        *,
+        fragments: Sequence[int] | None = None,
+        row_id: bool = False,
+        row_address: bool = False,
+        batch_rows: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream rows, whole fragments at a time; not for blobs."""
+        yield from self.table.scan(
+            list(columns),
+            fragments=fragments,
+            row_id=row_id,
+            row_address=row_address,
+            batch_rows=batch_rows,
+        )
 
     def take(self, addresses: pa.Array | Addresses, columns: Sequence[str]) -> pa.Table:
         """Return rows by address, in the order asked for; of blobs, descriptions.
@@ -122,10 +149,12 @@ class AddressedRows:
         wanted = np.asarray(addresses, np.uint64)
         names = list(columns)
         if not len(wanted):
-            return pa.schema([self.table.schema.field(name) for name in names]).empty_table()
+            return pa.schema([self.schema.field(name) for name in names]).empty_table()
         kept = self._among_kept(wanted, names)
-        if kept is not None:
-            return kept
+        return self._stored(wanted, names) if kept is None else kept
+
+    def _stored(self, wanted: Addresses, names: list[str]) -> pa.Table:
+        """Read rows from the table."""
         distinct = np.unique(wanted)
         if marked(self.table.dataset.schema).intersection(names):
             parts = self._described(distinct, names)

@@ -34,7 +34,7 @@ ROW_ADDRESS: Final = "_rowaddr"
 CREATED_AT: Final = "_row_created_at_version"
 UPDATED_AT: Final = "_row_last_updated_at_version"
 
-_BATCH_ROWS: Final = 8_192
+BATCH_ROWS: Final = 8_192
 # How many times fewer rows are read at once when the texts of a batch are too long for it.
 _BATCH_DIVISOR: Final = 8
 _OPEN_TABLES_MAX: Final = 512  # kept by a cache
@@ -133,7 +133,7 @@ class Table:
         row_id: bool = False,
         row_address: bool = False,
         versions: bool = False,
-        batch_rows: int = _BATCH_ROWS,
+        batch_rows: int = BATCH_ROWS,
         batch_bytes: int | None = None,
         fragments: Collection[int] | None = None,
     ) -> pa.RecordBatchReader:
@@ -316,7 +316,7 @@ class Table:
             except (OSError, ValueError) as error:
                 if not overflows(error):
                     raise
-            stream = self._stream(columns, batch_size=_BATCH_ROWS // _BATCH_DIVISOR, **options)
+            stream = self._stream(columns, batch_size=BATCH_ROWS // _BATCH_DIVISOR, **options)
             return stream.read_all()
 
         return self._without_damaged_index(options, read)
@@ -327,7 +327,7 @@ class Table:
             return self._scanner(columns, {"scan_in_order": True, **options}).to_reader()
 
         reader = self._without_damaged_index(options, start)
-        batches = self._batches(reader, columns, {"batch_size": _BATCH_ROWS, **options})
+        batches = self._batches(reader, columns, {"batch_size": BATCH_ROWS, **options})
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
     def _scanner(self, columns: list[str], options: dict[str, Any]) -> Any:

@@ -3,17 +3,20 @@
 Two versions of one table, on the trunk or on forks, share most of their data files. A row of a data
 file that both list is the same row in both. So only these rows can differ: those of fragments that
 one version does not have, and those that one version has deleted from a fragment that both have.
+An alteration of columns adds files to fragments: what they hold follows from the columns.
 
 A row that was rewritten without a change, by a fold or a compaction, is on both sides. The caller
 tells such rows from changed ones, by their keys and their content.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.store.aligned_rows import AlignedRows
+from omnigraph.store.alter import AlteredColumn
 from omnigraph.store.row_addresses import FRAGMENT_BITS, AddressedRows, Addresses, Fragment
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
@@ -58,20 +61,18 @@ class RowSelection:
 
     def scan(self, columns: list[str]) -> pa.RecordBatchReader:
         """Stream the rows with their ``_rowaddr``: whole fragments, then single rows."""
-        fields = [self.table.schema.field(name) for name in columns]
+        fields = [self.rows.schema.field(name) for name in columns]
         schema = pa.schema([*fields, pa.field(ROW_ADDRESS, pa.uint64())])
         return pa.RecordBatchReader.from_batches(schema, self._batches(columns, schema))
 
     def scan_fragments(self, columns: list[str]) -> pa.RecordBatchReader:
         """Stream the rows of the whole fragments, with ``_rowid`` and ``_rowaddr``."""
-        fields = [self.table.schema.field(name) for name in columns]
+        fields = [self.rows.schema.field(name) for name in columns]
         places = [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS)]
         schema = pa.schema([*fields, *places])
         batches: Iterable[pa.RecordBatch] = ()
         if self.fragments:
-            found = self.table.scan(
-                columns, row_id=True, row_address=True, fragments=self.fragments
-            )
+            found = self.rows.scan(columns, row_id=True, row_address=True, fragments=self.fragments)
             batches = (batch.select(schema.names) for batch in found)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -84,7 +85,7 @@ class RowSelection:
 
     def _batches(self, columns: list[str], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
         if self.fragments:
-            whole = self.table.scan(columns, row_address=True, fragments=self.fragments)
+            whole = self.rows.scan(columns, row_address=True, fragments=self.fragments)
             yield from (batch.select(schema.names) for batch in whole)
         for start in range(0, len(self.addresses), _ADDRESSES_PER_READ):
             chosen = self.addresses[start : start + _ADDRESSES_PER_READ]
@@ -109,6 +110,17 @@ class TableDiff:
     shared: dict[int, int]
     is_same_history: bool
 
+    def aligned(
+        self, older: Sequence[AlteredColumn] | None, newer: Sequence[AlteredColumn] | None
+    ) -> "TableDiff":
+        """Return the same rows with other columns on each side; None leaves a side as it is."""
+        removed, added = self.removed, self.added
+        if older is not None:
+            removed = replace(removed, rows=AlignedRows(removed.rows, older))
+        if newer is not None:
+            added = replace(added, rows=AlignedRows(added.rows, newer))
+        return replace(self, removed=removed, added=added)
+
     def in_newer(self, addresses: Addresses) -> Addresses:
         """The addresses that rows of the older version have in the newer one.
 
@@ -123,34 +135,50 @@ class TableDiff:
 
 
 def diff_tables(
-    older: Table, newer: Table, read: Callable[[str], bytes], *, is_same_history: bool
+    older: Table | None,
+    newer: Table,
+    read: Callable[[str], bytes],
+    *,
+    is_same_history: bool,
+    is_shared: bool = True,
 ) -> TableDiff:
     """Compare two versions of one table.
 
     Args:
-        older: One version.
+        older: One version; None for a table that was not there yet.
         newer: The other one; on any fork.
         read: Returns the content of a file below the root.
         is_same_history: One version was made from the other one.
+        is_shared: Whether a row that lies in the same place on both sides is the same row.
     """
-    before, after = AddressedRows(older, read), AddressedRows(newer, read)
+    after = AddressedRows(newer, read)
+    if older is None:
+        everything = _selection(after, list(after.fragments.values()), [])
+        return TableDiff(_selection(after, [], []), everything, {}, is_same_history=False)
+    before = AddressedRows(older, read)
     left, right = (
-        {each.files: each for each in version.fragments.values()} for version in (before, after)
+        {_origin(each): each for each in version.fragments.values()} for version in (before, after)
     )
     gone: list[Addresses] = []
     back: list[Addresses] = []
-    shared = [(left[name], right[name]) for name in left.keys() & right.keys()]
+    common = left.keys() & right.keys() if is_shared else set()
+    shared = [(left[name], right[name]) for name in common]
     for old, new in shared:
         if old.deletions != new.deletions:
             dead_before, dead_after = before.deleted(old), after.deleted(new)
             gone.append(old.addresses(np.setdiff1d(dead_after, dead_before)))
             back.append(new.addresses(np.setdiff1d(dead_before, dead_after)))
     return TableDiff(
-        removed=_selection(before, [left[name] for name in left.keys() - right.keys()], gone),
-        added=_selection(after, [right[name] for name in right.keys() - left.keys()], back),
+        removed=_selection(before, [left[name] for name in left.keys() - common], gone),
+        added=_selection(after, [right[name] for name in right.keys() - common], back),
         shared={old.id: new.id for old, new in shared},
         is_same_history=is_same_history,
     )
+
+
+def _origin(fragment: Fragment) -> str:
+    """The file that a fragment began with; further ones hold columns that were altered since."""
+    return fragment.files[0]
 
 
 def _selection(rows: AddressedRows, whole: list[Fragment], single: list[Addresses]) -> RowSelection:

@@ -260,13 +260,18 @@ class Tables:
         self._cache.keep(Table(pin, latest, self._files.seals))
         return version
 
-    def diff(self, older: Pin, newer: Pin) -> TableDiff:
-        """Compare two versions of one table, on the trunk or on forks, by the files they share."""
+    def diff(self, older: Pin | None, newer: Pin, *, is_shared: bool = True) -> TableDiff:
+        """Compare two versions of one table, on the trunk or on forks, by the files they share.
+
+        Without an older one, all rows are new. Where `is_shared` is false, all rows of both sides
+        are told, also those that lie in the same place.
+        """
         return diff_tables(
-            self.open(older),
+            None if older is None else self.open(older),
             self.open(newer),
             self._backend.get,
-            is_same_history=self._forks.is_same_history(older, newer),
+            is_same_history=older is not None and self._forks.is_same_history(older, newer),
+            is_shared=is_shared,
         )
 
     def transaction_uuid(self, pin: Pin) -> str | None:

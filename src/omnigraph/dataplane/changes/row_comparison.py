@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from omnigraph.dataplane.changes.equality import Mask, equal_values
 from omnigraph.runtime import cancellation
-from omnigraph.store.blob_cells import read_blob
+from omnigraph.store.blob_cells import BlobRange, read_blob
 from omnigraph.store.row_addresses import AddressedRows, Addresses
 
 # The rows that are compared as a whole to find a column that changes.
@@ -86,7 +86,7 @@ class RowComparison:
     def _telling_column(self, cells: npt.NDArray[np.bool_]) -> str | None:
         """The column in which most rows differ; None when it is less than half of them."""
         hits = cells.sum(axis=0)
-        schema = self._after.table.schema
+        schema = self._after.schema
 
         def rank(place: int) -> tuple[int, bool]:
             kind = schema.field(self._columns[place]).type
@@ -130,14 +130,7 @@ class RowComparison:
         start = 0
         while True:
             left, right = (
-                read_blob(
-                    side.table,
-                    name,
-                    address,
-                    offset=start,
-                    length=_BLOB_PIECE_BYTES,
-                    by_address=True,
-                )
+                _blob_piece(side, name, address, start)
                 for side, address in ((self._before, before), (self._after, after))
             )
             if left is None or right is None:
@@ -147,6 +140,15 @@ class RowComparison:
             start += _BLOB_PIECE_BYTES
             if start >= left.size:
                 return True
+
+
+def _blob_piece(rows: AddressedRows, name: str, address: int, start: int) -> BlobRange | None:
+    source = rows.stored_name(name)
+    if source is None:
+        return None
+    return read_blob(
+        rows.table, source, address, offset=start, length=_BLOB_PIECE_BYTES, by_address=True
+    )
 
 
 def blob_sizes(rows: pa.Table, blobs: frozenset[str]) -> pa.Table:

@@ -141,7 +141,7 @@ class TableChanges:
     def _field(self, name: str) -> pa.Field:
         if name in self._blobs:
             return pa.field(name, pa.struct([pa.field("size", pa.uint64())]))
-        return self._after.table.schema.field(name).with_nullable(True).remove_metadata()
+        return self._after.schema.field(name).with_nullable(True).remove_metadata()
 
     def counts(self) -> ChangeCounts:
         """Count the changes. Reads the rows of ids on both sides, and ids otherwise."""
@@ -191,9 +191,7 @@ class TableChanges:
         schema = self.schema
         image = schema.field("after").type
         plain = [name for name in self._columns if name not in self._blobs]
-        rows = self._after.table.scan(
-            [_ID, *plain], row_address=True, batch_rows=self._limits.batch_rows
-        )
+        rows = self._after.scan([_ID, *plain], row_address=True, batch_rows=self._limits.batch_rows)
         for batch in rows:
             cancellation.check()
             count = batch.num_rows

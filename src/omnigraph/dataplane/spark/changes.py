@@ -1,8 +1,11 @@
 """Changes of one type as rows of Spark: those between two states, and a stream of all commits.
 
 The commits of a branch are gone through along their first parents. Each commit that touched the
-table of the type is one partition. An offset of a stream names the last commit that was read, and
-the branch by its incarnation, so that a branch made again under the same name is not taken for it.
+table of the type is one partition. Rows have the columns that the type has when the frame or the
+stream is made, also where an older commit had others.
+
+An offset of a stream names the last commit that was read, and the branch by its incarnation, so
+that a branch made again under the same name is not taken for it.
 """
 
 from __future__ import annotations
@@ -18,10 +21,9 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
+from omnigraph.core.alignment import TypeState, type_diff, type_state
 from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.layout import table_key
 from omnigraph.core.records import Commit
-from omnigraph.core.repository import store_pin
 from omnigraph.core.revisions import Revisions
 from omnigraph.dataplane.changes.table_changes import ChangeLimits, Operation, TableChanges
 from omnigraph.dataplane.spark.carried_errors import carried_errors
@@ -32,7 +34,7 @@ from omnigraph.errors import Code, Gone, InvalidInput
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Pin, open_tables
+from omnigraph.store.tables import open_tables
 from omnigraph.types import CommitId
 
 CHANGES_FROM: Final = "changesFrom"
@@ -94,8 +96,8 @@ class CommitPartition(InputPartition):
 
     commit: str
     time_us: int
-    older: Pin | None = None
-    newer: Pin | None = None
+    older: TypeState | None = None  # None when the commit declared the type
+    newer: TypeState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,10 @@ class CommitRows:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The changes of one commit, the row before an update before the row after it."""
         assert isinstance(partition, CommitPartition)
-        if partition.older is None or partition.newer is None:
+        if partition.newer is None:
             return
         require_seen(self.root)
-        diff = open_tables(self.root).diff(partition.older, partition.newer)
+        diff = type_diff(open_tables(self.root), partition.older, partition.newer, self.entity)
         names = [name for name in table_schema(self.entity).names if name != "id"]
         changes = TableChanges(
             diff, {name: name for name in names}, _blobs(self.entity), ChangeLimits()
@@ -155,7 +157,6 @@ class CommitRange:
         """Go through the branch that options name."""
         self._opened = opened
         self._repo = opened.repo
-        self._key = table_key(opened.entity.kind, opened.entity.name)
 
     def partitions(self, after: str, until: str) -> list[InputPartition]:
         """The commits behind one commit, up to another one, that touched the table.
@@ -171,8 +172,8 @@ class CommitRange:
         for commit in self._between(after, until):
             if commit.parent_id is None:
                 continue  # it made the graph, which was empty
-            older, newer = (self._pin(each) for each in (commit.parent_id, commit.id))
-            if older != newer:
+            older, newer = (self._state(each) for each in (commit.parent_id, commit.id))
+            if newer is not None and (older is None or older.pin != newer.pin):
                 found.append(CommitPartition(str(commit.id), commit.created_at, older, newer))
         return found
 
@@ -194,16 +195,10 @@ class CommitRange:
             return found[::-1]
         raise self._gone(after if is_behind else until)
 
-    def _pin(self, commit: CommitId) -> Pin:
-        now = self._opened.snapshot
-        state = self._repo.snapshot_at(commit, now.branch)
-        if state.schema_digest != now.schema_digest:
-            text = (
-                f"at commit {commit} the schema was another one: changes are those of one schema, "
-                "so start behind the commit that changed it"
-            )
-            raise InvalidInput(Code.INPUT_INVALID, text, commit=commit)
-        return store_pin(state.pin(self._key))
+    def _state(self, commit: CommitId) -> TypeState | None:
+        """The type as of a commit; None when the schema did not have it."""
+        state = self._repo.snapshot_at(commit, self._opened.snapshot.branch)
+        return type_state(state, self._repo.schema(state).catalog, self._opened.entity)
 
     def _gone(self, commit: str) -> Gone:
         branch = self._opened.snapshot.branch

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from omnigraph.core.alignment import TypeState, type_state
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import table_key
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
@@ -28,19 +28,20 @@ class EntityChange:
 def blame(
     repo: Repository,
     version: GraphVersion,
-    entity_at: Callable[[GraphVersion], EntityType | None],
+    entity: EntityType,
     entity_id: str,
 ) -> Iterator[EntityChange]:
     """Yield the commits that changed an entity, newest first, back to the one that inserted it.
 
     Commits are compared with their first parents, so a merge stands for what it brought along. Of
     a commit that has not touched the type only the versions of tables are looked at, of others the
-    rows that they changed. A change of the schema is no change of the entity.
+    rows that they changed. A change of the schema is no change of the entity: what it renames or
+    fills is the same before and after.
 
     Args:
         repo: The graph.
         version: The state to start from.
-        entity_at: The type at a state; None when the schema does not have it there.
+        entity: The type, as that state has it.
         entity_id: The id of the entity.
     """
     newer = version
@@ -49,10 +50,13 @@ def blame(
         if commit.parent_id is None:
             return
         older = repo.snapshot_at(commit.parent_id, version.branch)
-        entity = entity_at(newer)
-        if entity is None:
+        before, after = (
+            type_state(each, repo.schema(each).catalog, entity) for each in (older, newer)
+        )
+        if after is None:
             return
-        found = _change(repo, older, newer, entity, entity_id)
+        is_same = before is not None and before.pin == after.pin
+        found = None if is_same else _change(repo, before, after, entity_id)
         newer = older
         if found is None:
             continue
@@ -63,19 +67,11 @@ def blame(
 
 
 def _change(
-    repo: Repository,
-    older: GraphVersion,
-    newer: GraphVersion,
-    entity: EntityType,
-    entity_id: str,
+    repo: Repository, before: TypeState | None, after: TypeState, entity_id: str
 ) -> tuple[Operation, tuple[str, ...]] | None:
-    key = table_key(entity.kind, entity.name)
-    before, after = older.tables.get(key), newer.tables.get(key)
-    is_same_schema = older.schema_digest == newer.schema_digest
-    if before is None or after is None or before == after or not is_same_schema:
-        return None
     with storage_errors():
-        batch = table_changes(repo.table_diff(before, after), entity).of(entity_id)
+        diff = repo.type_diff(before, after, after.entity)
+        batch = table_changes(diff, after.entity).of(entity_id)
     if batch is None:
         return None
     operation, changed = (batch.column(name)[0].as_py() for name in ("operation", "changed"))

@@ -23,7 +23,7 @@ class Cursor:
         type_key: The type of the last change that was delivered of this commit; None when all
             of them were.
         entity_id: The id of its entity.
-        types: The types that are delivered; None for all.
+        types: The types that are delivered, as `node#` and their ids; None for all.
         operations: The operations that are delivered; None for all.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from omnigraph.core.alignment import TypeState, type_state
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
@@ -25,14 +26,16 @@ class DiffRequest:
     Attributes:
         older: The state that the changes start from.
         newer: The state that they lead to.
-        catalog: The schema of both.
-        types: The types to compare, by their table keys; None for all.
+        catalog: The schema of the newer one. Changes are told in its terms.
+        types: The types to compare, by their table keys there; None for all.
+        older_catalog: The schema of the older one; None when it is the same.
     """
 
     older: GraphVersion
     newer: GraphVersion
     catalog: Catalog
     types: Collection[str] | None = None
+    older_catalog: Catalog | None = None
 
 
 class GraphDiff:
@@ -48,14 +51,22 @@ class GraphDiff:
 
     def types(self) -> list[EntityType]:
         """The types whose tables are not the same version: nodes by name, then edges by name."""
-        catalog, older, newer = self._request.catalog, self._request.older, self._request.newer
-        wanted = self._request.types
+        catalog, wanted = self._request.catalog, self._request.types
         found = []
         for entity in (*catalog.nodes, *catalog.edges):
-            key = table_key(entity.kind, entity.name)
-            is_wanted = wanted is None or key in wanted
-            if is_wanted and older.tables.get(key) != newer.tables.get(key):
+            is_wanted = wanted is None or table_key(entity.kind, entity.name) in wanted
+            older = self._older(entity)
+            if is_wanted and (older is None or older.pin != self._newer(entity).pin):
                 found.append(entity)
+        return found
+
+    def _older(self, entity: EntityType) -> TypeState | None:
+        request = self._request
+        return type_state(request.older, request.older_catalog or request.catalog, entity)
+
+    def _newer(self, entity: EntityType) -> TypeState:
+        found = type_state(self._request.newer, self._request.catalog, entity)
+        assert found is not None, "its catalog has it"
         return found
 
     def inserts(self) -> Iterator[tuple[EntityType, pa.RecordBatch]]:
@@ -98,8 +109,7 @@ class GraphDiff:
                 yield entity, batch
 
     def _changes(self, entity: EntityType) -> TableChanges:
-        key = table_key(entity.kind, entity.name)
-        diff = self._repo.table_diff(self._request.older.pin(key), self._request.newer.pin(key))
+        diff = self._repo.type_diff(self._older(entity), self._newer(entity), entity)
         return table_changes(diff, entity, self._limits)
 
 

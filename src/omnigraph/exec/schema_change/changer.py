@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from omnigraph.core.alignment import altered_columns, is_altered, kept_types
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key, table_path
@@ -31,12 +32,7 @@ from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.schema_change.alterations import (
-    altered_columns,
-    blob_in_the_way,
-    is_altered,
-    kept_types,
-)
+from omnigraph.exec.schema_change.alterations import blob_in_the_way
 from omnigraph.exec.schema_change.validation import judge_stored
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
 from omnigraph.lang.catalog.model import Catalog, EntityType

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from omnigraph.exec.schema_change.alterations import altered_columns
+from omnigraph.core.alignment import altered_columns
 from omnigraph.lang.catalog.model import EdgeType, EntityType, NodeType
 from omnigraph.lang.catalog.rules import ID_NAME
 from omnigraph.rules.cardinality import judge_cardinality

@@ -124,6 +124,7 @@ def _entity(item: EntityType, *, identity: bool) -> _Fields:
         fields["id"] = item.id
         fields["next_property_id"] = item.next_property_id
         fields["renamed_from"] = item.renamed_from
+        fields["retired"] = list(item.retired)
     if isinstance(item, NodeType):
         fields["implements"] = list(item.implements)
         fields["ranges"] = [
@@ -161,6 +162,8 @@ def _property(prop: Property, *, identity: bool) -> _Fields:
     if identity:
         fields["id"] = prop.id
         fields["renamed_from"] = prop.renamed_from
+        fields["birth_name"] = prop.birth_name
+        fields["fill"] = literal_to_json(prop.fill) if prop.fill is not None else None
     return _drop_empty(fields)
 
 

@@ -243,6 +243,7 @@ def _entity(fields: _Object) -> EntityFields:
         "annotations": fields.each("annotations", _annotation),
         "renamed_from": fields.optional_text("renamed_from"),
         "next_property_id": fields.integer("next_property_id"),
+        "retired": fields.texts("retired"),
     }
 
 
@@ -272,6 +273,8 @@ def _property(fields: _Object) -> Property:
         description=fields.optional_text("description"),
         annotations=fields.each("annotations", _annotation),
         renamed_from=fields.optional_text("renamed_from"),
+        birth_name=fields.optional_text("birth_name"),
+        fill=fields.one("fill", _literal),
     )
 
 

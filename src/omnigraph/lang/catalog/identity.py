@@ -3,20 +3,27 @@
 A type's id is the hash of the name it was born with, and the name of its folder on disk. A
 property's id counts up within its type. An id is never given twice: what is dropped and declared
 again is something new. Node and edge types have separate folders, hence separate id spaces.
+
+Two branches that each declare a property count to the same number. So a property has an identity
+besides, from the name it was declared with; what two branches declare alike is the same.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from omnigraph.lang.catalog.model import Catalog, EdgeType, InterfaceType, NodeType, Property
 
 _FNV_BASIS = 0xCBF29CE484222325
 _FNV_PRIME = 0x100000001B3
 _MASK = 2**64 - 1
+
+# The name that a property was declared with, numbered when the type had one of that name before.
+BIRTH_NAME: Final = re.compile(r"[a-z_][A-Za-z0-9_]*(#[1-9][0-9]*)?")
 
 ENDS = ("src", "dst")
 _END_ORDER = {"src": -2, "dst": -1}
@@ -39,6 +46,16 @@ def mint_type_id(name: str, taken: Container[str]) -> str:
         if candidate not in taken:
             break
         candidate = fnv1a64(f"{name}#{attempt}")
+    return candidate
+
+
+def mint_identity(name: str, taken: Container[str]) -> str:
+    """The identity of a new property: its name, or `name#2` and so on while it is taken."""
+    candidate = name
+    for attempt in count(2):
+        if candidate not in taken:
+            break
+        candidate = f"{name}#{attempt}"
     return candidate
 
 
@@ -173,24 +190,34 @@ def _adopt_types(
 
 
 def _adopt_properties(item: _Entity, old: _Entity | None, type_id: str) -> _Entity:
-    old_ids = {prop.name: prop.id for prop in old.properties} if old is not None else {}
+    known = old.property_by_name if old is not None else {}
     next_id = old.next_property_id if old is not None else 1
-    continues = match_names(hints_of(item.properties), old_ids)
+    retired = set(old.retired) if old is not None else set()
+    taken = {prop.identity for prop in known.values()} | retired
+    continues = match_names(hints_of(item.properties), known)
     properties: list[Property] = []
     for prop in item.properties:
         if prop.name in continues:
-            number = old_ids[continues[prop.name]]
+            before = known[continues[prop.name]]
+            number, identity, fill = before.id, before.identity, before.fill
         else:
             number, next_id = next_id, next_id + 1
-        if prop.id != number or prop.renamed_from is not None:
-            prop = replace(prop, id=number, renamed_from=None)  # noqa: PLW2901
-        properties.append(prop)
+            identity = mint_identity(prop.name, taken)
+            taken.add(identity)
+            # Rows that are stored already get the default of a property that has to have a value.
+            fill = None if old is None or prop.type.nullable else prop.default
+        birth_name = None if identity == prop.name else identity
+        adopted = replace(prop, id=number, renamed_from=None, birth_name=birth_name, fill=fill)
+        properties.append(prop if adopted == prop else adopted)
     ids = {prop.name: prop.id for prop in properties}
+    retired |= {prop.identity for prop in known.values()}
+    retired -= {prop.identity for prop in properties}
     return replace(
         item,
         id=type_id,
         properties=tuple(properties),
         next_property_id=next_id,
+        retired=tuple(sorted(retired)),
         renamed_from=None,
         key=order_columns(item.key, ids),
         uniques=tuple(sorted(order_columns(columns, ids) for columns in item.uniques)),

@@ -4,6 +4,9 @@ Everything is sorted by name, so two schemas that differ only in the order of th
 give equal catalogs. Each type has an `id` and each property an id within its type; they are what
 survives a rename. A catalog fresh from the compiler carries the ids its types would get in a new
 graph; `identity.adopt` replaces them by those of an accepted catalog.
+
+Ids count within the history of one branch. Between branches a type is told by its id, which comes
+from its name, and a property by its `identity`, which comes from the name it was declared with.
 """
 
 from __future__ import annotations
@@ -57,6 +60,13 @@ class Property:
     description: str | None = None
     annotations: tuple[CustomAnnotation, ...] = ()
     renamed_from: str | None = None  # hint for the planner; not part of the shape
+    birth_name: str | None = None  # what it was declared as; None when that is its name
+    fill: Literal | None = None  # the value of rows that were stored before it was declared
+
+    @property
+    def identity(self) -> str:
+        """What tells it from all others that its type ever had, on whatever branch."""
+        return self.birth_name or self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +111,12 @@ class EntityType:
     annotations: tuple[CustomAnnotation, ...] = ()
     renamed_from: str | None = None
     next_property_id: int = 1
+    retired: tuple[str, ...] = ()  # identities of dropped properties; never given again
+
+    @cached_property
+    def property_by_identity(self) -> Mapping[str, Property]:
+        """Properties by what tells them apart on whatever branch."""
+        return {item.identity: item for item in self.properties}
 
     @cached_property
     def property_by_name(self) -> Mapping[str, Property]:
@@ -122,6 +138,7 @@ class EntityFields(TypedDict):
     annotations: tuple[CustomAnnotation, ...]
     renamed_from: str | None
     next_property_id: int
+    retired: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from omnigraph.errors import Code, Corrupt
 from omnigraph.lang.catalog import rules
-from omnigraph.lang.catalog.identity import ENDS, order_columns
+from omnigraph.lang.catalog.identity import BIRTH_NAME, ENDS, order_columns
 from omnigraph.lang.catalog.model import (
     Cardinality,
     Catalog,
@@ -188,7 +188,22 @@ def _entity(item: NodeType | EdgeType, path: str, enums: _Enums) -> None:
         raise corrupt(f"{path}.properties", "have ids that cannot be")
     if item.next_property_id < 1:
         raise corrupt(f"{path}.next_property_id", "is too small")
+    _birth_names(item, path)
     _columns(item, path)
+
+
+def _birth_names(item: NodeType | EdgeType, path: str) -> None:
+    known = [prop.identity for prop in item.properties]
+    for index, prop in enumerate(item.properties):
+        name = prop.birth_name
+        if name is not None and (name == prop.name or not BIRTH_NAME.fullmatch(name)):
+            raise corrupt(f"{path}.properties[{index}].birth_name", "is not a name of before")
+    if not all(BIRTH_NAME.fullmatch(name) for name in item.retired):
+        raise corrupt(f"{path}.retired", "are not names of before")
+    if not _ascending(item.retired):
+        raise corrupt(f"{path}.retired", "are not in order, each once")
+    if len({*known, *item.retired}) != len(known) + len(item.retired):
+        raise corrupt(f"{path}.properties", "were declared with one name")
 
 
 # -- properties ------------------------------------------------------------------------------------
@@ -223,12 +238,11 @@ def _property(item: Property, path: str, enums: _Enums, *, edge: bool) -> None:
             raise corrupt(f"{path}.embed", "is not on a Vector of a node")
         if not item.embed.source or (item.embed.model is not None and not item.embed.model.strip()):
             raise corrupt(f"{path}.embed", "has an empty name")
-    if item.default is not None and (
-        vector
-        or of_type.base is Base.BLOB
-        or normal(item.default, of_type.required()) != item.default
-    ):
-        raise corrupt(f"{path}.default", f"is not a value of {of_type.required()}")
+    for field, value in (("default", item.default), ("fill", item.fill)):
+        if value is not None and (
+            vector or of_type.base is Base.BLOB or normal(value, of_type.required()) != value
+        ):
+            raise corrupt(f"{path}.{field}", f"is not a value of {of_type.required()}")
     if item.description is not None and not item.description.strip():
         raise corrupt(f"{path}.description", "is empty")
     _annotations(item.annotations, path)

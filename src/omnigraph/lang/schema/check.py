@@ -323,6 +323,7 @@ def _common(item: _Checked[NodeDecl] | _Checked[EdgeDecl], type_id: str) -> Enti
         "annotations": notes.annotations,
         "renamed_from": notes.renamed_from,
         "next_property_id": len(item.drafts) + 1,
+        "retired": (),
     }
 
 
