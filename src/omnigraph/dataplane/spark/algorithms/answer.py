@@ -53,27 +53,23 @@ class FrameAnswer:
 
     def loadable(self, property_name: str, narrow: bool) -> Mapping[str, Any]:
         """Per node type, what a load reads."""
-        from pyspark.sql import functions as F  # noqa: PLC0415
-
-        value = F.col(self._task.column)
-        value = (value.cast("float") if narrow else value).alias(property_name)
+        kind = "float" if narrow else "long" if self._task.is_whole else "double"
+        value = f"CAST({self._task.column} AS {kind}) AS `{property_name}`"
         return {
-            f"node:{name}": self._rows.where(F.col("type") == name).select("id", value)
+            f"node:{name}": self._rows.where(f"type = '{name}'").selectExpr("id", value)
             for name in self._names
         }
 
 
 def _rows(blocks: Blocks, task: Task, done: VertexValues) -> Frame:
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
     kind = "long" if task.is_whole else "double"
     schema = f"type string, id string, {task.column} {kind}, vertex long"
     attach = _Attach(task, blocks.selection.nodes)
     if isinstance(done.found, np.ndarray):
         return blocks.vertices().mapInArrow(_AttachAll(attach, done.found), schema)
     parts, width = blocks.layout.partitions, blocks.layout.width
-    block = F.expr(f"CAST(vertex DIV {width} AS INT)")
-    vertices = blocks.vertices().select("type", "id", "vertex", block.alias("block"))
+    block = f"CAST(vertex DIV {width} AS INT) AS block"
+    vertices = blocks.vertices().selectExpr("type", "id", "vertex", block)
     left = vertices.repartition(parts, "block").groupBy("block")
     right = done.found.select("block", "value").repartition(parts, "block").groupBy("block")
     of_block = _AttachBlock(attach, done.kind, width)

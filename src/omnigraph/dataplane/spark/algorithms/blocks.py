@@ -89,6 +89,10 @@ def kept(frame: Frame) -> Frame:
     return frame.localCheckpoint(eager=False)
 
 
+# The partition of a row, by its increasing id.
+_PART: Final = "shiftright(place, 33)"
+
+
 @dataclass(frozen=True, slots=True)
 class _Ordered:
     """The nodes of a type in the order of their ids, and how many are before each partition."""
@@ -98,13 +102,6 @@ class _Ordered:
 
     def unpersist(self) -> None:
         self.frame.unpersist()
-
-
-def _part() -> Any:
-    """The partition of a row, by its increasing id."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    return F.shiftright("place", 33)
 
 
 class Blocks:
@@ -141,28 +138,22 @@ class Blocks:
 
     def _numbered(self, place: int, name: str, first: int) -> Frame:
         """The nodes of a type, numbered in the order of their ids."""
-        from pyspark.sql import functions as F  # noqa: PLC0415
-
         count = self._sizes[place]
         if not count:
             return self.session.createDataFrame([], VERTEX_ROWS)
         parts = max(1, min(self.layout.partitions, -(-count // 10_000)), -(-count // _SORTED_ROWS))
         key = f"node:{name}"
         found = self._frames.kept(("ordered", parts), [key], lambda: self._ordered(name, parts))
-        starts = F.array(*(F.lit(first + start) for start in found.starts))
-        start = F.element_at(starts, (_part() + 1).cast("int"))
-        vertex = (start + F.col("place").bitwiseAND(F.lit((1 << 33) - 1))).cast("long")
-        return found.frame.select(
-            F.lit(place).alias("type"), F.col(NUMBER).alias("row"), "id", vertex.alias("vertex")
-        )
+        starts = ", ".join(f"{first + start}L" for start in found.starts)
+        start = f"element_at(array({starts}), CAST({_PART} + 1 AS INT))"
+        vertex = f"{start} + (place & {(1 << 33) - 1}L) AS vertex"
+        return found.frame.selectExpr(f"{place} AS type", f"{NUMBER} AS row", "id", vertex)
 
     def _ordered(self, name: str, parts: int) -> _Ordered:
-        from pyspark.sql import functions as F  # noqa: PLC0415
-
         nodes = self._frames.nodes(name, {"id": "id"})
         ordered = nodes.repartitionByRange(parts, "id").sortWithinPartitions("id")
-        placed = ordered.withColumn("place", F.monotonically_increasing_id()).persist()
-        by_part = placed.groupBy(_part().alias("part")).count()
+        placed = ordered.selectExpr("*", "monotonically_increasing_id() AS place").persist()
+        by_part = placed.selectExpr(f"{_PART} AS part").groupBy("part").count()
         rows = self.runner.perform("number vertices", by_part.collect)
         counts = {int(row[0]): int(row[1]) for row in rows}
         before = accumulate((counts.get(part, 0) for part in range(parts - 1)), initial=0)
@@ -174,8 +165,6 @@ class Blocks:
         Raises:
             InvalidInput: A weight is null or negative.
         """
-        from pyspark.sql import functions as F  # noqa: PLC0415
-
         rows = self.vertices().select("type", "row", "vertex")
         made: Frame | None = None
         for edge in self.selection.edges:
@@ -183,13 +172,13 @@ class Blocks:
             part = self._frames.edges(edge.name, columns)
             for column, end, type_name in ((SOURCE, "s", edge.source), (TARGET, "t", edge.target)):
                 place = self.selection.nodes.index(type_name)
-                known = rows.where(F.col("type") == place)
-                known = known.select(F.col("row").alias(column), F.col("vertex").alias(end))
+                known = rows.where(f"type = {place}")
+                known = known.selectExpr(f"row AS {column}", f"vertex AS {end}")
                 part = part.join(known, [column])
-            value = F.lit(None) if weight is None else F.col("w")
-            part = part.select("s", "t", value.cast("double").alias("w"))
+            value = "NULL" if weight is None else "w"
+            part = part.selectExpr("s", "t", f"CAST({value} AS DOUBLE) AS w")
             if weight is not None:
-                bad = part.where(F.col("w").isNull() | (F.col("w") < 0)).limit(1)
+                bad = part.where("w IS NULL OR w < 0").limit(1)
                 if self.runner.perform("check weights", bad.collect):
                     raise bad_weights(edge.name, weight)
             made = part if made is None else made.unionByName(part)

@@ -218,12 +218,11 @@ def _distances(blocks: Blocks, task: ShortestPathsTask) -> VertexValues:
 
 def _sources(blocks: Blocks, task: ShortestPathsTask) -> np.ndarray:
     """The numbers of the sources."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
     found: list[int] = []
+    vertices = blocks.vertices()
     for name, ids in sorted(task.sources.items()):
         place = blocks.selection.nodes.index(name)
-        rows = blocks.vertices().where((F.col("type") == place) & F.col("id").isin(list(ids)))
+        rows = vertices.where((vertices["type"] == place) & vertices["id"].isin(list(ids)))
         known = blocks.runner.perform("find sources", rows.select("id", "vertex").collect)
         numbers = {row[0]: int(row[1]) for row in known}
         for each in ids:
