@@ -92,6 +92,7 @@ def graphframes(graph: og.Graph, session: Any) -> dict[str, Callable[[], Any]]:
 def main() -> None:
     """Print one JSON object: processor seconds of each contender and algorithm, the best round."""
     folder, jar, rounds = sys.argv[1:]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "2g")
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.sql.shuffle.partitions", "4")

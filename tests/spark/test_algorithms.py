@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.spark.algorithms import blocks as spark_blocks
-from omnigraph.dataplane.spark.algorithms import broadcast
+from omnigraph.dataplane.spark.algorithms import broadcast, one_task
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.errors import Cancelled, InvalidInput, LimitExceeded, NotFound
 
@@ -75,9 +75,11 @@ def check_alike(graph: og.Graph, held: Held, name: str, **arguments: Any) -> Non
     assert others == (pytest.approx(values, rel=1e-9) if name == "pagerank" else values)
 
 
-@pytest.fixture(params=["broadcast", pytest.param("exchanged", marks=pytest.mark.deep)])
+@pytest.fixture(params=["one task", "broadcast", pytest.param("exchanged", marks=pytest.mark.deep)])
 def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How values travel: all of them with every task, or by blocks along the edges."""
+    """How values travel: not at all, all of them with every task, or by blocks along the edges."""
+    if request.param == "broadcast":
+        monkeypatch.setattr(one_task, "fits", lambda *_: False)
     if request.param == "exchanged":
         monkeypatch.setattr(broadcast, "VERTICES_MAX", 0)
     return str(request.param)

@@ -29,7 +29,7 @@ from omnigraph.lang.ir.ops import Towards
 # An array of so many numbers of eight bytes goes to every worker in every iteration, and as much
 # comes back: 64 MiB, which Spark and its driver take with the settings that they come with.
 VERTICES_MAX: Final = 1 << 23
-# Triangles are counted by tasks that have all edges.
+# At most so many edges are given to a single task as a whole.
 EDGES_MAX: Final = 1 << 23
 
 _FOUND: Final = "places binary, value binary"
@@ -231,12 +231,13 @@ class _PieceKernel:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with raising():
             take_small_pages()
-            for places, value in self._work(_pieces(batches)):
+            for places, value in self._work(in_pieces(batches)):
                 if len(places):
                     yield _packed(places, value)
 
 
-def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[InPiece]:
+def in_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[InPiece]:
+    """The pieces of `Blocks.inward`, on a worker."""
     for cell in each_row(batches):
         weights = cell["weights"]
         sources, targets, starts = (

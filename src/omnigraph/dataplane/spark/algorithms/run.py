@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from omnigraph.algorithms.model import (
     TrianglesTask,
 )
 from omnigraph.algorithms.pagerank import PageRankTerms, teleport
-from omnigraph.dataplane.spark.algorithms import broadcast
+from omnigraph.dataplane.spark.algorithms import broadcast, one_task
 from omnigraph.dataplane.spark.algorithms.blocks import Blocks
 from omnigraph.dataplane.spark.algorithms.components import component_states
 from omnigraph.dataplane.spark.algorithms.messages import (
@@ -41,6 +41,8 @@ from omnigraph.dataplane.spark.algorithms.messages import (
 from omnigraph.dataplane.spark.algorithms.triangles import triangle_states
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, NotFound
+
+_NOWHERE: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,10 @@ def compute(blocks: Blocks, task: Task, bytes_max: int) -> VertexValues:
 
 
 def _by_broadcast(blocks: Blocks, task: Task) -> VertexValues:
+    if isinstance(task, one_task.IteratingTask) and one_task.fits(blocks, task):
+        starts = _sources(blocks, task) if isinstance(task, ShortestPathsTask) else _NOWHERE
+        done = one_task.solve(blocks, task, starts)
+        return VertexValues(done.values, done.values.dtype, done.iterations, done.converged)
     match task:
         case PageRankTask(direction=direction, terms=terms):
             ranks = broadcast.pagerank(blocks, direction, terms)
