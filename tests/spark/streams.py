@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import omnigraph as og
 from omnigraph.types import LoadMode
+
+T = TypeVar("T")
+_STARTS_MAX = 30
+
+
+def patiently(run: Callable[[], T]) -> T:
+    """Run a stream, and again while Spark does not wait long enough for the Python that it starts.
+
+    It waits ten seconds for the process of a source or a sink, which a busy machine may not give
+    it. The stream goes on from its checkpoint.
+    """
+    for _ in range(_STARTS_MAX - 1):
+        try:
+            return run()
+        except Exception as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
+    return run()
 
 
 class FileStream:
@@ -32,6 +51,9 @@ class FileStream:
         (self.files / name).write_text("\n".join(lines) + "\n")
 
     def run(self, sink: Any = None) -> None:
+        patiently(lambda: self._run(sink))
+
+    def _run(self, sink: Any) -> None:
         sink = sink or self.graph.stream_sink("Person", stream="people", mode=self.mode)
         reader = self.session.readStream.schema("name string, age int")
         query = (

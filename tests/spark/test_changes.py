@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.spark.session import Held
+from tests.spark.streams import patiently
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  photo: Blob? }
@@ -126,7 +127,9 @@ class Stream:
 
     def run(self, start: str = "beginning", *, fails: bool = False) -> None:
         """Take what there is; a run that fails does so once the rows are out."""
+        patiently(lambda: self._run(start, fails=fails))
 
+    def _run(self, start: str, *, fails: bool) -> None:
         def take(frame: Any, number: int) -> None:
             found = rows(frame)
             if number in self.batches:

@@ -13,6 +13,7 @@ import pytest
 
 import omnigraph as og
 from tests.spark.places import IN_PROCESS, ON_SPARK, Place, place
+from tests.spark.streams import patiently
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  rank: F64?  @range(age, 0..150) }
@@ -201,12 +202,12 @@ def test_a_stream(on_spark: Place, town: og.Graph) -> None:
         .load()
     )
     people = numbers.selectExpr("concat('s', value) AS name", "CAST(value AS INT) AS age")
-    query = (
+    stream = (
         people.writeStream.option("checkpointLocation", str(on_spark.folder / "checkpoint"))
         .trigger(availableNow=True)
         .foreachBatch(town.stream_sink("Person", stream="numbers"))
-        .start()
     )
+    query = patiently(stream.start)
     query.awaitTermination()
     assert query.exception() is None
     town.refresh()
