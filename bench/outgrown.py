@@ -1,8 +1,9 @@
 """Group `outgrown`: a graph of four times the memory that a query may take, asked on Spark.
 
-Every question is answered by Spark under a bound of a quarter of the stored data, and in this
-process without any bound; the answers must be the same. Times are of single runs, the first one of
-each question on Spark apart, since it reads what the session then keeps.
+Every question is answered by Spark under a bound of a quarter of the stored data, and then in this
+process without any bound; the answers must be the same. Times are processor seconds of single runs,
+those of the JVM and its workers included. The first run of a question on Spark stands apart, since
+it reads what the session then keeps. The peaks of memory are those of the runs on Spark.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
-from typing import Any, Final
+from time import process_time
+from typing import Any, Final, TypeAlias
 
 import omnigraph as og
+from bench.load.processes import Usage, forget_peaks, usage
 from bench.query.engines.fill import fill
 from bench.query.generate import generate
 from bench.query.parameters import parameters
@@ -38,9 +40,27 @@ HEADINGS: Final = (
 )
 
 
+Rows: TypeAlias = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnSpark:
+    """The answers of Spark to all questions.
+
+    Attributes:
+        rows: By question.
+        seconds: By question, the processor seconds of the first run and of the second.
+        used: The peaks of the processes.
+    """
+
+    rows: Mapping[str, Rows]
+    seconds: Mapping[str, tuple[float, float]]
+    used: Usage
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How one question was answered; times in seconds."""
+    """How one question was answered; times in processor seconds."""
 
     question: Question
     first: float
@@ -58,7 +78,8 @@ def run(scale: float = 1.0) -> JsonValue:
     try:
         place, params, size = prepare(folder, SCALE * scale)
         bound = size // TIMES
-        answers = list(asked(place, params, bound))
+        there = on_spark(place, params, bound)
+        answers = list(compared(place, params, bound, there))
     finally:
         shutil.rmtree(folder)
     screen.line(
@@ -66,7 +87,17 @@ def run(scale: float = 1.0) -> JsonValue:
         f": {size >> 20} MiB stored, at most {bound >> 20} MiB a query, {MASTER}",
     )
     screen.table(HEADINGS, [_row(item) for item in answers])
+    used = there.used
+    screen.line(
+        f"peak memory: this process {used.driver_bytes >> 20} MiB, the JVM "
+        f"{used.jvm_bytes >> 20} MiB, the largest worker {used.worker_bytes >> 20} MiB, "
+        f"all workers {used.workers_bytes >> 20} MiB"
+    )
     return {
+        "driver_bytes": used.driver_bytes,
+        "jvm_bytes": used.jvm_bytes,
+        "worker_bytes": used.worker_bytes,
+        "workers_bytes": used.workers_bytes,
         "bytes": size,
         "query_bytes_max": bound,
         "answers": [
@@ -94,29 +125,43 @@ def prepare(folder: Path, scale: float) -> tuple[Path, Mapping[str, list[dict[st
     return folder / "graph", found, sum(path.stat().st_size for path in files)
 
 
-def asked(
+def on_spark(
     place: Path, params: Mapping[str, list[dict[str, Any]]], bound: int, master: str = MASTER
+) -> OnSpark:
+    """Ask all questions on Spark, twice each, under a bound."""
+    found: dict[str, Rows] = {}
+    seconds: dict[str, tuple[float, float]] = {}
+    forget_peaks(os.getpid())
+    with og.open(place, "r", settings=og.Settings(query_bytes_max=bound)) as graph:
+        for question in QUESTIONS:
+            given = params[question.name][0]
+            moments = [usage(os.getpid()).cpu_seconds]
+            for _ in range(2):
+                rows = graph.query(question.text, given, engine="spark", spark=master)
+                found[question.name] = rows.to_arrow().to_pylist()
+                moments.append(usage(os.getpid()).cpu_seconds)
+            seconds[question.name] = (moments[1] - moments[0], moments[2] - moments[1])
+    return OnSpark(rows=found, seconds=seconds, used=usage(os.getpid()))
+
+
+def compared(
+    place: Path, params: Mapping[str, list[dict[str, Any]]], bound: int, there: OnSpark
 ) -> Iterator[Answer]:
-    """The answers to all questions, one after another."""
+    """The answers of Spark beside those of this process, without a bound and with it."""
     settings = og.Settings(query_bytes_max=bound)
     with og.open(place, "r", settings=settings) as narrow, og.open(place, "r") as wide:
         for question in QUESTIONS:
             given = params[question.name][0]
-            times = []
-            found: list[dict[str, Any]] = []
-            for _ in range(2):
-                begin = perf_counter()
-                rows = narrow.query(question.text, given, engine="spark", spark=master)
-                found = rows.to_arrow().to_pylist()
-                times.append(perf_counter() - begin)
             wide.query(question.text, given, engine="inprocess").to_arrow()
-            begin = perf_counter()
+            begin = process_time()
             wanted = wide.query(question.text, given, engine="inprocess").to_arrow().to_pylist()
-            process = perf_counter() - begin
+            process = process_time() - begin
+            first, again = there.seconds[question.name]
+            found = there.rows[question.name]
             yield Answer(
                 question=question,
-                first=times[0],
-                again=times[1],
+                first=first,
+                again=again,
                 process=process,
                 fits=_fits(narrow, question, given),
                 same=_same(found, wanted),

@@ -23,12 +23,14 @@ class Usage:
         driver_bytes: The peak of the process itself.
         jvm_bytes: The peaks of Java processes below it.
         workers_bytes: The peaks of all others below it.
+        worker_bytes: The largest of those.
         cpu_seconds: Of all of them, ended ones included.
     """
 
     driver_bytes: int
     jvm_bytes: int
     workers_bytes: int
+    worker_bytes: int
     cpu_seconds: float
 
     @property
@@ -47,18 +49,21 @@ def forget_peaks(root: int) -> None:
 def usage(root: int) -> Usage:
     """What a process and those below it have used."""
     peaks = {"driver": 0, "java": 0, "worker": 0}
-    ticks = 0
+    ticks = largest = 0
     for pid in _tree(root):
         with suppress(*_GONE):
             kind = "driver" if pid == root else "worker"
             if (PROC / str(pid) / "comm").read_text(encoding="utf-8").strip() == "java":
                 kind = "java"
             ticks += _ticks(pid)
-            peaks[kind] += _peak(pid)
+            peak = _peak(pid)
+            peaks[kind] += peak
+            largest = max(largest, peak if kind == "worker" else 0)
     return Usage(
         driver_bytes=peaks["driver"],
         jvm_bytes=peaks["java"],
         workers_bytes=peaks["worker"],
+        worker_bytes=largest,
         cpu_seconds=ticks / _TICKS,
     )
 

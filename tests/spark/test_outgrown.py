@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from bench.outgrown import TIMES, asked, prepare
+from bench.outgrown import TIMES, compared, on_spark, prepare
 from bench.query.questions import QUESTIONS
 from omnigraph.dataplane.spark.session import Held
 
@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.deep, pytest.mark.timeout(3600)]
 
 def test_every_question_is_answered(tmp_path: Path, local: Held) -> None:
     place, params, size = prepare(tmp_path, 0.04)
-    answers = list(asked(place, params, size // TIMES, local.master))
+    there = on_spark(place, params, size // TIMES, local.master)
+    answers = list(compared(place, params, size // TIMES, there))
     assert {item.question.name: item.same for item in answers} == {
         question.name: True for question in QUESTIONS
     }
