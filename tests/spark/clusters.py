@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ import pyspark
 
 from omnigraph.dataplane.spark.launch import forking_to_execute
 from tests.spark.namespaces import Host
+from tests.spark.processes import below
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -147,19 +148,27 @@ def connect_process(
 def local_cluster() -> Iterator[str]:
     """Executors that are processes of their own, under the driver; yields the master to name.
 
-    They work in a folder of the package, which Spark does not let us choose; what is new there
-    afterwards is removed.
+    They work in a folder of the package, which Spark does not let us choose. What is new there
+    afterwards is removed, but for what another process of the test run works in.
     """
     work = SPARK_HOME / "work"
-    before = set(work.glob("app-*")) if work.exists() else None
+    before = set(work.glob("app-*"))
     try:
         yield LOCAL_CLUSTER
     finally:
-        if before is None:
-            shutil.rmtree(work, ignore_errors=True)
-        else:
-            for path in set(work.glob("app-*")) - before:
+        here = {os.getpid(), *below(os.getpid(), "")}
+        taken = {folder for pid, folder in _working_folders() if pid not in here}
+        for path in set(work.glob("app-*")) - before:
+            if not any(folder.is_relative_to(path) for folder in taken):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _working_folders() -> Iterator[tuple[int, Path]]:
+    """The processes of this machine, and where each of them works."""
+    for process in Path("/proc").glob("[0-9]*"):
+        # It may have ended, or be somebody else's.
+        with suppress(OSError):
+            yield int(process.name), (process / "cwd").readlink()
 
 
 @contextmanager
