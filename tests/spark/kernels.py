@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,3 +173,38 @@ def refuse_rows(number: int, batches: Iterator[pa.RecordBatch]) -> int:
 def pause() -> None:
     """Let others go on, in a loop that waits for them."""
     threading.Event().wait(_POLL_S)
+
+
+class Killing:
+    """Does what another function does to a batch; the first calls of all kill a process instead.
+
+    Args:
+        make: What it stands for.
+        folder: Where the kills are counted.
+        victim: "worker", the "daemon" that forks workers, or the "executor" above both.
+        times: So many kills.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[pa.RecordBatch], pa.RecordBatch],
+        folder: Path,
+        victim: str,
+        times: int,
+    ) -> None:
+        self.make = make
+        self.folder = folder
+        self.victim = victim
+        self.times = times
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for number in range(self.times):
+            try:
+                (self.folder / f"kill-{number}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            found = {"worker": os.getpid, "daemon": os.getppid, "executor": executor}
+            os.kill(found[self.victim](), signal.SIGKILL)
+            if self.victim != "daemon":
+                hang()
+        return self.make(batch)

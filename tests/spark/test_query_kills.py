@@ -1,0 +1,139 @@
+"""Queries and algorithms while processes die: workers, what forks them, executors, the driver.
+
+The answer is right or an error says that a process went away, and the session goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph.dataplane.spark.config import configured
+from omnigraph.dataplane.spark.session import Held, acquire
+from omnigraph.exec.spark import frames
+from omnigraph.exec.spark.judging import KeepEntities
+from tests.spark.clusters import EXECUTORS, local_cluster
+from tests.spark.kernels import Killing, pause
+from tests.spark.processes import below
+
+SCHEMA = "node Person { name: String @key  age: I32? }  edge Knows: Person -> Person"
+PEOPLE = 300
+ALWAYS = 50  # far more kills than all tasks of a query may fail
+QUERY = """
+query q($least: I32) {
+  match { $p: Person $p.age > $least  $p knows {1,2} $f  $f.age > 3 }
+  return { $f.age as age, count($f) as n } order { $f.age asc }
+}
+"""
+ASKED = dedent("""
+    import sys
+    import omnigraph as og
+
+    with og.open(sys.argv[1], "r") as graph:
+        while True:
+            rows = graph.query(sys.argv[2], {"least": 50}, engine="spark", spark="local[2,3]")
+            print(len(rows.to_pylist()), flush=True)
+""")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[og.Graph]:
+    with og.init(tmp_path / "g.omni", SCHEMA) as graph:
+        people = [{"name": f"p{n}", "age": n % 90} for n in range(PEOPLE)]
+        knows = [{"from": f"p{n}", "to": f"p{(n * 7 + 1) % PEOPLE}"} for n in range(PEOPLE)]
+        graph.load({"Person": people, "Knows": knows})
+        yield graph
+
+
+@pytest.fixture(scope="module")
+def executors() -> Iterator[Any]:
+    with local_cluster() as master, acquire(configured(master, EXECUTORS)) as held:
+        yield held.session
+
+
+def killing(monkeypatch: pytest.MonkeyPatch, folder: Path, victim: str, times: int) -> None:
+    """Let the tasks that filter entities kill somebody, so many times in all."""
+
+    def made(*arguments: Any) -> Killing:
+        return Killing(KeepEntities(*arguments), folder, victim, times)
+
+    monkeypatch.setattr(frames, "KeepEntities", made)
+
+
+def check_answers(graph: og.Graph, session: Any) -> None:
+    ask = partial(graph.query, QUERY, {"least": 50})
+    assert ask(engine="spark", spark=session).to_pylist() == ask(engine="inprocess").to_pylist()
+
+
+@pytest.mark.parametrize("victim", ["worker", "daemon"])
+def test_a_killed_worker_is_replaced(
+    graph: og.Graph, local: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    killing(monkeypatch, tmp_path, victim, 1)
+    for _ in range(3):
+        check_answers(graph, local.session)
+    assert (tmp_path / "kill-0").exists()
+
+
+def test_a_query_whose_workers_are_killed_always_fails_and_the_next_one_answers(
+    graph: og.Graph, local: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killing(monkeypatch, tmp_path, "worker", ALWAYS)
+    with pytest.raises(og.errors.Unavailable, match="worker"):
+        check_answers(graph, local.session)
+    for number in range(ALWAYS):
+        (tmp_path / f"kill-{number}").touch()
+    check_answers(graph, local.session)
+
+
+def test_idle_workers_that_were_killed_are_not_missed(graph: og.Graph, local: Held) -> None:
+    check_answers(graph, local.session)
+    for pid in below(os.getpid(), "pyspark.daemon"):
+        os.kill(pid, signal.SIGKILL)
+    check_answers(graph, local.session)
+
+
+def test_a_killed_executor_is_replaced(
+    graph: og.Graph, executors: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_answers(graph, executors)
+    before = graph.algorithms.connected_components(engine="inprocess").to_pylist()
+    killing(monkeypatch, tmp_path, "executor", 1)
+    check_answers(graph, executors)
+    assert (tmp_path / "kill-0").exists()
+    # What the executor kept of the topology is computed anew.
+    found = graph.algorithms.connected_components(engine="spark", spark=executors)
+    assert found.to_pylist() == before
+
+
+def test_a_killed_driver_leaves_no_process(graph: og.Graph) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", ASKED, graph.uri, QUERY], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    with child:
+        assert int(child.stdout.readline()) > 0
+        left = below(child.pid, "")
+        assert len(left) > 1, "a JVM and its workers"
+        child.send_signal(signal.SIGKILL)
+    while any(_is_running(pid) for pid in left):
+        pause()
+    assert len(graph.query(QUERY, {"least": 50}, engine="inprocess")) > 0
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
