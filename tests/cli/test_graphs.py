@@ -90,6 +90,15 @@ def test_mistakes_have_their_place_and_end_with_one(here: Path) -> None:
     assert invoke("query", *STORE, "-e", ALL, "-p", "name").exit_code == 2
 
 
+def test_a_branch_that_is_not_there_suggests_one_that_is(here: Path) -> None:
+    run("branch", "create", "people.omni", "draft")
+    answer = invoke("query", "people.omni@darft", "-e", ALL)
+    assert answer.exit_code == 1
+    assert answer.stderr == (
+        "error[not_found]: branch 'darft' does not exist; did you mean `draft`?\n"
+    )
+
+
 # -- changes ---------------------------------------------------------------------------------------
 
 

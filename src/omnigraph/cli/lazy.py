@@ -32,6 +32,7 @@ from omnigraph.cli.addressing import (
 from omnigraph.cli.exits import Status, reporting, usage_errors
 from omnigraph.cli.options import JSON_FIELDS
 from omnigraph.cli.targets import Target
+from omnigraph.errors import NotFound
 
 # Drawing help with rich would double the time it takes.
 PLAIN_HELP: Final[dict[str, Any]] = {
@@ -205,7 +206,11 @@ def command(
                 if has_target:
                     taken: Mapping[str, Any] = {name: values.pop(name) for name in names}
                     values[_TARGET] = words.target(ctx, taken, values)
-                raise typer.Exit(body(**values))
+                try:
+                    raise typer.Exit(body(**values))
+                except NotFound as error:
+                    target = values.get(_TARGET)
+                    raise (error if target is None else target.hinted(error)) from error
 
         _show_parameters(run, signature, added)
         single = typer.Typer(**PLAIN_HELP)

@@ -46,6 +46,11 @@ class Commands(LazyGroup):
         "export": CommandEntry(
             "export", _DATA, "Write the data of a branch or commit to files that `load` reads back."
         ),
+        "shell": CommandEntry(
+            "shell",
+            _DATA,
+            "Ask and change a graph interactively, or run statements of standard input.",
+        ),
         "snapshot": CommandEntry(
             "snapshot",
             _DATA,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import typer
 
@@ -11,6 +12,7 @@ import omnigraph as og
 from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import Address, AddressUnusable, Given, resolve
 from omnigraph.cli.config import Config
+from omnigraph.errors import GraphError, NotFound
 from omnigraph.types import MAIN
 
 
@@ -75,6 +77,18 @@ class Target:
         """The schema in force on the branch, as text."""
         with self.open("r") as graph:
             return graph.schema.show(self.on)
+
+    def hinted(self, error: NotFound) -> NotFound:
+        """The same error; if it is about a branch, with one that is spelled almost like it."""
+        name = error.details.get("branch")
+        if not isinstance(name, str) or name == MAIN:
+            return error
+        from omnigraph.lang.source import did_you_mean
+
+        with suppress(GraphError), replace(self, is_quiet=True).open("r") as graph:
+            if near := did_you_mean(name, graph.branches.list()):
+                return NotFound(error.code, f"{error}; {near}", **error.details)
+        return error
 
     def confirm(self, work: str) -> None:
         """Ask before destructive work on a graph that others may share.

@@ -1,0 +1,1 @@
+"""The interactive shell: queries with history, completion and commands of its own."""
