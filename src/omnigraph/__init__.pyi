@@ -40,6 +40,7 @@ from omnigraph.results.recovery import RecoveredWrite as RecoveredWrite
 from omnigraph.results.recovery import RecoveryResult as RecoveryResult
 from omnigraph.results.recovery import SetAsideFile as SetAsideFile
 from omnigraph.results.schema_change import SchemaChange as SchemaChange
+from omnigraph.results.writes import CopyResult as CopyResult
 from omnigraph.results.writes import EmbedResult as EmbedResult
 from omnigraph.results.writes import ExportResult as ExportResult
 from omnigraph.results.writes import IndexResult as IndexResult
@@ -62,6 +63,7 @@ __all__ = [
     "ChangeEvent",
     "ChangePage",
     "Commit",
+    "CopyResult",
     "Counts",
     "Diff",
     "EmbedResult",

@@ -113,6 +113,7 @@ class Code(StrEnum):
     TAG_EXISTS = "tag_exists"
     BRANCH_PROTECTED = "branch_protected"
     TRANSACTION_INVALID = "transaction_invalid"
+    COPY_UNFINISHED = "copy_unfinished"
 
 
 class GraphError(Exception):
@@ -305,6 +306,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.WRITER_ACTIVE,
             Code.GRAPH_EXISTS,
             Code.INIT_IN_PROGRESS,
+            Code.COPY_UNFINISHED,
             Code.MERGE_CONFLICT,
             Code.TAG_EXISTS,
         ),

@@ -1,11 +1,16 @@
 """A graph through its public face, on every kind of storage."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 import omnigraph as og
 from omnigraph.store.objects import open_objects
 from omnigraph.store.root import Root
 from omnigraph.types import AccessChoice
+from tests.conformance.conftest import IDS
+from tests.conformance.seaweed import BUCKET
 
 SCHEMA = "node P { k: String @key  t: String @index }\nedge Knows: P -> P"
 FILL = """
@@ -65,5 +70,25 @@ def test_a_branch_of_a_copy_is_refused_until_it_is_relocated(root: Root) -> None
     with og.open(copy.uri, storage_options=options) as graph:
         assert graph.query(PAIRS, branch="x").to_pylist() == []
         graph.mutate('query q() { insert P { k: "c", t: "x" } }', branch="x")
+        graph.branches.merge("x", "main")
+        assert graph.query(PAIRS).to_pylist() == []
+
+
+def test_a_copy_goes_to_s3_and_back(s3_options: dict[str, str], tmp_path: Path) -> None:
+    backup = f"s3://{BUCKET}/{IDS.new()}"
+    with og.init(tmp_path / "here", SCHEMA) as graph:
+        graph.mutate(FILL)
+        graph.branches.create("x")
+        graph.mutate('query q() { delete P where k = "b" }', branch="x")
+        there = graph.copy_to(backup, storage_options=s3_options)
+    with og.open(backup, "r", storage_options=s3_options) as graph:
+        assert graph.query(PAIRS).to_pylist() == [{"a": "a", "b": "b"}]
+        assert graph.query(PAIRS, branch="x").to_pylist() == []
+        back = graph.copy_to(tmp_path / "back")
+        again = graph.copy_to(f"{backup}-2", storage_options=s3_options)
+    assert there.files == back.files == again.files
+    shutil.rmtree(tmp_path / "here")
+    with og.open(tmp_path / "back") as graph:
+        assert graph.query(PAIRS, branch="x").to_pylist() == []
         graph.branches.merge("x", "main")
         assert graph.query(PAIRS).to_pylist() == []

@@ -25,6 +25,7 @@ SURFACE = {
     "ChangeEvent",
     "ChangePage",
     "Commit",
+    "CopyResult",
     "Counts",
     "Diff",
     "EmbedResult",
@@ -43,6 +44,7 @@ SURFACE = {
     "Progress",
     "RecoveredWrite",
     "RecoveryResult",
+    "RelocateResult",
     "ResetResult",
     "ResultWarning",
     "Rows",
@@ -59,6 +61,7 @@ SURFACE = {
     "init",
     "open",
     "register_spark",
+    "relocate",
     "spark_error",
 }
 

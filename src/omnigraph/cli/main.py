@@ -79,6 +79,9 @@ class Commands(LazyGroup):
         "recover": CommandEntry(
             "recover", _UPKEEP, "Settle writes that stopped half-way, and say what was found."
         ),
+        "clone": CommandEntry(
+            "clone", _DATA, "Copy a graph, or a branch of it, to another place: backup and restore."
+        ),
         "relocate": CommandEntry(
             "relocate", _UPKEEP, "Make the branches of a graph work that was moved or copied."
         ),

@@ -14,6 +14,7 @@ from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.claims import Claims
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import (
+    COPY_MARK,
     INIT_CLAIM,
     MANIFEST,
     is_own_name,
@@ -64,15 +65,16 @@ def create_graph(
     if root.is_local and root.local_path.is_file():
         text = f"{root.uri} is a file; a graph needs a folder of its own"
         raise InvalidInput(Code.FOLDER_NOT_EMPTY, text, uri=root.uri)
+    refuse_unfinished_copy(root, claims.objects)
     if tables.exists(MANIFEST):
-        raise _exists(root)
-    _refuse_foreign_files(root, claims.objects)
+        raise graph_exists(root)
+    refuse_foreign_files(root, claims.objects)
     try:
         with claims.holding(INIT_CLAIM, wait_us=0):
             # Only now is it certain that nobody makes one: between the first look and the claim
             # a whole graph can have been made, and its tables must not be taken for leftovers.
             if tables.exists(MANIFEST):
-                raise _exists(root)
+                raise graph_exists(root)
             hit(Fp.INIT_CLAIMED)
             records = _make_tables(schema, claims.objects, tables)
             hit(Fp.INIT_TABLES)
@@ -93,14 +95,28 @@ def create_graph(
             hit(Fp.INIT_MANIFEST)
     except Busy as error:
         if tables.exists(MANIFEST):
-            raise _exists(root) from error
+            raise graph_exists(root) from error
         text = f"a graph is being made at {root.uri}"
         raise Conflict(Code.INIT_IN_PROGRESS, text, uri=root.uri) from error
     # The manifest is there, so nobody will ever need the claim again.
     claims.clear(INIT_CLAIM)
 
 
-def _refuse_foreign_files(root: Root, objects: ObjectStore) -> None:
+def refuse_unfinished_copy(root: Root, objects: ObjectStore) -> None:
+    """Refuse a place that holds the beginning of a copy: it is no graph, and never looks like one.
+
+    Raises:
+        Conflict: COPY_UNFINISHED.
+    """
+    if objects.exists(COPY_MARK):
+        text = (
+            f"{root.uri} holds a copy of a graph that is not finished: make the same copy again, "
+            "which goes on with it (`omnigraph clone`), or remove what is there"
+        )
+        raise Conflict(Code.COPY_UNFINISHED, text, uri=root.uri)
+
+
+def refuse_foreign_files(root: Root, objects: ObjectStore) -> None:
     """Refuse a place that holds what no graph has; what a maker that died left behind is ours."""
     folders = table_folders()
     top = objects.children("")
@@ -170,12 +186,13 @@ def _make_manifest(root: Root, records: list[Record], tables: Tables) -> None:
         guarded(Fp.INIT_PUBLISH, make)
     except StorageFailure as failure:
         if failure.kind is FailureKind.EXISTS:
-            raise _exists(root) from failure
+            raise graph_exists(root) from failure
         # We hold the claim: if it is there, it is ours and the reply was lost.
         if failure.effect_free or not tables.exists(MANIFEST):
             raise
 
 
-def _exists(root: Root) -> Conflict:
+def graph_exists(root: Root) -> Conflict:
+    """The refusal to make a graph where one is."""
     text = f"there is a graph at {root.uri} already"
     return Conflict(Code.GRAPH_EXISTS, text, uri=root.uri)

@@ -20,7 +20,7 @@ from omnigraph.core.claims import Claims, open_claims
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.destinations import Destinations
 from omnigraph.core.graph_version import GraphVersion, TablePin
-from omnigraph.core.init import create_graph
+from omnigraph.core.init import create_graph, refuse_unfinished_copy
 from omnigraph.core.layout import table_key
 from omnigraph.core.lineage import Ancestry, first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
@@ -154,6 +154,8 @@ class Repository:
     ) -> Repository:
         """Open a graph; for writing, settle first what dead writers left behind."""
         repo = cls(root, parts, mode)
+        with storage_errors():
+            refuse_unfinished_copy(root, parts.objects)
         try:
             repo.manifest.snapshot(MAIN)
         except StorageFailure as failure:

@@ -11,6 +11,7 @@ from typing import Any
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
+from omnigraph.dataplane.copy.copier import Copier, CopyRequest
 from omnigraph.dataplane.export.exporter import Exporter
 from omnigraph.dataplane.export.model import ExportRequest
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
@@ -34,7 +35,13 @@ from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import Base
-from omnigraph.results.writes import EmbedResult, ExportResult, LoadResult, OptimizeResult
+from omnigraph.results.writes import (
+    CopyResult,
+    EmbedResult,
+    ExportResult,
+    LoadResult,
+    OptimizeResult,
+)
 from omnigraph.runtime.settings import Settings
 from omnigraph.types import BranchName, Engine, EngineChoice
 
@@ -155,6 +162,24 @@ class Bulk:
             reason="one file is written by one process" if by_caller else now.reason,
             seconds=now.seconds,
             stages=monitor.stages,
+        )
+
+    def copy(self, request: CopyRequest, execution: Execution) -> CopyResult:
+        """Copy the graph, or a part of its branches."""
+        copier = Copier(self._repo)
+        with self._running("copy", execution, copier.bytes(request)) as (runner, monitor):
+            done = copier.copy(request, runner, monitor)
+        now = monitor.now
+        return CopyResult(
+            uri=request.target.uri,
+            commit=str(done.head),
+            branches=tuple(map(str, done.branches)),
+            files=done.files,
+            bytes=done.bytes,
+            reused=done.reused,
+            engine=now.engine,
+            reason=now.reason,
+            seconds=now.seconds,
         )
 
     def optimize(

@@ -1,4 +1,4 @@
-"""The calls of `Graph` for data of any size: load, export, optimize, embed."""
+"""The calls of `Graph` for data of any size: load, export, copy, optimize, embed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.policy.door import Door, Permission
-from omnigraph.results.writes import EmbedResult, ExportResult, LoadResult, OptimizeResult
+from omnigraph.results.writes import (
+    CopyResult,
+    EmbedResult,
+    ExportResult,
+    LoadResult,
+    OptimizeResult,
+)
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.runtime.environment import storage_options as storage_options_of
+from omnigraph.store.root import Root
 from omnigraph.types import (
     MAIN,
     Actor,
@@ -217,6 +224,70 @@ class BulkCalls:
                 storage_options=self._reached_by(storage_options),
             )
             return Bulk.of(self._parts).export(request, execution)
+
+    def copy_to(  # noqa: PLR0913
+        self,
+        uri: str | os.PathLike[str],
+        *,
+        branch: str | None = None,
+        at: Revision | None = None,
+        verify: bool = True,
+        engine: EngineChoice = "auto",
+        spark: object = None,
+        progress: Callable[[Progress], None] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> CopyResult:
+        """Copy the graph to another place, while others go on writing to it.
+
+        The copy is of one moment: every branch with its whole history, or what was asked for. It
+        becomes a graph at once, at the very end. A call that was interrupted can be repeated, and
+        goes on with what is there. To restore a backup, copy it back.
+
+        Example:
+            ```python
+            graph.copy_to("backup.omni")
+            with og.open("backup.omni", "r") as backup:
+                assert backup.snapshot().commit == graph.snapshot().commit
+            ```
+
+        Args:
+            uri: The place of the copy, local or on S3; nothing may be there but an unfinished copy.
+            branch: Only this branch, and those that it was made from.
+            at: Only one state: a commit, a tag, a time or `main~3`. The copy has its past in the
+                log, but no older states to go back to.
+            verify: Read every file of the copy again, and compare it.
+            engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the files.
+            spark: A Spark master or session.
+            progress: Is called with a `Progress` while it goes on.
+            storage_options: How to reach a target on S3; by default the usual `AWS_*` variables.
+            timeout: After how many seconds it ends with an error; None for never.
+            cancel: The same, when another thread calls its `cancel()`.
+
+        Raises:
+            Conflict: There is a graph, or an unfinished copy of another one.
+            InvalidInput: There are other files.
+            NotFound: There is no such branch or commit.
+        """
+        from omnigraph.dataplane.copy.copier import CopyRequest  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+
+        execution = Execution.checked(engine, spark, progress)
+        self._door.ask(Permission.EXPORT, branch)
+        place = os.fspath(uri)
+        options = self._reached_by(storage_options) if "://" in place else storage_options
+        named = None if branch is None and self._branch == MAIN else self._on(branch)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            request = CopyRequest(
+                target=Root.parse(place, options),
+                branch=named,
+                at=None if at is None else self._pinned(branch, at),
+                verify=bool(verify),
+            )
+            if named is not None:
+                self._repo.snapshot(named)
+            return Bulk.of(self._parts).copy(request, execution)
 
     def to_spark(
         self,

@@ -134,6 +134,33 @@ class ExportResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopyResult:
+    """The result of a copy.
+
+    Attributes:
+        uri: Where the copy is.
+        commit: The id of the newest commit of the branch that was copied, or of `main`.
+        branches: The branches that the copy has.
+        files: How many files it has.
+        bytes: How many bytes were copied now.
+        reused: How many of the files an earlier attempt had brought there.
+        engine: What it ran on: `inprocess` or `spark`.
+        reason: Why.
+        seconds: How long it took.
+    """
+
+    uri: str
+    commit: str
+    branches: tuple[str, ...]
+    files: int
+    bytes: int
+    reused: int
+    engine: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeResult:
     """The result of `optimize`.
 

@@ -1,0 +1,77 @@
+"""`omnigraph clone`: a consistent copy of a graph, for backups and to restore them."""
+
+from typing import Annotated
+
+import typer
+
+import omnigraph as og
+from omnigraph.cli import render
+from omnigraph.cli.environment import settings
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import At, Engine, Json, Quiet, Spark
+from omnigraph.cli.plain import amount, counted
+
+
+@command(
+    "omnigraph clone people.omni s3://backups/people-monday",
+    "omnigraph clone people.omni --branch draft draft.omni",
+    "omnigraph clone s3://backups/people-monday restored.omni",
+)
+def clone(
+    source: Annotated[str, typer.Argument(metavar="GRAPH", help="A folder or s3://bucket/prefix.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="Where the copy will be; nothing may be there.")
+    ],
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            "--branch", "-b", metavar="NAME", help="Only this branch and those it was made from."
+        ),
+    ] = None,
+    at: At = None,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Compare sizes only; do not read the copy again.")
+    ] = False,
+    engine: Engine = "auto",
+    spark: Spark = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> Status:
+    """Copy a graph, or a branch of it, to another place: backup and restore.
+
+    Others may go on writing. A copy that was interrupted is no graph; the same command
+    goes on with it.
+    """
+    with (
+        og.open(source, "r", settings=settings()) as graph,
+        render.progress(quiet=quiet or as_json) as listener,
+    ):
+        done = graph.copy_to(
+            target,
+            branch=branch,
+            at=at,
+            verify=not no_verify,
+            engine=engine,
+            spark=spark,
+            progress=listener,
+        )
+    if as_json:
+        render.out().json(
+            {
+                "uri": done.uri,
+                "graph_commit_id": done.commit,
+                "branches": [*done.branches],
+                "files": done.files,
+                "bytes": done.bytes,
+                "reused": done.reused,
+                "engine": done.engine,
+                "reason": done.reason,
+            }
+        )
+        return Status.OK
+    branches = counted(len(done.branches), "branch", "branches")
+    render.out().line(
+        f"copied {branches}, {counted(done.files, 'file')}, {amount(done.bytes)}, to {done.uri}"
+    )
+    return Status.OK
