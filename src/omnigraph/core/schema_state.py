@@ -15,6 +15,7 @@ from omnigraph.core.layout import SCHEMA_IR, SCHEMA_STATE, SCHEMA_TEXT, schema_p
 from omnigraph.core.storage_errors import damaged
 from omnigraph.lang.catalog import canonical
 from omnigraph.lang.catalog.model import Catalog
+from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.objects import ObjectStore
 
@@ -75,6 +76,13 @@ class SchemaFiles:
             raise damaged(place, "the schema is not the one that its name says")
         self._cache[digest] = schema
         return schema
+
+    def keep_copies(self, schema: AcceptedSchema) -> None:
+        """Bring the readable copies up to date, if it can be done: what counts is the manifest."""
+        try:
+            self.write_copies(schema)
+        except StorageFailure:
+            telemetry.count("schema.copies_left")
 
     def write_copies(self, schema: AcceptedSchema) -> None:
         """Bring the readable copies up to date."""

@@ -7,9 +7,8 @@ stored rows, without writing anything.
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from omnigraph.store.alter import AlteredColumn
+from omnigraph.store.alter import AlteredColumn, fitted
 from omnigraph.store.blobs import marked
 from omnigraph.store.row_addresses import AddressedRows, Addresses
 from omnigraph.store.table import BATCH_ROWS, ROW_ADDRESS, ROW_ID
@@ -57,7 +56,7 @@ class AlignedRows(AddressedRows):
             batch_rows=batch_rows,
         )
         for batch in found:
-            arrays = [self._values(name, batch) for name in columns]
+            arrays = [self._columns[name].values(batch) for name in columns]
             fields = [self._shape.field(name) for name in columns]
             places = [ROW_ID] * row_id + [ROW_ADDRESS] * row_address
             arrays += [batch.column(name) for name in places]
@@ -77,34 +76,10 @@ class AlignedRows(AddressedRows):
                 continue
             values = rows.column(column.source)
             plain = name in self._blobs or values.type == column.field.type
-            found[name] = values if plain else _cast(values, column.field.type)
+            found[name] = values if plain else fitted(values, column.field.type)
         fields = [self._shape.field(name).with_type(found[name].type) for name in names]
         return pa.table(found, schema=pa.schema(fields))
-
-    def _values(self, name: str, batch: pa.RecordBatch) -> pa.Array:
-        column = self._columns[name]
-        if column.source is None:
-            return column.values(batch)
-        return _cast(batch.column(column.source), column.field.type)
 
     def _sources(self, names: Sequence[str]) -> list[str]:
         found = (self._columns[name].source for name in names)
         return list(dict.fromkeys(source for source in found if source is not None))
-
-
-def _cast(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Values in another type; null where a narrower type does not have them."""
-    if values.type == kind:
-        return values
-    try:
-        return pc.cast(values, kind)
-    except pa.ArrowInvalid:
-        fitting = [_fitting(value, kind) for value in values]
-        return pa.array(fitting, kind)
-
-
-def _fitting(value: pa.Scalar, kind: pa.DataType) -> object:
-    try:
-        return value.cast(kind).as_py()
-    except pa.ArrowInvalid:
-        return None

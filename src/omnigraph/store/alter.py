@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceOperation
@@ -19,13 +20,13 @@ from lance import LanceOperation
 from omnigraph.store.blobs import marked, stored
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.files import Files
-from omnigraph.store.gateway import transaction, tree_path
+from omnigraph.store.gateway import Gateway, transaction, tree_path
 from omnigraph.store.lance_fields import LanceColumn, columns_of, new_column, schema_of
 from omnigraph.store.model import Staged, StagedKind
-from omnigraph.store.stage import Stager, checked_uuid
-from omnigraph.store.table import Table
+from omnigraph.store.stage import Stager, checked_uuid, field_ids
+from omnigraph.store.table import ROW_ADDRESS, Table
 
-__all__ = ["AlteredColumn", "stage_alteration"]
+__all__ = ["AlteredColumn", "fitted", "stage_alteration", "stage_rows"]
 
 # The name of a column with new values until the schema gives it its own.
 _WRITTEN: Final = "__altered_"
@@ -62,12 +63,28 @@ class AlteredColumn:
     def values(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the values that some rows have in it."""
         if self.source is not None:
-            column = rows.column(self.source)
-            kind = self.field.type
-            return column if column.type == kind else pc.cast(column, kind)
+            return fitted(rows.column(self.source), self.field.type)
         if self.fill is None:
             return pa.nulls(rows.num_rows, self.field.type)
         return pa.repeat(self.fill, rows.num_rows)
+
+
+def fitted(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Values in another type; null where a narrower type does not have them."""
+    if values.type == kind:
+        return values
+    try:
+        return pc.cast(values, kind)
+    except pa.ArrowInvalid:
+        fitting = [_fitting(value, kind) for value in values]
+        return pa.array(fitting, kind)
+
+
+def _fitting(value: pa.Scalar, kind: pa.DataType) -> object:
+    try:
+        return value.cast(kind).as_py()
+    except pa.ArrowInvalid:
+        return None
 
 
 def stage_alteration(
@@ -97,6 +114,87 @@ def stage_alteration(
         base_uuid=stager.base_uuid(table),
         transaction=transaction(expected=table.pin.version, operation=operation, uuid=uuid),
     )
+
+
+def stage_rows(
+    files: Files,
+    gateway: Gateway,
+    stager: Stager,
+    table: Table,
+    alteration: Staged,
+    *,
+    inserts: pa.Table | None,
+    deletes: pa.Table | None,
+    uuid: str,
+) -> Staged:
+    """Write rows, and compose the change that follows an alteration of the same table.
+
+    Args:
+        files: What makes files durable.
+        gateway: What writes rows.
+        stager: What writes deletion files.
+        table: The table as it is before the alteration.
+        alteration: The alteration; the rows have its columns.
+        inserts: New rows.
+        deletes: The addresses of rows that go.
+        uuid: The identity of the commit.
+    """
+    checked_uuid(uuid, table.pin.path)
+    place = tree_path(table.pin.path, table.pin.branch)
+    altered = alteration.transaction.operation
+    current = {fragment.id: fragment for fragment in altered.fragments}
+    dead = np.empty(0, np.uint64) if deletes is None else np.asarray(deletes.column(ROW_ADDRESS))
+    erased, removed = stager.erase(table, dead)
+    deletions = files.of_deletions(place, erased)
+    changed = [
+        dataclasses.replace(current[each.id], deletion_file=each.deletion_file) for each in erased
+    ]
+    new = [] if inserts is None else _new_rows(files, gateway, table, inserts, altered.schema)
+    created = files.of_fragments(place, new)
+    files.sync(place, [*deletions, *created])
+    count = 0 if inserts is None else inserts.num_rows
+    operation: Any = LanceOperation.Overwrite(altered.schema, new)
+    if current:
+        fields = field_ids(altered.schema.fields())
+        operation = LanceOperation.Update(removed, changed, new, [], fields, "rewrite_rows")
+    expected = alteration.expected + 1
+    return Staged(
+        path=alteration.path,
+        branch=alteration.branch,
+        expected=expected,
+        uuid=uuid,
+        kind=StagedKind.UPDATE if current else StagedKind.OVERWRITE,
+        rows_after=table.row_count + count - len(dead),
+        rows_inserted=count,
+        rows_deleted=len(dead),
+        files=(*deletions, *created),
+        base_uuid=None if alteration.branch is None else alteration.uuid,
+        transaction=transaction(expected=expected, operation=operation, uuid=uuid),
+    )
+
+
+def _new_rows(
+    files: Files, gateway: Gateway, table: Table, rows: pa.Table, schema: Any
+) -> list[Any]:
+    """Write rows into fragments of a table that will have another schema."""
+    place = tree_path(table.pin.path, table.pin.branch)
+    written = storage_call(
+        StorageCall.TABLE_WRITE,
+        place,
+        lambda: gateway.write_replacement(table.dataset, rows.to_reader()),
+    )
+    # They were numbered from the beginning; the table numbers its columns as it got them.
+    _, fresh = columns_of(written.operation.new_schema)
+    _, known = columns_of(schema)
+    numbers = {
+        old: new
+        for name, column in fresh.items()
+        for old, new in zip(column.numbers, known[name].numbers, strict=True)
+    }
+    for fragment in written.operation.fragments:
+        for file in fragment.files:
+            file.fields = [numbers[number] for number in file.fields]
+    return list(files.seals.seal(place, written.operation.fragments))
 
 
 def _write(

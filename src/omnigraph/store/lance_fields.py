@@ -39,7 +39,12 @@ class LanceColumn:
     @property
     def last(self) -> int:
         """The greatest number of its fields."""
-        return max(_number(field, _ID) for field in self.fields)
+        return max(self.numbers)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of its fields."""
+        return [_number(field, _ID) for field in self.fields]
 
     def renamed(self, name: str) -> "LanceColumn":
         """Return the column under another name."""

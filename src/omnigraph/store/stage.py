@@ -35,7 +35,7 @@ from omnigraph.store.named_files import NamedFiles
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
-__all__ = ["Stager", "change_operation", "fragment_of"]
+__all__ = ["Stager", "change_operation", "field_ids", "fragment_of"]
 
 _UUID: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _FRAGMENT_BITS: Final = 32
@@ -314,7 +314,7 @@ def change_operation(
     """Compose what Lance commits, from the fragments of the base and what becomes of them."""
     if not current:
         return LanceOperation.Overwrite(table.dataset.lance_schema, new)
-    fields = _field_ids(table.dataset.lance_schema.fields())
+    fields = field_ids(table.dataset.lance_schema.fields())
     return LanceOperation.Update(removed, changed, new, [], fields, "rewrite_rows")
 
 
@@ -327,11 +327,12 @@ def _rounded(table: Table, current: list[Any], changed: list[Any], removed: list
     return list(after.values())
 
 
-def _field_ids(fields: Iterable[Any]) -> list[int]:
+def field_ids(fields: Iterable[Any]) -> list[int]:
+    """Return the numbers of fields, and of those inside of them."""
     found: list[int] = []
     for field in fields:
         found.append(field.id())
-        found.extend(_field_ids(field.children()))
+        found.extend(field_ids(field.children()))
     return found
 
 

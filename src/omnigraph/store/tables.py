@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.store.alter import AlteredColumn, stage_alteration
+from omnigraph.store.alter import AlteredColumn, stage_alteration, stage_rows
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
@@ -456,6 +456,30 @@ class Tables:
     ) -> Staged:
         """Stage other columns for the same rows."""
         return stage_alteration(self._files, self._stager, table, columns, uuid=uuid)
+
+    def stage_altered_rows(
+        self,
+        table: Table,
+        alteration: Staged,
+        *,
+        inserts: pa.Table | None = None,
+        deletes: pa.Table | None = None,
+        uuid: str,
+    ) -> Staged:
+        """Stage a change of rows that lands right behind a staged alteration of the table.
+
+        ``inserts`` have the altered columns; ``deletes`` names the rows that go by ``_rowaddr``.
+        """
+        return stage_rows(
+            self._files,
+            self._gateway,
+            self._stager,
+            table,
+            alteration,
+            inserts=inserts,
+            deletes=deletes,
+            uuid=uuid,
+        )
 
     def stage_indexes(
         self, table: Table, wishes: Sequence[IndexWish], *, uuid: str

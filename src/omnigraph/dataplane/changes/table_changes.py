@@ -81,6 +81,11 @@ class ChangedKeys:
     moved_to: Addresses
     diff: TableDiff
 
+    def nothing(self) -> ChangedKeys:
+        """No changes of the same table."""
+        empty = np.empty(0, np.uint64)
+        return ChangedKeys(keys=_NO_KEYS, moved_from=empty, moved_to=empty, diff=self.diff)
+
     def in_newer(self, addresses: Addresses) -> Addresses:
         """The addresses in the newer version of rows that have not changed since the older one."""
         found = np.empty(len(addresses), np.uint64)

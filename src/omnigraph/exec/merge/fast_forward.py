@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.changes.diff import table_changes
-from omnigraph.lang.catalog.model import EntityType
+from omnigraph.exec.merge.schemas import TypeSides
 from omnigraph.store.model import DeletionReceipt
 from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.store.table_diff import RowSelection, TableDiff
@@ -43,22 +42,20 @@ class TakenOver:
     counts: ChangeCounts
 
 
-def taken_over(
-    repo: Repository, entity: EntityType, ours: GraphVersion, theirs: GraphVersion
-) -> TakenOver | None:
+def taken_over(repo: Repository, sides: TypeSides) -> TakenOver | None:
     """Plan to take the files of one type over; None when its rows are to be copied."""
-    key = table_key(entity.kind, entity.name)
-    if ours.pin(key) == theirs.pin(key):
+    ours, theirs, key = sides.ours, sides.theirs, sides.our_key
+    if ours is None or theirs is None or not sides.is_native or ours.pin == theirs.pin:
         return None
-    diff = repo.table_diff(ours.pin(key), theirs.pin(key))
+    diff = repo.type_diff(ours, theirs, sides.entity)
     if diff.added.count < ROWS_MIN:
         return None
-    if not repo.tables.grafter.can_graft(repo.table(ours.pin(key)), diff.added):
+    if not repo.tables.grafter.can_graft(repo.tables.open(ours.pin), diff.added):
         return None
     if _is_loaded_anew(diff):
         counts = ChangeCounts(inserted=diff.added.count, deleted=diff.removed.count)
         return TakenOver(key, diff, counts)
-    counts = table_changes(diff, entity).counts()
+    counts = table_changes(diff, sides.entity).counts()
     # After a compaction most of the rows have only moved, and are better left where they are.
     return TakenOver(key, diff, counts) if 2 * counts.total >= diff.added.count else None
 

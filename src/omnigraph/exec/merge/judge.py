@@ -4,12 +4,14 @@ Both sides keep the rules by themselves. So a rule can be broken only where the 
 sides meet: an edge of one side at a node that the other side deleted, a value that both sides gave
 to different entities, edges that both sides added to one source, a row that is made of both.
 Where a conflict was settled otherwise than by one side, rows and their values are judged like new
-ones. Nothing else is read.
+ones. Nothing else is read, but for types that get a rule which a side did not have: of these, all
+rows are judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,9 @@ from omnigraph.exec.merge.broken_rules import described
 from omnigraph.exec.merge.conflicts import MergeConflict
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
 from omnigraph.exec.mutate.judge import judge_degrees, stored_values
+from omnigraph.exec.schema_change.validation import judge_stored
 from omnigraph.lang.catalog.model import EdgeType
+from omnigraph.rules.cardinality import count_edges, judge_cardinality
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.unique import judge_unique, uniques
 from omnigraph.rules.violation import Violations
@@ -37,11 +41,20 @@ def judge_merged(types: Types, images: Mapping[str, pa.Table | None]) -> list[Me
         if rows is not None:
             _judge_mixed(item, rows, out)
             _judge_uniques(item, rows, out)
+        if item.is_tightened:
+            _judge_new_rules(item, rows, out)
         if isinstance(item.merge.entity, EdgeType):
             _judge_degrees(types, item, rows, item.merge.entity, out)
     # Two comparisons can find the same collision.
     found = {item.key: item for item in (described(types, each) for each in out.items)}
     return list(found.values())
+
+
+def _judge_new_rules(item: TypeMerge, rows: pa.Table | None, out: Violations) -> None:
+    """Judge all rows by the rules that one of the sides did not have."""
+    for side in (item.sides.ours, item.sides.theirs):
+        if side is not None:
+            judge_stored(side.entity, item.merge.entity, partial(item.rows_after, rows), out)
 
 
 def _mixed(item: TypeMerge, rows: pa.Table) -> pa.Table:
@@ -81,7 +94,7 @@ def _judge_uniques(item: TypeMerge, rows: pa.Table, out: Violations) -> None:
         fresh = _mixed(item, rows) if len(columns) > 1 else _edited(item, rows)
         wanted = {name: stored_values(fresh.column(name)) for name in columns}
         if all(wanted.values()):
-            found = item.committed.candidates(wanted)
+            found = item.candidates(wanted)
             settled = pa.concat_arrays([item.dropped, item.written])
             judge_unique(entity, columns, fresh, out, committed=found, removed=settled)
 
@@ -103,7 +116,10 @@ def _judge_degrees(
     if len(sources):
         without = pa.chunked_array([item.dropped, item.written])
         added = None if rows is None else rows.column("src")
-        judge_degrees(edge, item.committed, sources, out, without=without, added=added)
+        if item.committed is not None:
+            judge_degrees(edge, item.committed, sources, out, without=without, added=added)
+        elif added is not None:
+            judge_cardinality(edge, sources, count_edges(sources, added.chunks), out)
 
 
 def _their_sources(item: TypeMerge) -> pa.Array:

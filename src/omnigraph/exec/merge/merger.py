@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import pyarrow as pa
 
+from omnigraph.core.alignment import altered_columns, type_state
+from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import table_key
 from omnigraph.core.lineage import MERGED_COMMITS, merge_bases
 from omnigraph.core.publish import Published
-from omnigraph.core.records import Commit
+from omnigraph.core.records import Commit, Record
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.refs import require_unprotected
 from omnigraph.core.repository import Repository
@@ -38,10 +39,11 @@ from omnigraph.exec.merge.fast_forward import stage as stage_files
 from omnigraph.exec.merge.judge import judge_merged
 from omnigraph.exec.merge.orphans import settle_orphans
 from omnigraph.exec.merge.resolution_file import ResolutionFile
+from omnigraph.exec.merge.schemas import MergedSchema, TypeSides, merged_schema
 from omnigraph.exec.merge.table_merge import TableMerge
 from omnigraph.exec.merge.type_merge import TypeMerge
 from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
-from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.exec.schema_change.records import schema_records
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -128,11 +130,18 @@ class _States:
     base: GraphVersion
     ours: GraphVersion
     theirs: GraphVersion
-    catalog: Catalog
+    schema: MergedSchema
 
-    def is_unchanged(self, key: str) -> bool:
-        """Neither side has touched the table of a type."""
-        return self.base.pin(key) == self.ours.pin(key) == self.theirs.pin(key)
+    def types(self) -> Iterator[TypeSides]:
+        """Every type of the merged schema, as the three states have it."""
+        schema = self.schema
+        for entity in (*schema.catalog.nodes, *schema.catalog.edges):
+            yield TypeSides(
+                entity,
+                type_state(self.base, schema.base, entity),
+                type_state(self.ours, schema.ours, entity),
+                type_state(self.theirs, schema.theirs, entity),
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +154,11 @@ class _MergePlan:
     conflicts: tuple[MergeConflict, ...]
     settled: tuple[tuple[MergeConflict, Choice], ...]
     taken_over: tuple[TakenOver, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Neither entities nor the schema change."""
+        return not self.counts and not self.states.schema.is_new
 
     @property
     def counts(self) -> dict[str, ChangeCounts]:
@@ -199,7 +213,9 @@ class Merger:
             )
         with telemetry.span("merge", source=request.source, into=request.into), storage_errors():
             others = sorted(bases - {base})
-            states = [self._states(ours, theirs, each) for each in (base, *others)]
+            names = (str(request.into), str(request.source))
+            states = [self._states(ours, theirs, base, names)]
+            states += [self._states(ours, theirs, each, names, states[0]) for each in others]
             is_forward = ours.head == base
             taken = self._taken_over(states[0]) if is_forward else ()
             plan = self._plan(states, request.resolve, by_row=request.by_row, taken=taken)
@@ -255,7 +271,8 @@ class Merger:
             raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
         with telemetry.span("revert", branch=request.branch), storage_errors():
             before = self._repo.snapshot_at(commit.parent_id, request.branch)
-            states = self._states(ours, before, commit.id)
+            names = (str(request.branch), f"the state before {commit.id}")
+            states = self._states(ours, before, commit.id, names)
             plan = self._plan([states], request.resolve, by_row=False)
             outcome = MergeOutcome.FAST_FORWARD if ours.head == commit.id else MergeOutcome.MERGED
             if request.dry_run:
@@ -287,11 +304,13 @@ class Merger:
             require_head(ours, request.if_head)
         with telemetry.span("reset", branch=request.branch), storage_errors():
             theirs = self._repo.snapshot_at(request.to, request.branch)
-            plan = self._plan([self._states(ours, theirs, ours.head)], unsettled, by_row=False)
+            names = (str(request.branch), f"the state at {request.to}")
+            states = self._states(ours, theirs, ours.head, names)
+            plan = self._plan([states], unsettled, by_row=False)
             done = _planned(plan, MergeOutcome.FAST_FORWARD)
             if plan.conflicts:
                 raise refused(f"resetting '{request.branch}' to {request.to}", plan.conflicts)
-            if request.dry_run or not done.counts:
+            if request.dry_run or plan.is_nothing:
                 return done
             # Whoever protects the branch while this is prepared is heard.
             self._require_unprotected(request.branch)
@@ -359,9 +378,7 @@ class Merger:
 
     def _taken_over(self, states: _States) -> tuple[TakenOver, ...]:
         """The types of a fast-forward whose files are taken over."""
-        catalog, ours, theirs = states.catalog, states.ours, states.theirs
-        entities = (*catalog.nodes, *catalog.edges)
-        found = (taken_over(self._repo, entity, ours, theirs) for entity in entities)
+        found = (taken_over(self._repo, sides) for sides in states.types())
         return tuple(item for item in found if item is not None)
 
     def _replayed(self, request: MergeRequest) -> Merged | None:
@@ -373,15 +390,24 @@ class Merger:
             known = self._repo.manifest.find_key(request.into, request.idempotency_key)
         return None if known is None else _recorded(known, request)
 
-    def _states(self, ours: GraphVersion, theirs: GraphVersion, base: CommitId) -> _States:
+    def _states(
+        self,
+        ours: GraphVersion,
+        theirs: GraphVersion,
+        base: CommitId,
+        names: tuple[str, str],
+        latest: _States | None = None,
+    ) -> _States:
+        """The three states; the schema of several merge bases is that of the latest one."""
         try:
             before = self._repo.snapshot_at(base, theirs.branch)
         except NotFound:
             before = self._same_state(base, ours.branch, theirs.branch)
-        if len({state.schema_digest for state in (before, ours, theirs)}) > 1:
-            text = f"the schemas of '{theirs.branch}' and '{ours.branch}' are not the same"
-            raise InvalidInput(Code.INPUT_INVALID, text)
-        return _States(before, ours, theirs, self._repo.schema(ours).catalog)
+        if latest is not None:
+            schema = latest.schema.against(self._repo.schema(before).catalog)
+        else:
+            schema = merged_schema(self._repo, before, ours, theirs, names)
+        return _States(before, ours, theirs, schema)
 
     def _same_state(self, base: CommitId, *branches: BranchName) -> GraphVersion:
         """The state of a commit of a deleted branch, from a fast-forward that merged it."""
@@ -409,54 +435,70 @@ class Merger:
         """Merge every type that either side has changed since one of the merge bases."""
         found = {}
         latest = bases[0]
-        for entity in (*latest.catalog.nodes, *latest.catalog.edges):
+        for sides in zip(*(states.types() for states in bases), strict=True):
             cancellation.check()
-            key = table_key(entity.kind, entity.name)
-            if key in without or all(states.is_unchanged(key) for states in bases):
+            first = sides[0]
+            if first.our_key in without or all(each.is_unchanged for each in sides):
                 continue
-            merges = [self._table_merge(entity, states) for states in bases]
+            merges = [self._table_merge(each) for each in sides]
             outcome = merges[0].merged(resolve, by_row=by_row)
             if len(bases) > 1:
                 # What was settled against the latest base is settled against all of them.
                 same = Resolving(resolve.again, resolve.place)
                 others = [(each, each.merged(same, by_row=by_row)) for each in merges[1:]]
                 outcome = agree([(merges[0], outcome), *others], resolve)
-            committed = CommittedRows(self._repo, latest.ours, entity, self._limits)
-            found[key] = TypeMerge(merges[0], outcome, committed)
+            committed = None
+            if first.ours is not None:
+                known = first.ours.entity
+                committed = CommittedRows(self._repo, latest.ours, known, self._limits)
+            found[first.key] = TypeMerge(merges[0], outcome, first, committed)
         return found
 
-    def _table_merge(self, entity: EntityType, states: _States) -> TableMerge:
-        key = table_key(entity.kind, entity.name)
-        pins = [state.pin(key) for state in (states.base, states.ours, states.theirs)]
-        ours, theirs = (
-            table_changes(self._repo.table_diff(pins[0], pin), entity).keys() for pin in pins[1:]
-        )
+    def _table_merge(self, sides: TypeSides) -> TableMerge:
+        entity, base = sides.entity, sides.base
+        assert sides.theirs is not None, "types without theirs are unchanged"
+        theirs = table_changes(self._repo.type_diff(base, sides.theirs, entity), entity).keys()
+        if sides.ours is None:
+            return TableMerge(entity, theirs=theirs, ours=theirs.nothing())
+        ours = table_changes(self._repo.type_diff(base, sides.ours, entity), entity).keys()
         return TableMerge(entity, theirs=theirs, ours=ours)
 
     def _images(self, item: TypeMerge) -> pa.Table | None:
-        rows = item.merge.images(item.outcome, item.committed.table.schema)
+        rows = item.merge.images(item.outcome, table_schema(item.sides.entity))
         if rows is not None:
-            item.committed.check_rows(rows.num_rows)
-            item.committed.check_bytes(rows.nbytes)
+            self._limits.check_rows(rows.num_rows, item.sides.key)
+            self._limits.check_bytes(rows.nbytes, item.sides.key)
         return rows
 
     def _stage(
         self, ours: GraphVersion, item: TypeMerge, images: pa.Table | None
     ) -> TableWrite | None:
         """Write the rows of one type; nothing refers to them yet."""
+        if item.sides.ours is None:
+            return None  # its table is made with the schema
         replaced = item.merge.replaced(item.outcome)
-        if images is None and not len(replaced):
+        is_changed = images is not None or len(replaced)
+        if not is_changed and not item.sides.is_altered:
             return None
         # On a branch the first write forks the table; the rows keep their places there.
-        table = self._repo.writable_table(ours, item.committed.key)
-        staged = self._repo.tables.stage(
-            table,
-            inserts=None if images is None else images.cast(table.schema),
-            deletes=pa.table({ROW_ADDRESS: replaced}) if len(replaced) else None,
-            uuid=self._repo.ids.new(),
+        key = item.sides.our_key
+        table = self._repo.writable_table(ours, key)
+        deletes = pa.table({ROW_ADDRESS: replaced}) if len(replaced) else None
+        tables, ids = self._repo.tables, self._repo.ids
+        if not item.sides.is_altered:
+            rows = None if images is None else images.cast(table.schema)
+            staged = tables.stage(table, inserts=rows, deletes=deletes, uuid=ids.new())
+            assert staged is not None, "something is written or goes"
+            return TableWrite(table_key=key, staged=(staged,))
+        columns = altered_columns(item.sides.ours.entity, item.sides.entity)
+        altered = tables.stage_alteration(table, columns, uuid=ids.new())
+        if not is_changed:
+            return TableWrite(table_key=key, staged=(altered,))
+        rows = None if images is None else images.cast(table_schema(item.sides.entity))
+        changed = tables.stage_altered_rows(
+            table, altered, inserts=rows, deletes=deletes, uuid=ids.new()
         )
-        assert staged is not None, "something is written or goes"
-        return TableWrite(table_key=item.committed.key, staged=(staged,))
+        return TableWrite(table_key=key, staged=(altered, changed))
 
     def _commit(
         self,
@@ -477,6 +519,7 @@ class Merger:
                 if (write := self._stage(ours, item, plan.images[key])) is not None
             )
             writes += tuple(stage_files(self._repo, ours, item) for item in plan.taken_over)
+            records, digest = self._schema_records(plan)
         written = {item.table_key for item in writes}
         prepared = Prepared(
             base=ours,
@@ -492,8 +535,26 @@ class Merger:
             head=head,
             # Whatever somebody changes meanwhile could meet what is merged here.
             judged={key: pin.version for key, pin in ours.tables.items() if key not in written},
+            records=records,
+            schema_digest=digest,
         )
-        return self._repo.commit(prepared)
+        published = self._repo.commit(prepared)
+        if digest is not None and ours.branch == MAIN:
+            self._repo.schemas.keep_copies(plan.states.schema.accepted)
+        return published
+
+    def _schema_records(self, plan: _MergePlan) -> tuple[tuple[Record, ...], str | None]:
+        """What puts the merged schema in force, if our branch has another one."""
+        schema, ours = plan.states.schema, plan.states.ours
+        if not schema.is_new:
+            return (), None
+        rows = {
+            key: plan.images[key]
+            for key, item in plan.types.items()
+            if item.sides.ours is None and plan.images[key] is not None
+        }
+        found = schema_records(self._repo, ours, schema.ours, schema.catalog, rows)
+        return tuple(found), self._repo.schemas.keep(schema.accepted)
 
 
 def _planned(plan: _MergePlan, outcome: MergeOutcome) -> Merged:

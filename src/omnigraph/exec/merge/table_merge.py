@@ -347,7 +347,11 @@ class TableMerge:
         return found
 
     def _blobs(self, side: str, name: str, addresses: Sequence[int]) -> pa.Array:
-        return read_blobs(self._side(side).table, name, addresses, by_address=True)
+        rows = self._side(side)
+        source = rows.stored_name(name)
+        if source is None:
+            return pa.nulls(len(addresses), pa.large_binary())
+        return read_blobs(rows.table, source, addresses, by_address=True)
 
     def replaced(self, outcome: MergedTable) -> pa.Array:
         """The addresses on our side of rows that go: deleted ones, and old copies of written ones.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
+from omnigraph.exec.merge.schemas import TypeSides
 from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
 from omnigraph.exec.mutate.committed import CommittedRows
+from omnigraph.exec.schema_change.validation import is_tightened
+from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.store.row_addresses import AddressedRows
 from omnigraph.store.table import ROW_ADDRESS
 
@@ -24,16 +27,48 @@ class TypeMerge:
     Attributes:
         merge: Both sides.
         outcome: What is going to be written.
-        committed: The rows of our side.
+        sides: The type as the three states have it.
+        committed: The rows of our side; None when it does not have the type.
         brought_back: The nodes that exist again because a conflict was settled so.
         touched: The sources of edges that were taken or left because a conflict was settled so.
     """
 
     merge: TableMerge
     outcome: MergedTable
-    committed: CommittedRows
+    sides: TypeSides
+    committed: CommittedRows | None
     brought_back: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
+
+    @property
+    def is_tightened(self) -> bool:
+        """The type gets rules that a side did not have."""
+        known = (self.sides.ours, self.sides.theirs)
+        return any(
+            each is not None and is_tightened(each.entity, self.sides.entity) for each in known
+        )
+
+    def candidates(self, wanted: Mapping[str, Sequence[ConstValue]]) -> Iterator[pa.RecordBatch]:
+        """Rows of our side that have in each column a value wanted for it, or more."""
+        if self.committed is None:
+            return iter(())
+        if self.sides.is_altered:
+            return self.merge.versions.ours.scan(["id", *wanted])
+        return self.committed.candidates(wanted)
+
+    def rows_after(
+        self, images: pa.Table | None, names: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of all rows that there are once the merge is done."""
+        ours = self.merge.versions.ours
+        gone = self.merge.replaced(self.outcome)
+        schema = pa.schema([ours.schema.field(name) for name in names])
+        if self.committed is not None:
+            for rows in ours.scan(names, row_address=True):
+                kept = pc.invert(pc.is_in(rows.column(ROW_ADDRESS), value_set=gone))
+                yield rows.select(names).filter(kept).cast(schema)
+        if images is not None:
+            yield from images.select(names).cast(schema).to_batches()
 
     @property
     def dropped(self) -> pa.Array:

@@ -44,6 +44,18 @@ class MutationLimits:
     rows: int = 5_000_000  # entities that it touches, of one type
     bytes: int = 1 << 30  # the size of their new images
 
+    def check_rows(self, count: int, key: str) -> None:
+        """Refuse to touch more entities of a type than one query may."""
+        if count > self.rows:
+            text = f"the query touches more than {self.rows} entities of {key}"
+            raise LimitExceeded(Code.LIMIT_EXCEEDED, text, bound="mutation_rows", limit=self.rows)
+
+    def check_bytes(self, size: int, key: str) -> None:
+        """Refuse to hold more bytes of a type than one query may write."""
+        if size > self.bytes:
+            text = f"the images of {key} have {size} bytes, the bound is {self.bytes}"
+            raise LimitExceeded(Code.LIMIT_EXCEEDED, text, bound="mutation_bytes", limit=self.bytes)
+
 
 class CommittedRows:
     """The rows of one type as the base of a write has them. Nothing newer is ever read."""
@@ -270,19 +282,11 @@ class CommittedRows:
 
     def check_rows(self, count: int) -> None:
         """Refuse to touch more entities than one query may."""
-        if count > self.limits.rows:
-            text = f"the query touches more than {self.limits.rows} entities of {self.key}"
-            raise LimitExceeded(
-                Code.LIMIT_EXCEEDED, text, bound="mutation_rows", limit=self.limits.rows
-            )
+        self.limits.check_rows(count, self.key)
 
     def check_bytes(self, size: int) -> None:
         """Refuse to hold more bytes than one query may write."""
-        if size > self.limits.bytes:
-            text = f"the images of {self.key} have {size} bytes, the bound is {self.limits.bytes}"
-            raise LimitExceeded(
-                Code.LIMIT_EXCEEDED, text, bound="mutation_bytes", limit=self.limits.bytes
-            )
+        self.limits.check_bytes(size, self.key)
 
     # -- inside ------------------------------------------------------------------------------------
 

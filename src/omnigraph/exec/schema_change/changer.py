@@ -13,18 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from omnigraph.core.alignment import altered_columns, is_altered, kept_types
-from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import table_key, table_path
+from omnigraph.core.layout import table_key
 from omnigraph.core.publish import Published
-from omnigraph.core.records import (
-    Record,
-    TableRecord,
-    TombstoneRecord,
-    VersionRecord,
-)
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import with_retries
@@ -33,14 +27,13 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.schema_change.alterations import blob_in_the_way
-from omnigraph.exec.schema_change.validation import judge_stored
+from omnigraph.exec.schema_change.records import schema_records
+from omnigraph.exec.schema_change.validation import judge_stored, stored_images
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.catalog.steps import Tier
 from omnigraph.rules.violation import Violation, Violations
 from omnigraph.runtime import telemetry
-from omnigraph.store.failures import StorageFailure
-from omnigraph.store.tables import Pin
 from omnigraph.types import MAIN, BranchName, CommitId
 
 
@@ -133,11 +126,7 @@ class SchemaChanger:
             digest = self._repo.schemas.keep(accepted)
         published = self._repo.commit(replace(prepared, schema_digest=digest))
         if request.branch == MAIN:
-            # Copies for people: what counts is in the manifest.
-            try:
-                self._repo.schemas.write_copies(accepted)
-            except StorageFailure:
-                telemetry.count("schema_apply.copies_left")
+            self._repo.schemas.keep_copies(accepted)
         return SchemaApplied(migration=migration, published=published)
 
     def _migration(self, base: GraphVersion, request: SchemaRequest) -> MigrationPlan:
@@ -159,7 +148,8 @@ class SchemaChanger:
         judged = _ids(migration, Tier.VALIDATED)
         for old, new in kept_types(self._repo.schema(base).catalog, migration.result):
             if new.id in judged:
-                judge_stored(old, new, self._repo.table(base.pin(_key(old))), out)
+                table = self._repo.table(base.pin(_key(old)))
+                judge_stored(old, new, partial(stored_images, old, new, table), out)
         return out
 
     def _rows(self, base: GraphVersion, migration: MigrationPlan) -> dict[str, int]:
@@ -195,7 +185,7 @@ class SchemaChanger:
             tables=tables,
             head=request.head,
             judged={key: base.pin(key).version for key in keys if key not in written},
-            records=tuple(self._records(base, old, migration.result)),
+            records=tuple(schema_records(self._repo, base, old, migration.result)),
         )
 
     def _altered(self, base: GraphVersion, old: Catalog, new: Catalog) -> Iterator[TableWrite]:
@@ -208,47 +198,6 @@ class SchemaChanger:
                 uuid = self._repo.ids.new()
                 staged = self._repo.tables.stage_alteration(table, columns, uuid=uuid)
             yield TableWrite(table_key=_key(before), staged=(staged,))
-
-    def _records(self, base: GraphVersion, old: Catalog, new: Catalog) -> Iterator[Record]:
-        """The rows of the manifest for types that come, go or get another name."""
-        known = {(item.kind, item.id): item for item in (*old.nodes, *old.edges)}
-        for item in (*new.nodes, *new.edges):
-            before = known.pop((item.kind, item.id), None)
-            if before is None:
-                yield from self._new_table(base, item)
-            elif before.name != item.name:
-                yield TableRecord(table_key=_key(item), location=base.pin(_key(before)).path)
-        for gone in known.values():
-            pin = base.pin(_key(gone))
-            yield TombstoneRecord(table_key=_key(gone), location=pin.path, version=pin.version)
-
-    def _new_table(self, base: GraphVersion, entity: EntityType) -> Iterator[Record]:
-        """The empty table of a new type.
-
-        One may be there that another branch has made, or an attempt that came to nothing. Main
-        goes on with it where it is. Another branch gets a fork: main may stand on the trunk.
-        """
-        tables = self._repo.tables
-        place, wanted = table_path(entity.kind, entity.id), table_schema(entity)
-        is_there = tables.exists(place)
-        if not is_there:
-            tables.create(place, wanted)
-        pin = Pin(path=place, version=tables.head(place))
-        if is_there and base.branch != MAIN:
-            pin = self._repo.branches.fork(pin, base.incarnation)
-        found = tables.open(pin)
-        if found.row_count or found.schema != wanted:
-            empty = wanted.empty_table()
-            staged = tables.stage_overwrite(found, empty, uuid=self._repo.ids.new(), schema=wanted)
-            pin = replace(pin, version=tables.land(staged))
-        yield TableRecord(table_key=_key(entity), location=place)
-        yield VersionRecord(
-            table_key=_key(entity),
-            location=place,
-            version=pin.version,
-            table_branch=pin.branch,
-            row_count=0,
-        )
 
 
 def _key(entity: EntityType) -> str:

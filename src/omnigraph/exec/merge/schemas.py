@@ -1,0 +1,208 @@
+"""The schemas of a merge: those of its three states, and the one that comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.alignment import (
+    TypeState,
+    altered_columns,
+    counterpart,
+    is_altered,
+    kept_types,
+    type_state,
+)
+from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.layout import table_key
+from omnigraph.core.repository import Repository
+from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.errors import Code, Conflict
+from omnigraph.exec.changes.diff import table_changes
+from omnigraph.exec.schema_change.alterations import blob_in_the_way
+from omnigraph.lang.catalog.canonical import shape_digest
+from omnigraph.lang.catalog.merge import SchemaConflict, merge_catalogs
+from omnigraph.lang.catalog.model import Catalog, EntityType
+from omnigraph.lang.schema.render import schema_text
+from omnigraph.runtime import cancellation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypeSides:
+    """One type of the merged schema, as the three states of a merge have it.
+
+    Attributes:
+        entity: The type as it will be.
+        base: The type at the merge base; None when it was not declared there.
+        ours: The type on our side.
+        theirs: The type on their side.
+    """
+
+    entity: EntityType
+    base: TypeState | None
+    ours: TypeState | None
+    theirs: TypeState | None
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Neither side has touched the table of the type, or theirs does not have it."""
+        pins = {None if each is None else each.pin for each in (self.base, self.ours, self.theirs)}
+        return self.theirs is None or len(pins) == 1
+
+    @property
+    def is_altered(self) -> bool:
+        """The table of our side has other columns than it will have."""
+        return self.ours is not None and is_altered(self.ours.entity, self.entity)
+
+    @property
+    def is_native(self) -> bool:
+        """Both sides have the columns that the table will have."""
+        sides = (self.ours, self.theirs)
+        return all(each is not None and not is_altered(each.entity, self.entity) for each in sides)
+
+    @property
+    def key(self) -> str:
+        """The key of the table as it will be."""
+        return table_key(self.entity.kind, self.entity.name)
+
+    @property
+    def our_key(self) -> str:
+        """The key of the table on our side."""
+        known = self.entity if self.ours is None else self.ours.entity
+        return table_key(known.kind, known.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedSchema:
+    """The schemas of the three states of a merge, and the one that comes of them."""
+
+    base: Catalog
+    ours: Catalog
+    theirs: Catalog
+    accepted: AcceptedSchema
+    is_new: bool  # our branch has another one
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that comes of them."""
+        return self.accepted.catalog
+
+    def against(self, base: Catalog) -> MergedSchema:
+        """The same outcome, seen from another merge base."""
+        return replace(self, base=base)
+
+
+def merged_schema(
+    repo: Repository,
+    base: GraphVersion,
+    ours: GraphVersion,
+    theirs: GraphVersion,
+    names: tuple[str, str],
+) -> MergedSchema:
+    """Merge the schemas of three states.
+
+    Our state may be the merge base: then all of its rows get what theirs have.
+
+    Raises:
+        Conflict: Both sides changed the schema in ways that do not go together, or one side has
+            dropped what the other one has changed. It names each of them.
+    """
+    mine, other = (repo.schema(each) for each in (ours, theirs))
+    before = repo.schema(base).catalog
+    if len({each.schema_digest for each in (base, ours, theirs)}) == 1:
+        return MergedSchema(before, mine.catalog, mine.catalog, mine, is_new=False)
+    found = merge_catalogs(before, mine.catalog, other.catalog, names)
+    if found.conflicts:
+        raise _refused(names, found.conflicts)
+    shape = shape_digest(found.catalog)
+    texts = [each.text for each in (mine, other) if shape_digest(each.catalog) == shape]
+    text = texts[0] if texts else schema_text(found.catalog)
+    accepted = AcceptedSchema(catalog=found.catalog, text=text)
+    merged = MergedSchema(
+        before,
+        mine.catalog,
+        other.catalog,
+        accepted,
+        is_new=accepted.digest != ours.schema_digest,
+    )
+    conflicts = [
+        *_dropped_types(repo, merged, (base, ours, theirs), names),
+        *(() if ours.head == base.head else _unfit_columns(repo, merged, ours, names)),
+        *_blobs_in_the_way(merged, names),
+    ]
+    if conflicts:
+        raise _refused(names, tuple(conflicts))
+    return merged
+
+
+def _refused(names: tuple[str, str], conflicts: tuple[SchemaConflict, ...]) -> Conflict:
+    mine, other = names
+    lines = [f"{item.entity}: {item.reason}" for item in conflicts]
+    text = f"the schemas of '{mine}' and '{other}' cannot be merged:\n" + "\n".join(lines)
+    plain = [{"entity": item.entity, "reason": item.reason} for item in conflicts]
+    return Conflict(Code.MERGE_CONFLICT, text, schema_conflicts=plain)
+
+
+def _dropped_types(
+    repo: Repository,
+    merged: MergedSchema,
+    states: tuple[GraphVersion, GraphVersion, GraphVersion],
+    names: tuple[str, str],
+) -> Iterator[SchemaConflict]:
+    """Types that one side has dropped while the other one changed entities of them."""
+    base, ours, theirs = states
+    for entity in (*merged.base.nodes, *merged.base.edges):
+        if counterpart(merged.catalog, entity) is not None:
+            continue
+        before = type_state(base, merged.base, entity)
+        sides = ((ours, merged.ours, names), (theirs, merged.theirs, names[::-1]))
+        for state, catalog, (one, another) in sides:
+            after = type_state(state, catalog, entity)
+            if before is None or after is None or before.pin == after.pin:
+                continue
+            diff = repo.type_diff(before, after, entity)
+            count = table_changes(diff, entity).counts().total
+            if count:
+                reason = f"'{one}' changed entities ({count:,}), and '{another}' dropped the type"
+                yield SchemaConflict(entity=f"{entity.kind} {entity.name}", reason=reason)
+
+
+def _unfit_columns(
+    repo: Repository, merged: MergedSchema, ours: GraphVersion, names: tuple[str, str]
+) -> Iterator[SchemaConflict]:
+    """Properties that get a type which the values of our side do not fit."""
+    for old, new in kept_types(merged.ours, merged.catalog):
+        pin = ours.pin(table_key(old.kind, old.name))
+        for column in altered_columns(old, new):
+            name, source = str(column.field.name), column.source
+            if source is None or old.property_by_name.get(source) is None:
+                continue
+            kind = old.property_by_name[source].type
+            if kind.base is new.property_by_name[name].type.base:
+                continue
+            table = repo.table(pin)
+            values = (batch.column(0) for batch in table.scan([source]))
+            if not all(_fits(each, column.field.type) for each in values):
+                wanted = new.property_by_name[name].type.required()
+                reason = f"'{names[0]}' has values that do not fit {wanted}"
+                yield SchemaConflict(entity=f"{new.kind} {new.name}.{name}", reason=reason)
+
+
+def _blobs_in_the_way(merged: MergedSchema, names: tuple[str, str]) -> Iterator[SchemaConflict]:
+    for old, new in kept_types(merged.ours, merged.catalog):
+        if name := blob_in_the_way(old, new):
+            reason = f"the blob property {name} takes over the name of another property"
+            label = f"{new.kind} {new.name}"
+            yield SchemaConflict(entity=label, reason=f"{reason}; rename it on '{names[1]}'")
+
+
+def _fits(values: pa.Array, kind: pa.DataType) -> bool:
+    cancellation.check()
+    try:
+        pc.cast(values, kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
