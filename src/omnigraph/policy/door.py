@@ -105,6 +105,8 @@ class Door:
         Raises:
             Forbidden: The policy says no.
         """
+        if self.policy is ALLOW_ALL:
+            return  # a point query takes microseconds, and there is nobody to ask
         who = self._actor if actor is None else actor
         keys = None if types is None else frozenset(types)
         self.policy.authorise(AccessRequest(who, action, branch, keys, source))

@@ -79,8 +79,10 @@ class Request:
     message: str | None = None
 
     @property
-    def digest(self) -> str:
-        """A digest that differs for other requests under the same idempotency key."""
+    def digest(self) -> str | None:
+        """A digest that differs for other requests under the same key; None without a key."""
+        if self.idempotency_key is None:
+            return None
         return request_digest(self.plan, self.params)
 
     @property
@@ -191,7 +193,7 @@ class Mutator:
         writes: tuple[TableWrite, ...],
         reads: frozenset[str],
         terms: CommitTerms,
-        digest: str,
+        digest: str | None,
     ) -> Mutated:
         """Commit changes that are staged.
 
@@ -201,7 +203,7 @@ class Mutator:
             writes: The same, staged.
             reads: The tables whose rows decided what they are.
             terms: What the commit is.
-            digest: Differs for other requests under the same idempotency key.
+            digest: Differs for other requests under the same idempotency key; None without one.
         """
         if not writes:
             return Mutated(affected_nodes=0, affected_edges=0, commit=None)
@@ -276,7 +278,7 @@ class Mutator:
             raise schema_changed(base.branch)
 
 
-def recorded(commit: Commit, digest: str) -> Mutated:
+def recorded(commit: Commit, digest: str | None) -> Mutated:
     """The outcome of an earlier call, as its commit tells, if it was the same call."""
     if commit.details.get(_REQUEST) != digest:
         text = f"the idempotency key names another operation already, commit {commit.id}"
