@@ -146,7 +146,8 @@ def test_a_branch_is_made_changed_compared_merged_and_deleted(here: Path) -> Non
     assert (change["operation"], change["after"]["name"]) == ("insert", "Cy")
     planned = json.loads(run("branch", "merge", *STORE, "draft", "--dry-run", "--json"))
     assert (planned["outcome"], planned["graph_commit_id"]) == ("fast_forward", None)
-    merged = run("branch", "merge", *STORE, "draft", "--delete-branch", "-m", "done")
+    assert run("branch", "rename", *STORE, "draft", "final") == "draft is final now\n"
+    merged = run("branch", "merge", *STORE, "final", "--delete-branch", "-m", "done")
     assert "fast forward" in merged
     assert [each["name"] for each in json.loads(run("branch", "list", *STORE, "--json"))] == [
         "main"

@@ -352,7 +352,8 @@ def replace_writers(repo: Repository) -> Branches:
         DeletedBranches(repo.objects),
         repo.creation,
         repo.intents,
-        lambda _: (),
+        repo.kept,
+        lambda _name, _apart: (),
     )
 
 

@@ -22,6 +22,7 @@ LONG = {
     "reset",
     "revert",
     "branch_delete",
+    "branch_rename",
     "transaction",
 }
 

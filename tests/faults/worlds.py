@@ -268,6 +268,11 @@ def _branch_delete(repo: Repository) -> None:
         repo.delete_branch(DEV)
 
 
+def _branch_rename(repo: Repository) -> None:
+    with suppress(NotFound):  # an earlier attempt has done it
+        repo.refs.rename_branch(DEV, BranchName("renamed"))
+
+
 def _transaction(repo: Repository) -> Mutated:
     """Changing queries, and one that reads what they made."""
     base = repo.snapshot()
@@ -411,6 +416,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "branch_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge),
         "revert": Action(run=_revert, prepare=_write_twice),
         "branch_delete": Action(run=_branch_delete, needs_branch=True, prepare=_write_to_branch),
+        "branch_rename": Action(run=_branch_rename, needs_branch=True, prepare=_write_to_branch),
         "transaction": Action(run=_transaction),
         "ensure_indices": Action(run=_ensure_indices),
         "optimize": Action(run=_optimize, prepare=_scatter),

@@ -140,6 +140,7 @@ class BranchCommands(LazyGroup):
             _COMMANDS,
             "Bring the changes of one branch into another: one commit, or nothing.",
         ),
+        "rename": CommandEntry("branch_rename", _COMMANDS, "Give a branch another name."),
         "delete": CommandEntry(
             "branch_delete",
             _COMMANDS,
@@ -267,7 +268,7 @@ class AuthCommands(LazyGroup):
 # The groups below `omnigraph`: name, commands, heading, and what their help says first.
 GROUPS: Final = (
     ("schema", SchemaCommands, _LANGUAGES, "Show, plan and change schemas."),
-    ("branch", BranchCommands, _HISTORY, "List, make, compare, merge and delete branches."),
+    ("branch", BranchCommands, _HISTORY, "List, make, compare, merge, rename and delete branches."),
     ("tag", TagCommands, _HISTORY, "List, make and delete names of commits."),
     ("commit", CommitCommands, _HISTORY, "List and show commits."),
     ("changes", ChangesCommands, _HISTORY, "Read the change feed of a branch."),

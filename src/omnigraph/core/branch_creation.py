@@ -63,12 +63,12 @@ class BranchCreation:
     __slots__ = (
         "_begun",
         "_claim",
-        "_claims",
         "_intents",
         "_lock",
         "_manifest",
         "_root",
         "_tables",
+        "claims",
     )
 
     def __init__(
@@ -78,7 +78,7 @@ class BranchCreation:
         self._root = root
         self._tables = tables
         self._manifest = manifest
-        self._claims = claims
+        self.claims = claims
         self._intents = intents
         self._claim: Claim | None = None  # of whoever holds the gate
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ class BranchCreation:
             if self._claim is not None:
                 yield
                 return
-            with self._claims.holding(BRANCH_CLAIM) as claim:
+            with self.claims.holding(BRANCH_CLAIM) as claim:
                 self._claim = claim
                 try:
                     yield
@@ -107,7 +107,7 @@ class BranchCreation:
 
     def new_id(self) -> str:
         """An identifier for an operation."""
-        return self._claims.ids.new()
+        return self.claims.ids.new()
 
     def check_free(self, name: BranchName) -> None:
         """Refuse a name that is taken, or that lies on the path of one that is."""
@@ -133,7 +133,7 @@ class BranchCreation:
             source_incarnation=source.incarnation,
             source_version=source.manifest_version,
         )
-        now = self._claims.clock.now_us()
+        now = self.claims.clock.now_us()
         intent = Intent(
             operation_id=target.operation_id,
             request=CommitRequest(
@@ -153,11 +153,11 @@ class BranchCreation:
             tables=(),
             confirms=False,
         )
-        self._claims.live.start(target.operation_id)
+        self.claims.live.start(target.operation_id)
         try:
             self._note(intent)
         except BaseException:
-            self._claims.live.end(target.operation_id)
+            self.claims.live.end(target.operation_id)
             raise
         with self._lock:
             self._begun.add(target.operation_id)
@@ -192,7 +192,7 @@ class BranchCreation:
     def give_up(self, target: NewBranch, base: GraphVersion) -> None:
         """Remove a branch whose first commit has moved nothing: there is no staging ref yet."""
         try:
-            self._drop_tables(target, (pin.path for pin in base.tables.values()))
+            self.drop_tables(target.incarnation, (pin.path for pin in base.tables.values()))
             self._intents.remove(target.operation_id)
         except StorageFailure:
             # Nobody sees it, and whoever opens the graph next removes it.
@@ -200,7 +200,7 @@ class BranchCreation:
             with suppress(StorageFailure, GraphError):
                 self._intents.release(target.operation_id)
         finally:
-            self._claims.live.end(target.operation_id)
+            self.claims.live.end(target.operation_id)
 
     def arm(self, intent: Intent) -> None:
         """Note down what the first commit consists of; from here on it can be finished."""
@@ -296,17 +296,28 @@ class BranchCreation:
         process that is stopped while it removes them could hit the wrong ones.
         """
         for _ in range(_LEFT_MAX):
+            self.leave_renamed(name)
             fork = self._manifest.fork_of(name)
             # Files first, record after: those of a fork that is made meanwhile are not among them.
             has_files = self._tables.has_files_of_fork(MANIFEST, fork)
             if self._tables.fork_info(MANIFEST, fork) is not None:
                 raise branch_exists(name)
             self.still_alone()
-            if not has_files:
+            # A fork in the folder of another one, of a name that is gone, would go with that one.
+            if not has_files and not self._manifest.has_forks_around(fork):
                 return fork
             self._manifest.skip_generation(name, branch_parts(fork)[1], self.new_id())
         text = f"{_LEFT_MAX} attempts to make the branch '{name}' were cut off; use another name"
         raise Busy(Code.BUSY, text, branch=name)
+
+    def leave_renamed(self, name: BranchName) -> None:
+        """End the generations of a name whose branches have other names by now.
+
+        Whoever renamed them may not have come to it; others who knew the name must learn of it.
+        """
+        generation = self._manifest.generation_of(name)
+        if generation and self._manifest.has_branch(name, generation - 1):
+            self._manifest.skip_generation(name, generation - 1, self.new_id())
 
     def _first_commit(self, target: NewBranch, rows: pa.Table, lookup: Collection[str]) -> Pin:
         """The commit in its staging ref; an attempt that stopped half-way is continued."""
@@ -363,10 +374,11 @@ class BranchCreation:
             parts = staging_ref_parts(ref)
             if parts is not None and parts[0] == target.operation_id:
                 self.drop(MANIFEST, ref)
-        self._drop_tables(target, paths)
+        self.drop_tables(target.incarnation, paths)
 
-    def _drop_tables(self, target: NewBranch, paths: Iterable[str]) -> None:
-        mark = fork_mark(target.incarnation)
+    def drop_tables(self, incarnation: str, paths: Iterable[str]) -> None:
+        """Drop the forks of tables that belong to one branch."""
+        mark = fork_mark(incarnation)
         for path in sorted(set(paths)):
             for fork in self._tables.fork_names(path):
                 if fork.partition(".")[0] == mark:

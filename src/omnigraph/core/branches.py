@@ -12,20 +12,34 @@ has a fork of its own, made by a step that succeeds once and ended by a mark tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from omnigraph.core.branch_creation import BranchCreation
+from omnigraph.core.branch_ends import Announced, BranchEnds
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion, TablePin
-from omnigraph.core.layout import MANIFEST, fork_mark, fork_name, staging_ref_parts
+from omnigraph.core.kept_states import KeptStates
+from omnigraph.core.layout import (
+    MANIFEST,
+    fork_mark,
+    fork_name,
+    staging_ref_parts,
+)
 from omnigraph.core.manifest import BranchInfo, Manifest
-from omnigraph.core.recovery.intent import IntentLog
+from omnigraph.core.recovery.intent import IntentLog, WriterKind
 from omnigraph.core.refs import require_unprotected, tags_of
-from omnigraph.core.requirements import branch_exists, branch_replaced
+from omnigraph.core.requirements import branch_exists, branch_replaced, require_head
 from omnigraph.core.storage_errors import not_stored
 from omnigraph.core.target import created_by
-from omnigraph.errors import Busy, Code, Conflict, InvalidInput, RecoveryRequired
+from omnigraph.errors import (
+    Busy,
+    Code,
+    Conflict,
+    InvalidInput,
+    RecoveryRequired,
+)
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
@@ -34,13 +48,23 @@ from omnigraph.types import MAIN, BranchName, CommitId
 # How many forks of one table a branch may have lost before its writes are refused.
 FORKS_MAX = 32
 
-Writers = Callable[[BranchName], tuple[str, ...]]
+# The operations that write to a branch, apart from one.
+Writers = Callable[[BranchName, str | None], tuple[str, ...]]
 
 
 class Branches:
     """The branches of one graph."""
 
-    __slots__ = ("_creation", "_deleted", "_intents", "_manifest", "_tables", "_writers")
+    __slots__ = (
+        "_creation",
+        "_deleted",
+        "_ends",
+        "_intents",
+        "_kept",
+        "_manifest",
+        "_tables",
+        "_writers",
+    )
 
     def __init__(
         self,
@@ -49,6 +73,7 @@ class Branches:
         deleted: DeletedBranches,
         creation: BranchCreation,
         intents: IntentLog,
+        kept: KeptStates,
         writers: Writers,
     ) -> None:
         """Work on this manifest and these tables; `writers` names who is writing to a branch."""
@@ -57,6 +82,8 @@ class Branches:
         self._deleted = deleted
         self._creation = creation
         self._intents = intents
+        self._kept = kept
+        self._ends = BranchEnds(creation.claims, intents)
         self._writers = writers
 
     def list(self) -> tuple[BranchName, ...]:
@@ -83,7 +110,7 @@ class Branches:
                 raise branch_replaced(name)  # somebody was faster, and has deleted it since
             if not self._manifest.stands(snapshot):
                 # Whoever deleted the source may not have seen this branch, and removes its files.
-                self._mark(found)
+                self._mark(found, self._creation.new_id())
                 self._creation.drop(MANIFEST, fork)
                 raise branch_replaced(source)
             return found
@@ -98,25 +125,34 @@ class Branches:
             if failure.effect_free or self._tables.fork_info(MANIFEST, fork) is None:
                 raise
 
-    def delete(self, name: BranchName) -> None:
-        """Delete a branch that nothing descends from; its own forks of tables go with it."""
+    def delete(self, name: BranchName, *, if_head: CommitId | None = None) -> None:
+        """Delete a branch that nothing descends from; its own forks of tables go with it.
+
+        Args:
+            name: The branch.
+            if_head: Only if this commit is still its newest.
+        """
         if name == MAIN:
             raise InvalidInput(Code.NAME_INVALID, "the branch 'main' cannot be deleted", name=name)
         with self._creation.alone():
             info = self._manifest.branch(name)
-            snapshot = self._manifest.snapshot(name)
-            writers = self._writers(name)
-            if writers:
-                text = f"branch '{name}' is being written to"
-                raise Conflict(Code.BRANCH_IN_USE, text, branch=name, operations=list(writers))
-            self._require_childless(info)
-            self._require_no_refs(info)
-            self._creation.still_alone()
-            self._mark(info)
+            with self.ending(info, WriterKind.BRANCH_DELETE) as announced:
+                snapshot = self._manifest.snapshot(name)
+                if if_head is not None:
+                    require_head(snapshot, if_head)
+                self._require_childless(info)
+                self._require_no_refs(info)
+                is_base = self._kept.is_merge_base(info)
+                announced.check()
+                self._creation.still_alone()
+                self._mark(info, announced.operation_id)
             self._manifest.forget(name)
-            # It is gone. What is left of it is removed, unless a branch was made from it at the
-            # last moment: that one stands on these files.
-            if not self._creation.drop(MANIFEST, str(info.fork)) and self._children(info):
+            if is_base:
+                return  # two branches merged it, and merging them compares with it
+            # It is gone. What is left of it is removed, unless other forks were made from it:
+            # they stand on these files.
+            is_dropped = self._creation.drop(MANIFEST, str(info.fork))
+            if not is_dropped and self._manifest.has_forks_below(info):
                 return
             if info.staging_ref is not None:
                 self._creation.drop(MANIFEST, info.staging_ref)
@@ -124,13 +160,29 @@ class Branches:
             if is_fork_of(pin, info.incarnation):
                 self._creation.drop(pin.path, str(pin.table_branch))
 
-    def _mark(self, info: BranchInfo) -> None:
+    @contextmanager
+    def ending(self, info: BranchInfo, kind: WriterKind) -> Iterator[Announced]:
+        """Announce the end of a branch, or of its name; refuse it while somebody writes there.
+
+        Only for who is alone.
+        """
+        name = info.name
+        with self._ends.announced(self._manifest.snapshot(name), kind) as announced:
+            writers = self._writers(name, announced.operation_id)
+            if writers:
+                text = f"branch '{name}' is being written to"
+                raise Conflict(Code.BRANCH_IN_USE, text, branch=name, operations=list(writers))
+            # Settling what dead writers left may have ended it.
+            if self._manifest.branch(name).fork != info.fork:
+                raise branch_replaced(name)
+            yield announced
+
+    def _mark(self, info: BranchInfo, operation_id: str) -> None:
         """Delete the branch of this generation, and no other.
 
         A mark whose fate is unclear is made once more: the store may still apply it, and a branch
         that is gone later, although its deletion was said to have failed, would be a loss.
         """
-        operation_id = self._creation.new_id()
 
         def mark() -> None:
             self._manifest.mark_deleted(info, operation_id)
@@ -152,12 +204,16 @@ class Branches:
 
     def _require_childless(self, info: BranchInfo) -> None:
         """Refuse to delete a branch that others were made from, or are being made from."""
-        if not self._children(info):
+        if not self._manifest.has_forks_below(info):
             return
         # What is left of a branch that was never created, or is deleted, is no child.
         self._reclaim_manifest()
-        if self._children(info):
-            raise self._in_use(info)
+        children = self._manifest.children(info)
+        if children:
+            branches = self._manifest.branches()
+            names = sorted(name for name, made in branches.items() if made.fork in children)
+            text = f"branches were made from '{info.name}': {', '.join(names)}"
+            raise Conflict(Code.BRANCH_IN_USE, text, branch=info.name, children=names)
 
     def _require_no_refs(self, info: BranchInfo) -> None:
         """Refuse to delete a branch that is protected, or one of whose own commits has a tag."""
@@ -174,17 +230,6 @@ class Branches:
                 f"commits of branch '{info.name}' have tags: {', '.join(tags)}. Delete them first"
             )
             raise Conflict(Code.BRANCH_IN_USE, text, branch=info.name, tags=tags)
-
-    def _children(self, info: BranchInfo) -> tuple[str, ...]:
-        forks = self._tables.forks(MANIFEST)
-        return tuple(name for name, fork in forks.items() if fork.parent_branch == info.fork)
-
-    def _in_use(self, info: BranchInfo) -> Conflict:
-        children = sorted(
-            other.name for other in self._manifest.branches().values() if other.parent == info.name
-        )
-        text = f"branches were made from '{info.name}': {', '.join(children)}"
-        return Conflict(Code.BRANCH_IN_USE, text, branch=info.name, children=children)
 
     # -- forks of tables -------------------------------------------------------------------------
 
@@ -275,7 +320,11 @@ class Branches:
         Only for who is alone.
         """
         # A staging ref cannot be dropped before what was forked from it.
-        dead = sum(self._creation.drop(MANIFEST, fork) for fork in self._manifest.dead_forks())
+        dead = sum(
+            self._creation.drop(MANIFEST, str(info.fork))
+            for info in self._manifest.deleted_branches()
+            if not self._kept.is_merge_base(info)
+        )
         refs = [(name, staging_ref_parts(name)) for name in self._tables.fork_names(MANIFEST)]
         if all(parts is None for _, parts in refs):
             return dead

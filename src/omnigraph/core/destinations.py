@@ -25,7 +25,7 @@ from omnigraph.errors import Code, Conflict, Gone, InvalidInput, NotFound, Preco
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin, Tables
-from omnigraph.types import BranchName
+from omnigraph.types import MAIN, BranchName
 
 
 class Destination(ABC):
@@ -102,7 +102,12 @@ class Destination(ABC):
     def _seen(self, branch: BranchName) -> Seen:
         manifest = self.graph.manifest
         version = manifest.snapshot(branch)
-        return Seen(version=version, commits=manifest.commits(branch), names=manifest.names)
+        return Seen(
+            version=version,
+            commits=manifest.commits(branch),
+            names=manifest.names,
+            stands=manifest.has_branch,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +145,8 @@ class _BranchHead(Destination):
         """Nothing was stored yet."""
 
     def needs_intent(self, tables: Collection[object]) -> bool:
-        return bool(tables)
+        # Whoever is about to delete a branch has to see that somebody writes to it.
+        return bool(tables) or self.target.branch != MAIN
 
     def writing(self, table_keys: Iterable[str]) -> AbstractContextManager[None]:
         return gates.writing(self.graph.root, self.target.branch, table_keys)

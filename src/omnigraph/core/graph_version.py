@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from omnigraph.core.layout import branch_parts
 from omnigraph.core.records import Commit
 from omnigraph.core.target import ExistingBranch, NewBranch, Target
 from omnigraph.errors import Code, NotFound
@@ -33,6 +34,7 @@ class GraphVersion:
     schema_digest: str
     tables: Mapping[str, TablePin]  # by table key
     fork: str | None = None  # the fork of the manifest that the branch is; None for main
+    generation: int = 0  # how many branches of this name were deleted or renamed before
     refs: Mapping[str, Commit] = field(default_factory=dict)  # of main: what set each ref last
     creation: NewBranch | None = None  # set as long as the branch itself is only being created
 
@@ -40,6 +42,11 @@ class GraphVersion:
     def target(self) -> Target:
         """The target of a commit on top of this version."""
         return self.creation or ExistingBranch(branch=self.branch, incarnation=self.incarnation)
+
+    @property
+    def head_name(self) -> BranchName:
+        """The name under which the manifest has the head: the first one that the branch had."""
+        return self.branch if self.fork is None else BranchName(branch_parts(self.fork)[0])
 
     def pin(self, table_key: str) -> TablePin:
         """The pin of one table."""

@@ -22,6 +22,7 @@ STORE_CLOCK = f"{CLAIMS}/clock"  # objects that are made to learn the time of th
 COPY_MARK = "__copy.json"  # of a copy that is not finished, and so is no graph
 STAGING = "__staging"  # what the tasks of a load exchange; nothing refers to it
 DELETED_BRANCHES = "__branches/deleted"
+MERGED_BRANCHES = "__branches/merged"  # by merged branch, the branches that it was merged into
 GENERATIONS = "__again"  # forks of the manifest of branches whose name was used before
 STAGING_REFS = "__born"  # forks of the manifest that hold first commits of branches to be
 

@@ -11,7 +11,8 @@ from omnigraph.core.records import Commit
 from omnigraph.errors import JsonValue
 from omnigraph.types import CommitId
 
-# The detail of a merge commit that lists the commits which it brought along.
+# The details of a merge commit: the branch that it merged, and the commits that it brought along.
+MERGE_SOURCE: Final = "source"
 MERGED_COMMITS: Final = "merged_commits"
 
 

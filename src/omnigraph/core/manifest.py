@@ -14,8 +14,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -40,6 +41,7 @@ from omnigraph.core.records import (
     Record,
     object_id,
 )
+from omnigraph.core.refs import renamed_branches
 from omnigraph.core.requirements import branch_replaced
 from omnigraph.core.target import created_by
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
@@ -73,6 +75,10 @@ class BranchInfo:
 _MAIN_INFO = BranchInfo(name=MAIN, parent=None, parent_version=0, incarnation="main")
 
 
+# By fork, the name that a branch was given later, and which of that name it is.
+Renames: TypeAlias = Mapping[str, tuple[BranchName, int]]
+
+
 class Manifest:
     """The manifests of one graph, one per branch. Thread-safe."""
 
@@ -88,20 +94,23 @@ class Manifest:
         self._settle_torn = settle_torn
         self._lock = threading.Lock()
         self._readers: dict[BranchName, _BranchReader] = {}
+        self._renames: tuple[Mapping[str, Commit], Renames] = ({}, {})
         self._past: OrderedDict[tuple[str, int], GraphVersion] = OrderedDict()
 
     # -- branches --------------------------------------------------------------------------------
 
     def names(self) -> tuple[BranchName, ...]:
         """The name of every branch, sorted, main included."""
+        self._look_at_names()
         forks = self._tables.fork_names(MANIFEST)
         # Forks first, deletions after: one that is deleted in between is not among them.
         return tuple(sorted([MAIN, *(info for info, _ in self._living(forks))]))
 
     def branches(self) -> Mapping[BranchName, BranchInfo]:
         """Every branch by name, main included. Reads about each of them."""
+        self._look_at_names()
         forks = self._tables.forks(MANIFEST)
-        living = {name: _info(name, text, forks[text]) for name, text in self._living(forks)}
+        living = {name: self._info(text, forks[text]) for name, text in self._living(forks)}
         return {MAIN: _MAIN_INFO, **living}
 
     def _living(self, forks: Iterable[str]) -> list[tuple[BranchName, str]]:
@@ -110,28 +119,96 @@ class Manifest:
         return [
             (name, text)
             for text in forks
-            for name, generation in _valid(text)
+            for name, generation in self._named(text)
             if generation == deleted.get(name, 0)
         ]
 
-    def dead_forks(self) -> list[str]:
-        """The forks of the manifest that are left of deleted branches."""
+    def _named(self, fork: str) -> tuple[tuple[BranchName, int], ...]:
+        """The name that a branch has by now, and its generation; nothing for what is no branch."""
+        later = self._renamed().get(fork)
+        return _valid(fork) if later is None else (later,)
+
+    def _renamed(self) -> Renames:
+        refs = self._reader(MAIN).known().refs
+        known, found = self._renames
+        if known is not refs:
+            found = renamed_branches(refs)
+            self._renames = (refs, found)
+        return found
+
+    def _look_at_names(self) -> None:
+        """Learn of branches that were renamed since the last look."""
+        self._reader(MAIN).refresh()
+
+    def _dead(self, forks: Iterable[str]) -> set[str]:
+        """Of forks of the manifest, those of branches that are deleted."""
         deleted = self._deleted.generations()
-        return [
+        return {
             text
-            for text in self._tables.fork_names(MANIFEST)
-            for name, generation in _valid(text)
+            for text in forks
+            for name, generation in self._named(text)
             if generation < deleted.get(name, 0)
-        ]
+        }
+
+    def deleted_branches(self) -> list[BranchInfo]:
+        """The deleted branches of which a fork of the manifest is left."""
+        self._look_at_names()
+        forks = self._tables.forks(MANIFEST)
+        return [self._info(text, forks[text]) for text in sorted(self._dead(forks))]
+
+    def children(self, info: BranchInfo) -> tuple[str, ...]:
+        """The forks that were made from a branch: branches, and those that are being made.
+
+        What was made from a deleted branch counts as made from what that one was made from.
+        """
+        forks = self._tables.forks(MANIFEST)
+        origins = {fork.parent_branch for fork in forks.values()}
+        dead = self._dead(forks)
+        passed = dead | {name for name in forks if staging_ref_parts(name) and name in origins}
+
+        def origin(name: str) -> str | None:
+            above = forks[name].parent_branch
+            return origin(above) if above is not None and above in passed else above
+
+        return tuple(name for name in forks.keys() - passed if origin(name) == info.fork)
+
+    def has_forks_below(self, info: BranchInfo) -> bool:
+        """True if forks were made from a branch, of whatever kind."""
+        forks = self._tables.forks(MANIFEST).values()
+        return any(fork.parent_branch == info.fork for fork in forks)
+
+    def has_forks_around(self, fork: str) -> bool:
+        """True if a fork would lie in the folder of another one, or another one in its folder."""
+        return any(
+            other.startswith(f"{fork}/") or fork.startswith(f"{other}/")
+            for other in self._tables.fork_names(MANIFEST)
+        )
 
     def incarnations(self) -> set[str]:
         """The branches that have a fork: those that are there, and what is left of deleted ones."""
         forks = self._tables.forks(MANIFEST)
-        return {
-            _info(name, text, fork).incarnation
-            for text, fork in forks.items()
-            for name, _ in _valid(text)
-        }
+        return {self._info(text, fork).incarnation for text, fork in forks.items() if _valid(text)}
+
+    def find_incarnation(self, incarnation: str) -> BranchName | None:
+        """The name that a branch has by now; None when it is gone."""
+        found = (name for name, info in self.branches().items() if info.incarnation == incarnation)
+        return next(found, None)
+
+    def log_of(self, info: BranchInfo) -> CommitLog:
+        """Every commit that a branch knows, also of one that is deleted and whose files stay."""
+        return self._whole(info).index.commits
+
+    def head_of(self, info: BranchInfo) -> CommitId:
+        """The newest commit of a branch, also of one that is deleted and whose files stay."""
+        return self._whole(info).known().head
+
+    def _whole(self, info: BranchInfo) -> _BranchReader:
+        with self._lock:
+            reader = self._readers.get(info.name)
+        if reader is None or reader.info != info:
+            reader = _BranchReader(self._tables, info, self._ancestry(info))
+        reader.refresh()
+        return reader
 
     def mark_deleted(self, info: BranchInfo, operation_id: str) -> None:
         """Delete the branch of one generation, and no other; EXISTS when it is deleted already."""
@@ -161,12 +238,37 @@ class Manifest:
 
     def fork_of(self, name: BranchName) -> str:
         """The fork that a branch of this name is, or would be if it were made now."""
-        return branch_fork(name, self._deleted.generation(name))
+        generation = self.generation_of(name)
+        renamed = self._renamed()
+        given = (fork for fork, known in renamed.items() if known == (name, generation))
+        return next(given, branch_fork(name, generation))
+
+    def generation_of(self, name: BranchName) -> int:
+        """The generation that a branch of this name has, or would have if it were made now."""
+        generation, renamed = self._deleted.generation(name), self._renamed()
+        while renamed.get(branch_fork(name, generation), (name,))[0] != name:
+            generation += 1  # that branch has another name by now
+        return generation
 
     def _find(self, name: BranchName) -> BranchInfo | None:
         text = self.fork_of(name)
         fork = self._tables.fork_info(MANIFEST, text)
-        return None if fork is None else _info(name, text, fork)
+        if fork is None:
+            # Somebody may have given a branch this name since the last look.
+            self._look_at_names()
+            text = self.fork_of(name)
+            fork = self._tables.fork_info(MANIFEST, text) if text in self._renamed() else None
+        return None if fork is None else self._info(text, fork)
+
+    def _info(self, text: str, fork: ForkInfo) -> BranchInfo:
+        """A branch as it is named by now."""
+        ((name, generation),) = self._named(text)
+        info = _info(name, text, fork)
+        if info.parent is not None and self._renamed():
+            above = self._parent_fork(info)
+            if above is not None:
+                info = replace(info, parent=self._named(above)[0][0])
+        return replace(info, generation=generation)
 
     def forget(self, branch: BranchName) -> None:
         """Drop what is remembered of a branch, for instance because it was deleted."""
@@ -238,8 +340,11 @@ class Manifest:
         """Is the branch of a snapshot still there, and not deleted meanwhile?"""
         if snapshot.fork is None:
             return True
-        name, generation = branch_parts(snapshot.fork)
-        return not self._deleted.is_deleted(BranchName(name), generation)
+        return self.has_branch(snapshot.branch, snapshot.generation)
+
+    def has_branch(self, name: BranchName, generation: int) -> bool:
+        """Is this branch of a name neither deleted nor renamed?"""
+        return not self._deleted.is_deleted(name, generation)
 
     def _reader(self, branch: BranchName) -> _BranchReader:
         with self._lock:
@@ -252,21 +357,30 @@ class Manifest:
         return reader
 
     def _ancestry(self, info: BranchInfo) -> tuple[BranchName, ...]:
-        chain = [info.name]
+        """The names under which the manifest has the head of a branch, or of its parents."""
+        chain = []
         while info.parent is not None:
-            chain.append(info.parent)
+            chain.append(BranchName(branch_parts(str(info.fork))[0]))
             info = self._parent(info, info.parent)
-        return tuple(chain)
+        return (*chain, MAIN)
 
     def _parent(self, info: BranchInfo, name: BranchName) -> BranchInfo:
         """The origin of a branch, by its fork: its name may be that of another one by now."""
-        if info.parent_fork is None:
+        parent = self._parent_fork(info)
+        if parent is None:
             return self.branch(name)
-        fork = self._tables.fork_info(MANIFEST, info.parent_fork)
+        fork = self._tables.fork_info(MANIFEST, parent)
         if fork is None:
             text = f"what branch '{info.name}' was made from, '{name}', is not stored any more"
             raise NotFound(Code.NOT_FOUND, text, branch=name)
-        return _info(name, info.parent_fork, fork)
+        return self._info(parent, fork)
+
+    def _parent_fork(self, info: BranchInfo) -> str | None:
+        """The fork that a branch was made from, if need be by way of its staging ref."""
+        if info.staging_ref is None:
+            return info.parent_fork
+        staged = self._tables.fork_info(MANIFEST, info.staging_ref)
+        return None if staged is None else staged.parent_branch
 
     # -- the past --------------------------------------------------------------------------------
 
@@ -275,7 +389,7 @@ class Manifest:
 
         What is older than the branch is answered by the branch that it was made from.
         """
-        info = self.branch(branch)
+        asked = info = self.branch(branch)
         while info.parent is not None and version <= info.parent_version:
             info = self._parent(info, info.parent)
         with self._lock:
@@ -289,8 +403,9 @@ class Manifest:
             if failure.kind is FailureKind.NOT_FOUND:
                 raise self._missing(info, version) from failure
             raise
-        if not self._stands(info):
-            raise branch_replaced(info.name)
+        # What it was made from may be deleted; those files are there as long as the branch is.
+        if not self._stands(asked):
+            raise branch_replaced(asked.name)
         self.remember(snapshot)
         return snapshot
 
@@ -302,7 +417,7 @@ class Manifest:
                 self._past.popitem(last=False)
 
     def _missing(self, info: BranchInfo, version: int) -> Gone | NotFound:
-        newest = self.snapshot(info.name).manifest_version
+        newest = self._tables.head(MANIFEST, info.fork)
         if 0 < version <= newest:
             text = f"manifest version {version} of branch '{info.name}' has been reclaimed"
             return Gone(Code.GONE, text, branch=info.name, version=version)
@@ -325,17 +440,29 @@ class Manifest:
         """A branch whose history has a commit, `hint` first."""
         if self._has(hint, commit):
             return hint
-        for branch in self.names():
-            try:
-                if branch != hint and self._has(branch, commit):
-                    return branch
-            except NotFound:
-                telemetry.count("manifest.branch_gone")  # deleted since it was listed
-        return None
+        others = (branch for branch in self.names() if branch != hint)
+        return next((branch for branch in others if self._has(branch, commit)), None)
 
     def _has(self, branch: BranchName, commit: CommitId) -> bool:
-        self.snapshot(branch)
+        try:
+            self.snapshot(branch)
+        except NotFound:
+            telemetry.count("manifest.branch_gone")  # deleted or renamed since somebody named it
+            return False
         return commit in self.commits(branch)
+
+    def at_kept_commit(self, commit: CommitId) -> GraphVersion | None:
+        """The state of a commit of a deleted branch whose files are still there."""
+        for info in self.deleted_branches():
+            try:
+                version = self.log_of(info).manifest_version(commit)
+                if version is not None and version > info.parent_version:
+                    reader = _BranchReader(self._tables, info, self._ancestry(info))
+                    return reader.load(version)
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+        return None
 
 
 class _BranchReader:
@@ -360,6 +487,10 @@ class _BranchReader:
             if self._snapshot is None or self._snapshot.manifest_version < version:
                 self._snapshot = self.load(version)
             return self._snapshot
+
+    def known(self) -> GraphVersion:
+        """The version of the last look."""
+        return self._snapshot or self.refresh()
 
     def has_folded(self, version: int) -> bool:
         """True if everything is known that was published up to a version."""
@@ -386,7 +517,9 @@ class _BranchReader:
             telemetry.count("manifest.rows_read", rows.num_rows)
         self._fragments = fragments
         info = self.info
-        return self.index.snapshot(self._ancestry, info.incarnation, version, info.fork)
+        return self.index.snapshot(
+            info.name, self._ancestry, info.incarnation, version, info.fork, info.generation
+        )
 
 
 def _present(table: Table) -> pa.Table:

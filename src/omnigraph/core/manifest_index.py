@@ -178,21 +178,24 @@ class ManifestIndex:
 
     def snapshot(
         self,
+        branch: BranchName,
         ancestry: tuple[BranchName, ...],
         incarnation: str,
         manifest_version: int,
         fork: str | None = None,
+        generation: int = 0,
     ) -> GraphVersion:
-        """The view of the first branch of `ancestry` at a manifest version."""
+        """The view of a branch at a manifest version; `ancestry` are the names of its heads."""
         head = self.head(ancestry)
         return GraphVersion(
-            branch=ancestry[0],
+            branch=branch,
             incarnation=incarnation,
             manifest_version=manifest_version,
             head=head.commit,
             schema_digest=head.schema_digest,
             tables=self.pins(),
             fork=fork,
+            generation=generation,
             refs=self.refs,
         )
 

@@ -121,5 +121,5 @@ def _records(request: CommitRequest, base: GraphVersion) -> tuple[Commit, tuple[
         return request.commit, (*request.records, request.commit)
     commit = replace(request.commit, parent_id=base.head)
     digest = request.schema_digest or base.schema_digest
-    head = HeadRecord(branch=commit.branch, commit=commit.id, schema_digest=digest)
+    head = HeadRecord(branch=base.head_name, commit=commit.id, schema_digest=digest)
     return commit, (*request.records, commit, head)

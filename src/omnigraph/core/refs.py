@@ -1,4 +1,4 @@
-"""Refs: tags, and which branches are protected. All of them are kept in the manifest of main.
+"""Refs: tags, protected branches, and branches that were renamed; kept in the manifest of main.
 
 A ref is set by a commit that is on no branch: publishing it moves no head. Its row names the ref as
 its location, and of several commits that set one ref the last counts. Releases that know no refs
@@ -20,7 +20,9 @@ from omnigraph.types import MAIN, BranchName, CommitId, TagName
 # The names of refs, and the details of the commits that set them.
 TAGS: Final = "tags/"
 PROTECTION: Final = "protection/"
+NAMES: Final = "names/"  # by fork of the manifest, the name that its branch was given later
 COMMIT, BRANCH, PROTECTED = "commit", "branch", "protected"
+NAME, GENERATION = "name", "generation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,18 @@ def _tag(ref: str, entry: Commit) -> Tag | None:
         created_at=entry.created_at,
         message=entry.message,
     )
+
+
+def renamed_branches(refs: Mapping[str, Commit]) -> dict[str, tuple[BranchName, int]]:
+    """Branches that were renamed, by fork: the name, and which branch of that name each is."""
+    return {
+        ref.removeprefix(NAMES): (
+            BranchName(str(entry.details[NAME])),
+            int(str(entry.details[GENERATION])),
+        )
+        for ref, entry in refs.items()
+        if ref.startswith(NAMES)
+    }
 
 
 def is_protected(refs: Mapping[str, Commit], branch: BranchName) -> bool:

@@ -21,6 +21,7 @@ from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.destinations import Destinations
 from omnigraph.core.graph_version import GraphVersion, TablePin
 from omnigraph.core.init import create_graph, refuse_unfinished_copy
+from omnigraph.core.kept_states import KeptStates
 from omnigraph.core.layout import table_key
 from omnigraph.core.lineage import Ancestry, first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
@@ -135,8 +136,15 @@ class Repository:
         self.refs = Refs(self)
         self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
+        self.kept = KeptStates(parts.objects, self.manifest)
         self.branches = Branches(
-            parts.tables, self.manifest, deleted, self.creation, self.intents, self._writers_of
+            parts.tables,
+            self.manifest,
+            deleted,
+            self.creation,
+            self.intents,
+            self.kept,
+            self._writers_of,
         )
 
     # -- opening -----------------------------------------------------------------------------------
@@ -330,11 +338,11 @@ class Repository:
         with storage_errors():
             return self.branches.create(name, source=source, commit=commit)
 
-    def delete_branch(self, name: BranchName) -> None:
+    def delete_branch(self, name: BranchName, *, if_head: CommitId | None = None) -> None:
         """Delete a branch that nothing descends from and nobody writes to."""
         self.require_writable()
         with storage_errors():
-            self.branches.delete(name)
+            self.branches.delete(name, if_head=if_head)
 
     def begin_branch(
         self,
@@ -379,16 +387,15 @@ class Repository:
         finally:
             self.abandon_branch(base)
 
-    def _writers_of(self, branch: BranchName) -> tuple[str, ...]:
-        """The operations that are writing to a branch right now, or making another one from it."""
+    def _writers_of(self, branch: BranchName, apart_from: str | None = None) -> tuple[str, ...]:
+        """The operations that write to a branch right now, merge it or make another one from it."""
         found = []
-        for intent in self.intents.pending():
-            target = intent.request.target
-            if branch not in target.needs:
+        for intent in self.intents.pending(apart_from=apart_from):
+            if branch not in intent.needs:
                 continue
             if self.recovery.is_live(intent):
                 found.append(intent.operation_id)
-            elif isinstance(target, NewBranch):
+            elif isinstance(intent.request.target, NewBranch) or intent.ends_branch:
                 # Not to be taken up again once the branch is gone.
                 self.recovery.settle_left(intent)
         return tuple(found)

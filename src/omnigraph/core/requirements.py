@@ -24,6 +24,7 @@ class Seen:
     version: GraphVersion
     commits: CommitLog = field(default_factory=CommitLog)
     names: Callable[[], Iterable[BranchName]] = tuple  # of all branches
+    stands: Callable[[BranchName, int], bool] = lambda _name, _generation: True  # of a branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,22 @@ class RefIs:
             raise Conflict(Code.CONFLICT, text, ref=self.ref)
 
 
-Requirement: TypeAlias = BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt | RefIs
+@dataclass(frozen=True, slots=True)
+class SourceStands:
+    """The branch that is merged was not deleted: its states may have gone with it."""
+
+    branch: BranchName
+    generation: int
+
+    def check(self, seen: Seen) -> None:
+        """Raise unless it holds."""
+        if not seen.stands(self.branch, self.generation):
+            raise branch_replaced(self.branch)
+
+
+Requirement: TypeAlias = (
+    BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt | RefIs | SourceStands
+)
 
 
 def requirement_of(target: Target) -> Requirement:
@@ -189,6 +205,8 @@ def to_json(requires: Iterable[Requirement]) -> dict[str, JsonValue]:
                 plain["schema_base"] = digest
             case JudgedTableAt(table_key, version):
                 judged[table_key] = version
+            case SourceStands(branch, generation):
+                plain["merged"] = {"branch": branch, "generation": generation}
             case _:
                 pass
     return plain
@@ -199,6 +217,7 @@ def from_json(
 ) -> tuple[Requirement, ...]:
     """Read them back, with those of the target and of the tables that move."""
     head, schema, judged = plain["head"], plain["schema_base"], plain["judged"]
+    merged = plain.get("merged")
     if not isinstance(schema, str) or not isinstance(judged, dict):
         raise TypeError("the requirements are damaged")
     return (
@@ -207,4 +226,9 @@ def from_json(
         SchemaIs(schema),
         *moved,
         *(JudgedTableAt(str(key), int(version)) for key, version in judged.items()),
+        *(() if merged is None else (_source(merged),)),
     )
+
+
+def _source(plain: Mapping[str, Any]) -> SourceStands:
+    return SourceStands(BranchName(plain["branch"]), int(plain["generation"]))

@@ -7,6 +7,7 @@ name, and no branch is deleted while one of its commits is being tagged.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,18 +17,29 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.refs import (
     BRANCH,
     COMMIT,
+    GENERATION,
+    NAME,
+    NAMES,
     PROTECTED,
     PROTECTION,
     TAGS,
     Tag,
     is_protected,
+    require_unprotected,
     tag_of,
     tags_of,
 )
 from omnigraph.core.requirements import RefIs, branch_replaced
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
-from omnigraph.errors import Code, Conflict, JsonValue, NotFound, RecoveryRequired
+from omnigraph.errors import (
+    Code,
+    Conflict,
+    InvalidInput,
+    JsonValue,
+    NotFound,
+    RecoveryRequired,
+)
 from omnigraph.lang.source import did_you_mean
 from omnigraph.store.failures import StorageFailure
 from omnigraph.types import MAIN, BranchName, TagName
@@ -124,6 +136,42 @@ class Refs:
                 details = {PROTECTED: protected}
                 kind = WriterKind.PROTECTION
                 self._set(PROTECTION + branch, now, kind, details, actor, message)
+
+    def rename_branch(
+        self,
+        name: BranchName,
+        to: BranchName,
+        *,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Give a branch that nobody writes to another name.
+
+        Its fork stays what it is. That the fork has another name is one commit on main.
+        """
+        if name == MAIN:
+            raise InvalidInput(Code.NAME_INVALID, "the branch 'main' cannot be renamed", name=name)
+        repo = self._repo
+        repo.require_writable()
+        with storage_errors(), repo.creation.alone():
+            info = repo.manifest.branch(name)
+            require_unprotected(self._now().refs, name, "renamed")
+            repo.creation.check_free(to)
+            # From here on nobody commits there: what was read of the branch stays true.
+            with repo.branches.ending(info, WriterKind.BRANCH_RENAME) as announced:
+                repo.creation.leave_renamed(to)
+                announced.check()
+                details: dict[str, JsonValue] = {
+                    NAME: str(to),
+                    GENERATION: repo.manifest.generation_of(to),
+                }
+                kind = WriterKind.BRANCH_RENAME
+                self._set(NAMES + str(info.fork), self._now(), kind, details, actor, message)
+                # Whoever knows the old name learns of it. If that fails, the next who needs the
+                # name sees to it.
+                with suppress(StorageFailure):
+                    repo.manifest.mark_deleted(info, announced.operation_id)
+            repo.manifest.forget(name)
 
     def _now(self) -> GraphVersion:
         return self._repo.snapshot(MAIN)

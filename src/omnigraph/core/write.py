@@ -31,6 +31,7 @@ from omnigraph.core.requirements import (
     RefIs,
     Requirement,
     SchemaIs,
+    SourceStands,
     TableAt,
     branch_replaced,
     check,
@@ -76,6 +77,7 @@ class Prepared:
     schema_digest: str | None = None  # the schema that it puts in force; None: no other
     records: tuple[Record, ...] = ()
     ref: RefIs | None = None  # what it sets, instead of moving the branch
+    source: SourceStands | None = None  # the branch that it merges
 
     @property
     def confirms(self) -> bool:
@@ -107,6 +109,8 @@ class Prepared:
             yield TableAt(item.table_key, item.staged[0].expected)
         for key, version in self.judged.items():
             yield JudgedTableAt(key, version)
+        if self.source is not None:
+            yield self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +293,8 @@ class WritePath:
             if self._intents.get(rival.operation_id) is None:
                 return  # it has just finished
             text = f"operation {rival.operation_id} is writing the same tables"
+            if rival.ends_branch:
+                text = f"branch '{rival.branch}' is being deleted or renamed"
             raise Conflict(
                 Code.WRITER_ACTIVE,
                 text,

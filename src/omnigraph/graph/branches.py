@@ -87,7 +87,7 @@ class Branches:
             protected=self._repo.refs.is_protected(branch),
         )
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, if_head: str | None = None) -> None:
         """Delete a branch; its commits that no other branch shares go with it.
 
         That is refused while others were made from it, while somebody writes to it, while one of
@@ -95,13 +95,59 @@ class Branches:
 
         Example:
             ```python
-            graph.branches.create("draft")
-            graph.branches.delete("draft")
+            made = graph.branches.create("draft")
+            graph.branches.delete("draft", if_head=made.head)
             ```
+
+        Args:
+            name: The branch.
+            if_head: Only if this commit is still the newest of the branch.
+
+        Raises:
+            Conflict: The branch is in use (code `branch_in_use`).
+            PreconditionFailed: `if_head` is not its newest commit.
+            Forbidden: It is protected (code `branch_protected`).
         """
         known = BranchName(name)
         self._door.ask(Permission.BRANCH_DELETE, known)
-        self._repo.delete_branch(known)
+        head = None if if_head is None else CommitId(if_head)
+        self._repo.delete_branch(known, if_head=head)
+
+    def rename(
+        self, name: str, to: str, *, message: str | None = None, actor: str | None = None
+    ) -> Branch:
+        """Give a branch another name. Its commits, tags and the branches made from it stay.
+
+        A cursor of its change feed goes on; a handle that has the old name does not find the
+        branch any more.
+
+        Example:
+            ```python
+            graph.branches.create("draft")
+            assert graph.branches.rename("draft", "spring/draft").parent == "main"
+            assert graph.branches.list() == ["main", "spring/draft"]
+            ```
+
+        Args:
+            name: The branch; not `main` and not a protected one.
+            to: The new name, which no branch and no tag has.
+            message: Why, for the records.
+            actor: Who does it; the actor of the handle if not given.
+
+        Raises:
+            Conflict: The new name is taken (`branch_exists`, `tag_exists`), or somebody writes to
+                the branch (`branch_in_use`).
+            Forbidden: The branch is protected (code `branch_protected`).
+        """
+        known, made = BranchName(name), BranchName(to)
+        who = self._actor if actor is None else Actor(actor)
+        # It is what making the new one and deleting the old one would take.
+        self._door.ask(Permission.BRANCH_CREATE, made, source=known, actor=who)
+        self._door.ask(Permission.BRANCH_DELETE, known, actor=who)
+        self._repo.refs.rename_branch(
+            known, made, actor=who, message=None if message is None else CommitMessage(message)
+        )
+        return self.show(made)
 
     def protect(self, name: str, *, message: str | None = None, actor: str | None = None) -> Branch:
         """Protect a branch: it can be neither deleted nor reset. `main` is from the beginning.
@@ -177,7 +223,8 @@ class Branches:
             granularity: `property`: changes of different properties of one entity do not
                 conflict. `row`: they do.
             dry_run: Say what would happen, conflicts included, and change nothing.
-            delete_branch: Delete the source afterwards. If that is refused, the result says so.
+            delete_branch: Delete the source afterwards, unless somebody has written to it since.
+                If that is refused, the result says so.
             message: What the commit is about, to be read in the history.
             actor: Who does it; the actor of the handle if not given.
             idempotency_key: Names the operation, so that repeating it does it once.
@@ -206,11 +253,12 @@ class Branches:
         )
         if delete_branch:
             self._door.ask(Permission.BRANCH_DELETE, request.source, actor=request.actor)
-        done = merge_result(self._merger.merge(request), str(request.source), str(request.into))
+        merged = self._merger.merge(request)
+        done = merge_result(merged, str(request.source), str(request.into))
         if not delete_branch or dry_run:
             return done
         try:
-            self._repo.delete_branch(request.source)
+            self._repo.delete_branch(request.source, if_head=merged.source_head)
         except GraphError as error:
             return replace(done, branch_delete_error=str(error))
         return replace(done, branch_deleted=True)

@@ -10,8 +10,9 @@ from typing import Literal
 import pyarrow as pa
 
 from omnigraph.core.repository import Repository
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.export.plan import chosen_types
-from omnigraph.errors import Code, Gone, InvalidInput
+from omnigraph.errors import Code, Gone, InvalidInput, NotFound
 from omnigraph.exec.changes.cursor import Cursor, decode
 from omnigraph.graph.arguments import seconds, whole_number
 from omnigraph.graph.diff import Diff
@@ -234,10 +235,7 @@ class ChangeFeed:
 
     def _commits_after(self, place: Cursor) -> list[Commit]:
         """The commits of which something is left to deliver, oldest first."""
-        branch = BranchName(place.branch)
-        self._door.ask(Permission.READ, branch)
-        if self._repo.snapshot(branch).incarnation != place.incarnation:
-            raise _gone(f"branch '{branch}' was deleted and made again", place)
+        branch = self._branch_of(place)
         history = map(commit_of, self._repo.commits(branch))
         if place.commit is None:
             return list(history)[::-1]
@@ -248,6 +246,22 @@ class ChangeFeed:
         if place.position is not None:
             found.append(commit_of(self._repo.commit_info(CommitId(last), branch)))
         return found[::-1]
+
+    def _branch_of(self, place: Cursor) -> BranchName:
+        """The branch of a cursor, which may have another name by now."""
+        branch, missing = BranchName(place.branch), None
+        self._door.ask(Permission.READ, branch)
+        try:
+            if self._repo.snapshot(branch).incarnation == place.incarnation:
+                return branch
+        except NotFound as error:
+            missing = error
+        with storage_errors():
+            renamed = self._repo.manifest.find_incarnation(place.incarnation)
+        if renamed is None:
+            raise missing or _gone(f"branch '{branch}' was deleted and made again", place)
+        self._door.ask(Permission.READ, renamed)
+        return renamed
 
     def _changes(self, commit: Commit, place: Cursor) -> Diff:
         """The changes of a commit against its first parent; the first commit changes nothing."""

@@ -310,13 +310,13 @@ def test_pins(records: list[Record], expected: dict[str, TablePin]) -> None:
 def test_a_branch_without_commits_stands_where_its_parent_stood() -> None:
     head = HeadRecord(branch=MAIN, commit=cid(1), schema_digest="d")
     index = index_of(dated((TABLE, 1, 1), (version(1), 1, 1), (head, 1, 1)))
-    snapshot = index.snapshot((DEV, MAIN), "incarnation", 4)
+    snapshot = index.snapshot(DEV, (DEV, MAIN), "incarnation", 4)
     assert (snapshot.branch, snapshot.head, snapshot.manifest_version) == (DEV, cid(1), 4)
     index.fold(dated((HeadRecord(branch=DEV, commit=cid(2), schema_digest="e"), 5, 5)))
-    assert index.snapshot((DEV, MAIN), "incarnation", 5).head == cid(2)
-    assert index.snapshot((MAIN,), "main", 5).head == cid(1)
+    assert index.snapshot(DEV, (DEV, MAIN), "incarnation", 5).head == cid(2)
+    assert index.snapshot(MAIN, (MAIN,), "main", 5).head == cid(1)
     with pytest.raises(Corrupt):
-        index.snapshot((BranchName("other"),), "i", 5)
+        index.snapshot(DEV, (BranchName("other"),), "i", 5)
     with pytest.raises(NotFound):
         snapshot.pin("node:B")
 

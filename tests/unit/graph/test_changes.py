@@ -197,3 +197,13 @@ def test_a_cursor_survives_its_text(cursor: Cursor) -> None:
     assert decode(text) == cursor
     assert text.isascii()
     assert not set(text) & set("=+/ ")
+
+
+def test_a_cursor_goes_on_when_its_branch_is_renamed(graph: og.Graph) -> None:
+    graph.branches.create("draft")
+    cursor = graph.changes.poll(branch="draft", start="now").cursor
+    graph.branches.rename("draft", "final")
+    graph.mutate('query q() { insert Person { name: "Zoe" } }', branch="final")
+    graph.branches.create("draft")
+    (event,) = graph.changes.poll(cursor).events
+    assert event.change.id == "Zoe"

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import omnigraph as og
+from omnigraph.core.layout import MANIFEST
 from omnigraph.errors import Code
+from omnigraph.exec.merge.merger import Merged, MergeRequest
 
 SCHEMA = """
 node Person {
@@ -425,7 +427,7 @@ def test_only_commits_of_the_branch_are_taken_back(graph: og.Graph) -> None:
 
 
 def test_a_deleted_branch_that_was_merged_into_both_is_the_merge_base(graph: og.Graph) -> None:
-    """Its state is that of the fast-forward which merged it."""
+    """One of both took it by a fast-forward."""
     change(graph, "draft", 'update Person set { age: 1 } where name = "Ada"')
     graph.branches.create("other")
     graph.branches.merge("draft", into="other")
@@ -437,15 +439,57 @@ def test_a_deleted_branch_that_was_merged_into_both_is_the_merge_base(graph: og.
     assert "Ed" in people(graph)
 
 
-def test_a_merge_base_that_is_not_stored_any_more_is_said_to_be_gone(graph: og.Graph) -> None:
+def merged_into_both(graph: og.Graph) -> None:
+    """Merge a branch into two others that have changes of their own, and delete it."""
     graph.branches.create("other")
     for branch in ("main", "other"):
         change(graph, branch, 'update Person set { age: 3 } where name = "Cy"')
+    change(graph, "draft", 'update Person set { age: 1 } where name = "Ada"')
     change(graph, "draft", 'insert Person { name: "Di" }')
     graph.branches.merge("draft", into="other")
-    graph.branches.merge("draft", delete_branch=True)
-    with pytest.raises(og.errors.Gone, match="merged into both and deleted"):
-        graph.branches.merge("other")
+    assert graph.branches.merge("draft", delete_branch=True).branch_deleted
+
+
+def test_a_deleted_branch_that_two_others_have_merged_is_still_their_base(graph: og.Graph) -> None:
+    """Without its state, a value that was set back since would be taken for one that never was."""
+    merged_into_both(graph)
+    change(graph, "main", 'update Person set { age: 36 } where name = "Ada"')
+    change(graph, "other", 'delete Person where name = "Di"')
+    graph.branches.merge("other")
+    assert people(graph)["Ada"]["age"] == 36
+    assert "Di" not in people(graph)
+    assert graph.branches.list() == ["main", "other"]
+
+
+def test_a_state_that_merges_compare_with_stays_until_no_two_branches_share_it(
+    graph: og.Graph,
+) -> None:
+    merged_into_both(graph)
+    branches, tables = graph._repo.branches, graph._repo.tables
+    branches.reclaim()
+    assert "draft" in tables.fork_names(MANIFEST)
+    graph.branches.merge("other")
+    branches.reclaim()
+    assert "draft" not in tables.fork_names(MANIFEST), "the merge is their base now"
+    graph.branches.delete("other")
+    branches.reclaim()
+    assert not tables.fork_names(MANIFEST)
+
+
+def test_a_branch_that_was_written_to_after_it_was_merged_is_not_deleted(graph: og.Graph) -> None:
+    change(graph, "draft", 'insert Person { name: "Di" }')
+    merge = graph.branches._merger.merge
+
+    def late(request: MergeRequest) -> Merged:
+        done = merge(request)
+        change(graph, "draft", 'insert Person { name: "Ed" }')
+        return done
+
+    graph.branches._merger.merge = late  # type: ignore[method-assign]
+    done = graph.branches.merge("draft", delete_branch=True)
+    assert not done.branch_deleted
+    assert "has moved on" in str(done.branch_delete_error)
+    assert "Ed" in people(graph, "draft")
 
 
 def test_bad_arguments(graph: og.Graph) -> None:

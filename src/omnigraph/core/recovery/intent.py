@@ -5,6 +5,9 @@ the publish, so an intent that is found belongs to a writer that is at work or h
 everything that publishing the write takes, and what the write depends on; and the name of the
 commit that would undo it, so that all who undo it make the same one.
 
+Whoever ends a branch announces that by an intent, too, before looking for writers: a writer and
+the one who ends its branch each store theirs first and look afterwards, so one sees the other.
+
 A write that makes its own branch notes that down before it prepares anything, without tables, and
 again with them when it is armed: until it is published, nothing but the intent knows of the branch.
 """
@@ -23,6 +26,7 @@ from omnigraph.core import records as rows
 from omnigraph.core import requirements
 from omnigraph.core.commit_request import CommitRequest
 from omnigraph.core.layout import INTENTS, intent_path
+from omnigraph.core.lineage import MERGE_SOURCE
 from omnigraph.core.records import Commit, VersionRecord
 from omnigraph.core.recovery.owner import Owner
 from omnigraph.core.requirements import TableAt
@@ -50,6 +54,8 @@ class WriterKind(StrEnum):
     TAG = "tag"
     PROTECTION = "protection"
     TRANSACTION = "transaction"
+    BRANCH_DELETE = "branch_delete"
+    BRANCH_RENAME = "branch_rename"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,18 @@ class Intent:
         """The branch that the write is for."""
         return self.request.commit.branch
 
+    @property
+    def ends_branch(self) -> bool:
+        """True if it announces the end of its branch, rather than a write to it."""
+        return self.commit.kind in (WriterKind.BRANCH_DELETE, WriterKind.BRANCH_RENAME)
+
+    @property
+    def needs(self) -> tuple[BranchName, ...]:
+        """The branches that cannot be ended while this write is under way."""
+        merged = self.commit.details.get(MERGE_SOURCE)
+        sources = (BranchName(merged),) if isinstance(merged, str) else ()
+        return (*self.request.target.needs, *sources)
+
     def touches(self, branch: BranchName, table_keys: Iterable[str]) -> bool:
         """Does this write move one of these tables on this branch?"""
         wanted = set(table_keys)
@@ -108,7 +126,12 @@ class Intent:
 
     def rivals(self, other: Intent) -> bool:
         """Must this write and another one not be in flight together?"""
-        if self.operation_id == other.operation_id or self.branch != other.branch:
+        if self.operation_id == other.operation_id:
+            return False
+        if self.ends_branch or other.ends_branch:
+            # By name: a merge does not say which of its branches that have had this name.
+            return other.branch in self.needs or self.branch in other.needs
+        if self.branch != other.branch:
             return False
         if self.request.target.incarnation != other.request.target.incarnation:
             return False  # each has tables of its own, and the name of the branch decides

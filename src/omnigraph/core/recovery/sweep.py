@@ -51,7 +51,7 @@ from omnigraph.runtime import telemetry
 from omnigraph.runtime.failpoints import hit
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin
-from omnigraph.types import BranchName
+from omnigraph.types import BranchName, CommitId
 
 LOOKS_MAX = 8
 
@@ -170,6 +170,8 @@ class Recovery:
     def _settle(self, intent: Intent, place: Destination, authority: Authority) -> Settlement:
         """Look once, and obey. A conflict means that the facts have changed under us."""
         seen = place.look_back()
+        if intent.ends_branch:
+            return self._settle_end(intent, seen)
         if seen is None:
             # The branch is gone, and with it everything that the write could have changed.
             return self._given_up(intent, place, authority, ())
@@ -207,6 +209,13 @@ class Recovery:
                 return self._close(intent, RecoveryKind.ROLLED_BACK)
             case Stop() as stop:
                 return _settlement(intent, Settled.STUCK, stop.reason)
+
+    def _settle_end(self, intent: Intent, seen: Seen | None) -> Settlement:
+        """Settle the end of a branch that somebody announced: it has happened, or nothing has."""
+        over = seen is None
+        return self._close(
+            intent, RecoveryKind.ROLLED_FORWARD if over else RecoveryKind.ROLLED_BACK
+        )
 
     def _given_up(
         self, intent: Intent, place: Destination, authority: Authority, pins: Iterable[TablePin]
@@ -336,6 +345,9 @@ class Recovery:
         rolled_back = kind is RecoveryKind.ROLLED_BACK
         by_commit = not self._destinations.of(intent.request.target).has_own_tables
         undone_by = intent.rollback_commit_id if by_commit else None
+        done_by: CommitId | None = intent.commit.id
+        if intent.ends_branch:
+            undone_by = done_by = None  # it makes no commit
         outcomes = {
             item.table_key: {
                 "from_version": item.expected,
@@ -350,7 +362,7 @@ class Recovery:
                 writer_kind=str(intent.commit.kind),
                 graph_branch=intent.branch,
                 recovery_for_actor=intent.commit.actor,
-                graph_commit_id=undone_by if rolled_back else intent.commit.id,
+                graph_commit_id=undone_by if rolled_back else done_by,
                 table_outcomes=json.dumps(outcomes, sort_keys=True),
                 created_at=self._clock.now_us(),
             )

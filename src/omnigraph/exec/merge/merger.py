@@ -11,13 +11,13 @@ import pyarrow as pa
 from omnigraph.core.alignment import altered_columns, type_state
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.lineage import MERGED_COMMITS, merge_bases
+from omnigraph.core.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases
 from omnigraph.core.publish import Published
 from omnigraph.core.records import Commit, Record
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.refs import require_unprotected
 from omnigraph.core.repository import Repository
-from omnigraph.core.requirements import require_head
+from omnigraph.core.requirements import SourceStands, require_head
 from omnigraph.core.retry import with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
@@ -49,7 +49,7 @@ from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.types import MAIN, BranchName, CommitId
 
 # The details of a merge commit, besides the commits that it brought along.
-_SOURCE, _REVERTED = "source", "reverted"
+_REVERTED = "reverted"
 _RESET_TO, _FORMER_HEAD = "reset_to", "former_head"
 _OUTCOME, _BASE, _COUNTS = "outcome", "base", "counts"
 
@@ -112,6 +112,7 @@ class Merged:
         conflicts: What stands in its way; only a dry run has any.
         settled: The conflicts that were settled, and by which choices.
         replayed: An earlier call with the same idempotency key had done it already.
+        source_head: Of a merge, the newest commit of the source that it brought in.
     """
 
     outcome: MergeOutcome
@@ -121,6 +122,7 @@ class Merged:
     conflicts: tuple[MergeConflict, ...] = ()
     settled: tuple[tuple[MergeConflict, Choice], ...] = ()
     replayed: bool = False
+    source_head: CommitId | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,7 +211,11 @@ class Merger:
         base = max(bases)  # the latest; of several, each is merged against
         if theirs.head in bases:
             return Merged(
-                outcome=MergeOutcome.ALREADY_UP_TO_DATE, base=base, commit=None, counts={}
+                outcome=MergeOutcome.ALREADY_UP_TO_DATE,
+                base=base,
+                commit=None,
+                counts={},
+                source_head=theirs.head,
             )
         with telemetry.span("merge", source=request.source, into=request.into), storage_errors():
             others = sorted(bases - {base})
@@ -226,21 +232,23 @@ class Merger:
                 _check_complete(request.resolve, plan.conflicts)
                 what = f"merging '{request.source}' into '{request.into}'"
                 raise refused(what, plan.conflicts)
+            self._repo.kept.note_merge(theirs.fork, ours.fork)
             published = self._commit(
                 plan,
                 request,
                 kind=WriterKind.BRANCH_MERGE,
                 merged_parent_id=theirs.head,
+                source=SourceStands(theirs.branch, theirs.generation),
                 idempotency_key=request.idempotency_key,
                 details={
-                    _SOURCE: str(request.source),
+                    MERGE_SOURCE: str(request.source),
                     **_details(plan, outcome),
                     MERGED_COMMITS: ancestry.brought_along(ours.head, theirs.head),
                 },
             )
         if published.replayed:
             return _recorded(published.commit, request)
-        return replace(_planned(plan, outcome), commit=published.commit)
+        return replace(_planned(plan, outcome), commit=published.commit, source_head=theirs.head)
 
     def revert(self, request: RevertRequest) -> Merged:
         """Take back what a commit changed, as a new commit; conflicts are those of a merge.
@@ -410,7 +418,11 @@ class Merger:
         return _States(before, ours, theirs, schema)
 
     def _same_state(self, base: CommitId, *branches: BranchName) -> GraphVersion:
-        """The state of a commit of a deleted branch, from a fast-forward that merged it."""
+        """The state of a commit of a deleted branch: kept, or that of a fast-forward to it."""
+        with storage_errors():
+            kept = self._repo.manifest.at_kept_commit(base)
+        if kept is not None:
+            return kept
         for branch in branches:
             for commit in self._repo.commits(branch):
                 is_forward = commit.details.get(_OUTCOME) == MergeOutcome.FAST_FORWARD.value
@@ -510,6 +522,7 @@ class Merger:
         merged_parent_id: CommitId | None = None,
         idempotency_key: str | None = None,
         head: CommitId | None = None,
+        source: SourceStands | None = None,
     ) -> Published:
         ours = plan.states.ours
         with self._repo.preparing(ours):
@@ -533,6 +546,7 @@ class Merger:
             ),
             tables=writes,
             head=head,
+            source=source,
             # Whatever somebody changes meanwhile could meet what is merged here.
             judged={key: pin.version for key, pin in ours.tables.items() if key not in written},
             records=records,
@@ -585,7 +599,7 @@ def _recorded(commit: Commit, request: MergeRequest) -> Merged:
     """The result of an earlier call, as its commit tells, if it was the same call."""
     details = commit.details
     counts = details.get(_COUNTS)
-    if details.get(_SOURCE) != str(request.source) or not isinstance(counts, dict):
+    if details.get(MERGE_SOURCE) != str(request.source) or not isinstance(counts, dict):
         text = f"the idempotency key names another operation already, commit {commit.id}"
         raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
     return Merged(
@@ -594,4 +608,5 @@ def _recorded(commit: Commit, request: MergeRequest) -> Merged:
         commit=commit,
         counts={key: ChangeCounts.of(numbers) for key, numbers in counts.items()},
         replayed=True,
+        source_head=commit.merged_parent_id,
     )

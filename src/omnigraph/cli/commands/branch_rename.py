@@ -1,0 +1,29 @@
+"""`omnigraph branch rename`: another name for a branch."""
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json, Message
+from omnigraph.cli.targets import Target
+
+
+@command("omnigraph branch rename people.omni draft agent/42", writes=True)
+def branch_rename(
+    target: Target,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that it has.")],
+    to: Annotated[str, typer.Argument(metavar="NEW", help="The name that it gets.")],
+    message: Message = None,
+    as_json: Json = False,
+) -> Status:
+    """Give a branch another name."""
+    with target.open() as graph:
+        made = graph.branches.rename(name, to, message=message)
+    if as_json:
+        render.out().json({"name": made.name, "renamed_from": name, "head": made.head})
+    else:
+        render.out().line(f"{name} is {made.name} now")
+    return Status.OK
