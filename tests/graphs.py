@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from omnigraph.core.branches import is_fork_of
+from omnigraph.core.cleanup.cleaner import Cleaned, CleanupRequest
+from omnigraph.core.cleanup.retention import RetentionPolicy
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery.intent import WriterKind
@@ -173,3 +175,14 @@ def chain(repo: Repository, branch: BranchName = MAIN) -> list[CommitId]:
     for older, newer in pairwise(history):
         assert newer.parent_id == older.id
     return [commit.id for commit in history]
+
+
+# As if minutes and days had passed since everything was written.
+AT_ONCE = CleanupRequest(policy=RetentionPolicy(keep=1), superseded_us=0, left_us=0)
+
+
+def clean(repo: Repository, request: CleanupRequest = AT_ONCE, **terms: Any) -> Cleaned:
+    """Clean a graph up; `keep` and `since_us` are of the policy."""
+    policy = {name: terms.pop(name) for name in ("keep", "since_us") if name in terms}
+    wanted = replace(request, policy=replace(request.policy, **policy), **terms)
+    return repo.cleanup(wanted, lambda _: None)

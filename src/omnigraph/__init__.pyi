@@ -40,6 +40,8 @@ from omnigraph.results.recovery import RecoveredWrite as RecoveredWrite
 from omnigraph.results.recovery import RecoveryResult as RecoveryResult
 from omnigraph.results.recovery import SetAsideFile as SetAsideFile
 from omnigraph.results.schema_change import SchemaChange as SchemaChange
+from omnigraph.results.upkeep import CleanedTable as CleanedTable
+from omnigraph.results.upkeep import CleanupResult as CleanupResult
 from omnigraph.results.writes import CopyResult as CopyResult
 from omnigraph.results.writes import EmbedResult as EmbedResult
 from omnigraph.results.writes import ExportResult as ExportResult
@@ -62,6 +64,8 @@ __all__ = [
     "ChangeCounts",
     "ChangeEvent",
     "ChangePage",
+    "CleanedTable",
+    "CleanupResult",
     "Commit",
     "CopyResult",
     "Counts",

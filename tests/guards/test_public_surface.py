@@ -24,6 +24,8 @@ SURFACE = {
     "ChangeCounts",
     "ChangeEvent",
     "ChangePage",
+    "CleanedTable",
+    "CleanupResult",
     "Commit",
     "CopyResult",
     "Counts",

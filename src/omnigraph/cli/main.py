@@ -76,6 +76,11 @@ class Commands(LazyGroup):
             _UPKEEP,
             "Compact tables and bring indexes up to date; answers stay the same.",
         ),
+        "cleanup": CommandEntry(
+            "cleanup",
+            _DATA,
+            "Remove old states of a graph, and every file that none of the others needs.",
+        ),
         "recover": CommandEntry(
             "recover", _UPKEEP, "Settle writes that stopped half-way, and say what was found."
         ),

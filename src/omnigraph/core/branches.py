@@ -12,7 +12,7 @@ has a fork of its own, made by a step that succeeds once and ended by a mark tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from omnigraph.core.branch_creation import BranchCreation
@@ -297,22 +297,53 @@ class Branches:
 
     def reclaim(self) -> int:
         """Remove forks whose branch is gone, or was never created; tell how many."""
-        paths = sorted({pin.path for pin in self._manifest.snapshot(MAIN).tables.values()})
-        # Forks first, branches after: a branch that is made meanwhile is then among the living.
-        forks = [(path, fork) for path in paths for fork in self._tables.fork_names(path)]
+        forks = self._table_forks()
         with self._creation.alone():
             dropped = self._reclaim_manifest()
-        living = {fork_mark(incarnation) for incarnation in self._living()}
-        dead = [(path, fork) for path, fork in forks if fork.partition(".")[0] not in living]
-        return dropped + sum(self._creation.drop(path, fork) for path, fork in dead)
+        return dropped + sum(self._creation.drop(path, fork) for path, fork in self._dead(forks))
 
-    def _living(self) -> set[str]:
+    def reclaim_tables(
+        self, keeping: Collection[tuple[str, str]], *, dry_run: bool
+    ) -> tuple[tuple[str, str], ...]:
+        """Remove what `reclaim` removes, but for some forks; the forks of tables that went.
+
+        Only for who is alone.
+        """
+        forks = self._table_forks()
+        if dry_run:
+            gone = [
+                str(info.fork)
+                for info in self._manifest.deleted_branches()
+                if not self._kept.is_merge_base(info)
+            ]
+            dead = self._dead(forks, gone)
+            return tuple(each for each in dead if each not in keeping)
+        self._reclaim_manifest()
+        dead = tuple(each for each in self._dead(forks) if each not in keeping)
+        return tuple((path, fork) for path, fork in dead if self._creation.drop(path, fork))
+
+    def _table_forks(self) -> tuple[tuple[str, str], ...]:
+        paths = sorted({pin.path for pin in self._manifest.snapshot(MAIN).tables.values()})
+        return tuple((path, fork) for path in paths for fork in self._tables.fork_names(path))
+
+    def _dead(
+        self, forks: Iterable[tuple[str, str]], without: Collection[str] = ()
+    ) -> tuple[tuple[str, str], ...]:
+        """Of forks of tables, those whose branch is gone.
+
+        Forks are listed first, branches after: one that is made meanwhile is among the living.
+        """
+        living = {fork_mark(incarnation) for incarnation in self._living(without)}
+        return tuple((path, fork) for path, fork in forks if fork.partition(".")[0] not in living)
+
+    def _living(self, without: Collection[str] = ()) -> set[str]:
         """The incarnations that are there or being made, the latter first: they come and go.
 
-        A deleted branch whose fork is still there counts: others may have been made from it.
+        A deleted branch whose fork is still there counts: others may have been made from it. Forks
+        of the manifest that are as good as gone can be left out.
         """
         making = {intent.request.target.incarnation for intent in self._intents.pending()}
-        return making | self._manifest.incarnations()
+        return making | self._manifest.incarnations(without)
 
     def _reclaim_manifest(self) -> int:
         """Drop what is left of deleted branches, and of branches that were never made.

@@ -44,6 +44,10 @@ class Fp(StrEnum):
     RECOVER_AUDIT = "recover.audit"  # the row is written
     RECOVER_AUDITED = "recover.audited"
     RECOVER_FORGET = "recover.forget"  # the intent is removed
+    CLEANUP_DECIDED = "cleanup.decided"  # states are gone, what they consisted of is not
+    CLEANUP_VERSIONS = "cleanup.versions"  # the versions of one table go
+    CLEANUP_VERSIONS_GONE = "cleanup.versions-gone"
+    CLEANUP_FILES = "cleanup.files"  # the files of one table go
 
 
 def guarded(point: Fp, action: Callable[[], T]) -> T:

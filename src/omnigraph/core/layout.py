@@ -20,6 +20,8 @@ INIT_CLAIM = f"{CLAIMS}/init"
 BRANCH_CLAIM = f"{CLAIMS}/branches"
 STORE_CLOCK = f"{CLAIMS}/clock"  # objects that are made to learn the time of the store
 COPY_MARK = "__copy.json"  # of a copy that is not finished, and so is no graph
+CLEANUP_CLAIM = f"{CLAIMS}/cleanup"
+HOLDS = "__holds"  # notes of who reads a state for long
 STAGING = "__staging"  # what the tasks of a load exchange; nothing refers to it
 DELETED_BRANCHES = "__branches/deleted"
 MERGED_BRANCHES = "__branches/merged"  # by merged branch, the branches that it was merged into
@@ -41,6 +43,7 @@ _OWN_NAMES = frozenset(
         SCHEMA_STATE,
         INIT_CLAIM,
         STAGING,
+        HOLDS,
         SET_ASIDE,
     )
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -46,6 +46,8 @@ from omnigraph.core.requirements import branch_replaced
 from omnigraph.core.target import created_by
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
 from omnigraph.runtime import telemetry
+from omnigraph.runtime.clock import Clock, SystemClock
+from omnigraph.store import newest
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.table import CREATED_AT, ROW_ID
 from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
@@ -87,8 +89,10 @@ class Manifest:
         tables: Tables,
         deleted: DeletedBranches,
         settle_torn: Callable[[GraphVersion], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Read through these tables; what power cuts left in them is judged by `settle_torn`."""
+        self._clock: Clock = clock or SystemClock()
         self._tables = tables
         self._deleted = deleted
         self._settle_torn = settle_torn
@@ -184,10 +188,18 @@ class Manifest:
             for other in self._tables.fork_names(MANIFEST)
         )
 
-    def incarnations(self) -> set[str]:
-        """The branches that have a fork: those that are there, and what is left of deleted ones."""
+    def incarnations(self, without: Collection[str] = ()) -> set[str]:
+        """The branches that have a fork: those that are there, and what is left of deleted ones.
+
+        Some forks may be left out, unless others were made from them.
+        """
         forks = self._tables.forks(MANIFEST)
-        return {self._info(text, fork).incarnation for text, fork in forks.items() if _valid(text)}
+        parents = {fork.parent_branch for fork in forks.values()}
+        return {
+            self._info(text, fork).incarnation
+            for text, fork in forks.items()
+            if _valid(text) and (text not in without or text in parents)
+        }
 
     def find_incarnation(self, incarnation: str) -> BranchName | None:
         """The name that a branch has by now; None when it is gone."""
@@ -206,7 +218,7 @@ class Manifest:
         with self._lock:
             reader = self._readers.get(info.name)
         if reader is None or reader.info != info:
-            reader = _BranchReader(self._tables, info, self._ancestry(info))
+            reader = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
         reader.refresh()
         return reader
 
@@ -351,7 +363,7 @@ class Manifest:
             reader = self._readers.get(branch)
         if reader is None:
             info = self.branch(branch)
-            fresh = _BranchReader(self._tables, info, self._ancestry(info))
+            fresh = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
             with self._lock:
                 reader = self._readers.setdefault(branch, fresh)
         return reader
@@ -389,14 +401,35 @@ class Manifest:
 
         What is older than the branch is answered by the branch that it was made from.
         """
-        asked = info = self.branch(branch)
+        asked = self.branch(branch)
+        return self._at(self._holder(asked, version), version, asked)
+
+    def holder(self, branch: BranchName, version: int) -> BranchInfo:
+        """The branch whose manifest has a version: a branch itself, or what it was made from."""
+        return self._holder(self.branch(branch), version)
+
+    def _holder(self, info: BranchInfo, version: int) -> BranchInfo:
         while info.parent is not None and version <= info.parent_version:
             info = self._parent(info, info.parent)
+        return info
+
+    def at_state(self, fork: str | None, version: int) -> GraphVersion:
+        """The state at a version of the manifest, on main or on the fork that a branch is."""
+        if fork is None:
+            return self._at(_MAIN_INFO, version, _MAIN_INFO)
+        found = self._tables.fork_info(MANIFEST, fork)
+        if found is None:
+            raise NotFound(Code.NOT_FOUND, f"there is no fork {fork!r} of the manifest", fork=fork)
+        # Also of a deleted branch whose files stay.
+        return self._at(self._info(fork, found), version, _MAIN_INFO)
+
+    def _at(self, info: BranchInfo, version: int, asked: BranchInfo) -> GraphVersion:
+        """A state of a branch, if the one that was asked for it stands."""
         with self._lock:
             known = self._past.get((info.incarnation, version))
         if known is not None:
             return known
-        reader = _BranchReader(self._tables, info, self._ancestry(info))
+        reader = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
         try:
             snapshot = reader.load(version)
         except StorageFailure as failure:
@@ -417,11 +450,15 @@ class Manifest:
                 self._past.popitem(last=False)
 
     def _missing(self, info: BranchInfo, version: int) -> Gone | NotFound:
-        newest = self._tables.head(MANIFEST, info.fork)
-        if 0 < version <= newest:
-            text = f"manifest version {version} of branch '{info.name}' has been reclaimed"
+        last = self._tables.head(MANIFEST, info.fork)
+        if 0 < version <= last:
+            text = (
+                f"a clean-up has removed the state of branch '{info.name}' at manifest version "
+                f"{version}: read the newest one, or start a feed over with "
+                "`graph.changes.baseline()`"
+            )
             return Gone(Code.GONE, text, branch=info.name, version=version)
-        text = f"branch '{info.name}' has no manifest version {version}, the newest is {newest}"
+        text = f"branch '{info.name}' has no manifest version {version}, the newest is {last}"
         return NotFound(Code.NOT_FOUND, text, branch=info.name, version=version)
 
     def at_commit(self, commit: CommitId, hint: BranchName = MAIN) -> GraphVersion:
@@ -457,7 +494,7 @@ class Manifest:
             try:
                 version = self.log_of(info).manifest_version(commit)
                 if version is not None and version > info.parent_version:
-                    reader = _BranchReader(self._tables, info, self._ancestry(info))
+                    reader = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
                     return reader.load(version)
             except StorageFailure as failure:
                 if failure.kind is not FailureKind.NOT_FOUND:
@@ -468,8 +505,12 @@ class Manifest:
 class _BranchReader:
     """The folded manifest of one incarnation of one branch."""
 
-    def __init__(self, tables: Tables, info: BranchInfo, ancestry: tuple[BranchName, ...]) -> None:
+    def __init__(
+        self, tables: Tables, info: BranchInfo, ancestry: tuple[BranchName, ...], clock: Clock
+    ) -> None:
         self._tables = tables
+        self._clock = clock
+        self._seen_ns = 0  # when the newest version was looked for last
         self.info = info
         self._ancestry = ancestry
         self._lock = threading.Lock()
@@ -481,9 +522,14 @@ class _BranchReader:
         """Fold what is new since the last look."""
         # Probing outside the lock lets readers look at once; whoever saw more, folds more.
         last = self._snapshot
-        known = None if last is None else last.manifest_version
+        ticks = self._clock.ticks_ns()
+        # A clean-up leaves gaps behind versions that were superseded long ago: looking for the next
+        # one would end there.
+        is_fresh = ticks - self._seen_ns < newest.TRUSTED_NS
+        known = last.manifest_version if last is not None and is_fresh else None
         version = self._tables.head(MANIFEST, self.info.fork, known=known)
         with self._lock:
+            self._seen_ns = max(ticks, self._seen_ns)
             if self._snapshot is None or self._snapshot.manifest_version < version:
                 self._snapshot = self.load(version)
             return self._snapshot
@@ -496,6 +542,16 @@ class _BranchReader:
         """True if everything is known that was published up to a version."""
         last = self._snapshot
         return last is not None and last.manifest_version >= version
+
+    def _history(self, table: Table) -> tuple[pa.Table, list[int]]:
+        """The commits of a version; of the newest one if a clean-up has taken its files."""
+        try:
+            return _history(table)
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+            head = self._tables.head(MANIFEST, self.info.fork)
+            return _history(self._tables.open(Pin(MANIFEST, head, self.info.fork)))
 
     def load(self, version: int) -> GraphVersion:
         """Fold the fragments of a version that are not folded yet."""
@@ -511,7 +567,7 @@ class _BranchReader:
                 self.index.fold(rows)
             else:
                 # History is most of it, and whoever only reads the present never needs it.
-                self.index.commits.defer(partial(_history, table))
+                self.index.commits.defer(partial(self._history, table))
                 rows = _present(table)
                 self.index.start(rows)
             telemetry.count("manifest.rows_read", rows.num_rows)

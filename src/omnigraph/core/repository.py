@@ -6,7 +6,7 @@ does not know queries, rules or files of data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,9 +17,12 @@ from omnigraph.core.alignment import TypeState, type_diff
 from omnigraph.core.branch_creation import BranchCreation
 from omnigraph.core.branches import Branches
 from omnigraph.core.claims import Claims, open_claims
+from omnigraph.core.cleanup.cleaner import Cleaned, Cleaner, CleanupRequest
+from omnigraph.core.cleanup.survey import Survey
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.destinations import Destinations
 from omnigraph.core.graph_version import GraphVersion, TablePin
+from omnigraph.core.holds import NOBODY, Holder, Holds
 from omnigraph.core.init import create_graph, refuse_unfinished_copy
 from omnigraph.core.kept_states import KeptStates
 from omnigraph.core.layout import table_key
@@ -98,7 +101,7 @@ class Repository:
         self.intents = IntentLog(parts.objects)
         self.torn = TornFiles(parts.tables, self.intents, lambda: mode is OpenMode.READ_WRITE)
         deleted = DeletedBranches(parts.objects)
-        self.manifest = Manifest(parts.tables, deleted, self.torn.settle)
+        self.manifest = Manifest(parts.tables, deleted, self.torn.settle, parts.clock)
         claims = _claims(parts)
         self.creation = BranchCreation(root.uri, parts.tables, self.manifest, claims, self.intents)
         destinations = Destinations(
@@ -133,6 +136,15 @@ class Repository:
             liveness=claims.liveness,
             folder=root.local_path if root.is_local else None,
         )
+        self.holds = Holds(
+            objects=parts.objects,
+            tables=parts.tables,
+            clock=parts.clock,
+            ids=parts.ids,
+            live=PROCESS,
+            liveness=claims.liveness,
+        )
+        self._claims = claims
         self.refs = Refs(self)
         self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
@@ -456,6 +468,51 @@ class Repository:
             telemetry.count("manifest.branch_damaged")
             telemetry.logger.warning("branch '%s' cannot be read: %s", branch, damage)
         return ()
+
+    @contextmanager
+    def holding(
+        self, version: GraphVersion, what: str, *, onward: bool = False
+    ) -> Iterator[Holder]:
+        """Keep a version from clean-ups for the length of a block, if the handle may write."""
+        if self.mode is OpenMode.READ_ONLY:
+            yield NOBODY
+            return
+        with storage_errors():
+            hold = self.holds.take(version, what, onward=onward)
+        try:
+            yield hold
+        finally:
+            hold.release()
+
+    def cleanup(self, request: CleanupRequest, report: Callable[[str], None]) -> Cleaned:
+        """Remove versions and files that nothing needs which is to stay; see `core.cleanup`."""
+        self.require_writable()
+        if not request.dry_run:
+            self._settle()
+        with storage_errors():
+            if not request.dry_run:
+                self.holds.sweep()
+            return self._cleaner().clean(request, report)
+
+    def _cleaner(self) -> Cleaner:
+        survey = Survey(
+            tables=self.tables,
+            manifest=self.manifest,
+            intents=self.intents,
+            holds=self.holds,
+            areas=self.areas,
+            kept=self.kept,
+        )
+        return Cleaner(
+            survey=survey,
+            tables=self.tables,
+            objects=self.objects,
+            branches=self.branches,
+            creation=self.creation,
+            claims=self._claims,
+            clock=self.clock,
+            ids=self.ids,
+        )
 
     def set_aside(self) -> tuple[SetAside, ...]:
         """The files that power cuts left unfinished and that were set aside, oldest first."""

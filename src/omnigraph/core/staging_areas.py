@@ -220,6 +220,15 @@ class StagingAreas:
                 telemetry.logger.warning("staging area %s was left: %s", name, failure)
         return count
 
+    def tables_in_use(self) -> frozenset[str]:
+        """The tables beside which operations write that may be at work."""
+        found: set[str] = set()
+        for name in self.objects.children(STAGING):
+            record = self._record(name) if is_ulid(name) else None
+            if record is not None:
+                found.update(pin.path for pin in record.tables)
+        return frozenset(found)
+
     def _swept(self, operation: str) -> bool:
         if self.live.holds(operation):
             return False

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.layout import MANIFEST
 from omnigraph.core.records import REF, Commit
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.refs import (
@@ -35,6 +36,7 @@ from omnigraph.core.write import Prepared
 from omnigraph.errors import (
     Code,
     Conflict,
+    Gone,
     InvalidInput,
     JsonValue,
     NotFound,
@@ -183,13 +185,16 @@ class Refs:
         except StorageFailure as failure:
             text = f"'{ref}' was set, and whether its commit is still there is not known"
             raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text, ref=ref) from failure
-        except Conflict:
+        except (Conflict, Gone):
             self._set(ref, self._now(), WriterKind.TAG, {COMMIT: None}, entry.actor, None)
             raise
 
     def _check_stands(self, version: GraphVersion) -> None:
         if not self._repo.manifest.stands(version):
             raise branch_replaced(version.branch)
+        if not self._repo.tables.has_version(MANIFEST, version.manifest_version, version.fork):
+            text = f"the state of commit {version.head} was removed by a clean-up: tag another one"
+            raise Gone(Code.GONE, text, commit=version.head)
 
     def _set(
         self,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+import re
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final, get_args
 
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.source import did_you_mean
@@ -10,6 +13,8 @@ from omnigraph.runtime.cancellation import CancelToken
 
 _INT_END = 1 << 63
 _TIMEOUT_S_END = 1e9
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def whole_number(value: object, what: str, least: int) -> int:
@@ -65,3 +70,16 @@ def instance(value: object, kind: type[object], what: str) -> None:
     """Refuse a value that is nothing of the kind."""
     if not isinstance(value, kind):
         raise InvalidInput(Code.INPUT_INVALID, f"{what}, not {type(value).__name__}")
+
+
+def duration(value: object, what: str) -> timedelta | None:
+    """A length of time: a `timedelta`, or a text such as `7d`; None for none."""
+    if value is None:
+        return None
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
+        with suppress(OverflowError):
+            return timedelta(**{_UNITS[match[2]]: float(match[1])})
+    elif isinstance(value, timedelta) and value >= timedelta(0):
+        return value
+    text = f"{what} is a time such as 7d, 12h, 30m or 90s, or a timedelta, not {value!r:.80}"
+    raise InvalidInput(Code.INPUT_INVALID, text)

@@ -149,7 +149,11 @@ class Bulk:
     def export(self, request: ExportRequest, execution: Execution) -> ExportResult:
         """Export one pinned state."""
         size = self._bytes_of(request.snapshot)
-        with self._running("export", execution, size) as (runner, monitor):
+        with (
+            self._repo.holding(request.snapshot, "export") as held,
+            self._running("export", execution, size) as (runner, monitor),
+        ):
+            monitor.keep = held.move
             done = Exporter(self._repo).export(request, runner, monitor)
         now = monitor.now
         by_caller = now.engine == "spark" and not done.is_parallel

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import takewhile
 from typing import Literal
 
 import pyarrow as pa
 
+from omnigraph.core.holds import NOBODY, Holder
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.export.plan import chosen_types
@@ -200,13 +202,31 @@ class ChangeFeed:
         pause = int((seconds(every) or 1.0) * _US_PER_S)
         if cursor is None:
             cursor = self._started(branch, start, types, operations).encode()
-        while True:
-            page = self.poll(cursor, limit=limit)
-            cursor = page.cursor
-            if page.events:
-                yield page
-            elif not page.more:
-                self._clock.wait(pause)
+        with self._open(decode(cursor)) as held:
+            while True:
+                page = self.poll(cursor, limit=limit)
+                cursor = page.cursor
+                held.move(self._version(decode(cursor)))
+                if page.events:
+                    yield page
+                elif not page.more:
+                    self._clock.wait(pause)
+
+    def _open(self, place: Cursor) -> AbstractContextManager[Holder]:
+        """Keep what follows a cursor from clean-ups as long as the feed is open."""
+        branch = BranchName(place.branch)
+        head = self._repo.snapshot(branch)
+        version = self._version(place)
+        if version is None:
+            return nullcontext(NOBODY)
+        return self._repo.holding(replace(head, manifest_version=version), "feed", onward=True)
+
+    def _version(self, place: Cursor) -> int | None:
+        """The manifest version of the commit that a cursor stands behind."""
+        if place.commit is None:
+            return None
+        log = self._repo.manifest.commits(BranchName(place.branch))
+        return log.manifest_version(CommitId(place.commit))
 
     def _started(
         self,
@@ -267,7 +287,10 @@ class ChangeFeed:
         """The changes of a commit against its first parent; the first commit changes nothing."""
         operations = place.operations
         older = commit.parent_id or commit.id
-        return self._compare(older, commit.id, place.types, operations)  # type: ignore[arg-type]
+        try:
+            return self._compare(older, commit.id, place.types, operations)  # type: ignore[arg-type]
+        except Gone as gone:
+            raise _gone(f"commit {commit.id} was removed by a clean-up", place) from gone
 
 
 def type_token(entity: EntityType) -> str:

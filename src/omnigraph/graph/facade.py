@@ -32,7 +32,7 @@ from omnigraph.graph.recovering import recovery_result
 from omnigraph.graph.schema import Schema
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.tags import Tags
-from omnigraph.graph.transaction_calls import TransactionCalls
+from omnigraph.graph.upkeep_calls import UpkeepCalls
 from omnigraph.graph.values import commit_of, mutation_of
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.query.params import bind
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.branch_handle import BranchHandle
 
 
-class Graph(TransactionCalls):
+class Graph(UpkeepCalls):
     """An open graph. Safe to share between threads; a context manager that closes itself.
 
     Made by `omnigraph.init` and `omnigraph.open`.

@@ -100,6 +100,19 @@ class Forks:
             if self.find(path, branch) is None:
                 raise
             raise _failure(FailureKind.EXISTS, StorageCall.TABLE_FORK, path, branch) from failure
+        self._check_origin(path, branch, at)
+
+    def _check_origin(self, path: str, branch: str, at: Pin) -> None:
+        """Give a fork up whose version a clean-up took meanwhile.
+
+        A clean-up removes versions first and looks for forks afterwards, so at least one of both
+        sees the other.
+        """
+        place = f"{tree_path(at.path, at.branch)}/_versions/{manifest_name(at.version)}"
+        if not storage_call(StorageCall.OBJECT_EXISTS, place, lambda: self._backend.exists(place)):
+            self.drop(path, branch)
+            text = f"version {at.version} was removed by a clean-up"
+            raise _failure(FailureKind.NOT_FOUND, StorageCall.TABLE_FORK, path, text)
 
     def _make_by_lance(self, path: str, branch: str, at: Pin) -> None:
         base = self._gateway.open(at.path, at.version, at.branch)

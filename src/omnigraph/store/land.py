@@ -10,6 +10,8 @@ from typing import Final
 
 from lance import LanceOperation
 
+from omnigraph.runtime.clock import Clock
+from omnigraph.store import newest
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.files import Files
@@ -42,8 +44,12 @@ class Lander:
         placer: Placer,
         reader: Callable[[Pin], Table],
         clear_way: Callable[[str, int], bool],
+        is_passed: Callable[[str, int], bool],
+        clock: Clock,
     ) -> None:
         self._gateway = gateway
+        self._is_passed = is_passed
+        self._clock = clock
         self._clear_way = clear_way
         self._reader = reader
         self._files = files
@@ -126,6 +132,7 @@ class Lander:
             place, version=target, read_version=expected, uuid=change.uuid
         )
         exact = ExactVersion(self._placer, place, target, check=check)
+        begun_ns = self._clock.ticks_ns()
 
         def commit() -> None:
             storage_call(
@@ -150,6 +157,9 @@ class Lander:
                 self._files.discard(note)
                 text = f"version {target} belongs to commit {found}"
                 raise _conflict(place, text) from failure
+        if self._clock.ticks_ns() - begun_ns > newest.TRUSTED_NS and self._is_passed(place, target):
+            # Stopped for so long that others went on, and a clean-up has made room behind them.
+            raise _conflict(place, f"version {target} was passed by others")
         if not exact.placed:
             # It is there, but perhaps it was cut off before it was durable.
             self._files.sync(place, version)

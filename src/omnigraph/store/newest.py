@@ -5,9 +5,9 @@ leaves a note there, of the version that it committed last. The note is written 
 so it may be late, and a power cut may lose or garble it. So it only says where to look: a version
 is the newest if it is there and the next one is not.
 
-That conclusion needs versions without gaps. A clean-up makes gaps, far below the newest version.
-Should a note be so late that it points there, then the folder has changed since it was written,
-and the note is not believed.
+That conclusion needs versions without gaps. A clean-up makes gaps, below versions that were the
+newest minutes ago. Should a note be so late that it points there, then the folder has changed since
+it was written, and the note is not believed. Whoever remembers a version believes it for a minute.
 """
 
 import json
@@ -18,11 +18,14 @@ from typing import Final
 
 from omnigraph.store.files import manifest_name
 
-__all__ = ["NOTE", "near_head", "noted_head"]
+__all__ = ["NOTE", "TRUSTED_NS", "near_head", "noted_head"]
 
 # How far from a known version the newest is looked for before all of them are listed.
 _VERSIONS_AHEAD_MAX: Final = 6
 NOTE: Final = "latest_version_hint.json"
+# How long a version that was the newest is believed to be that, or a recent one. A clean-up leaves
+# alone what was the newest within five times this (`core/cleanup/table_plan.py`).
+TRUSTED_NS = 60_000_000_000
 # The folder changes once more when the note gets its name. Some file systems count in 2 s.
 _SAME_MOMENT_NS: Final = 2_000_000_000
 

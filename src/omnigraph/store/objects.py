@@ -37,6 +37,7 @@ __all__ = [
 
 T = TypeVar("T")
 _TEMPORARY: Final = ".og-tmp-"
+_FOLDERS_OF_FOLDERS: Final = frozenset({"data", "_indices"})
 # What a file system answers that cannot link these two places.
 _NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
 
@@ -119,6 +120,10 @@ class Backend(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove, or fail if it is missing."""
+        ...
+
+    def delete_all(self, paths: builtins.list[str]) -> None:
+        """Remove several; missing ones are fine. A power cut may bring some of them back."""
         ...
 
     def copy(self, source: str, target: str) -> None:
@@ -266,6 +271,15 @@ class _ObstoreBackend:
     def delete(self, path: str) -> None:
         self._store.delete(path)
 
+    def delete_all(self, paths: builtins.list[str]) -> None:
+        try:
+            self._store.delete(paths)
+        except FileNotFoundError:
+            # Some stores mind one that is missing, and then leave the others.
+            for path in paths:
+                with suppress(FileNotFoundError):
+                    self._store.delete(path)
+
     def copy(self, source: str, target: str) -> None:
         self._store.copy(source, target)
 
@@ -383,6 +397,20 @@ class LocalBackend:
         unlink(target)
         if self._disk:
             self._disk.sync_directories([target.parent])
+
+    def delete_all(self, paths: builtins.list[str]) -> None:
+        """Remove several, and folders that are empty then; nothing is synced."""
+        folders: set[Path] = set()
+        for path in paths:
+            target = self._root / path
+            folders.add(target.parent)
+            with suppress(FileNotFoundError):
+                unlink(target)
+        for folder in folders:
+            # Folders of blobs and of index segments, which have names of their own.
+            if folder.parent.name in _FOLDERS_OF_FOLDERS:
+                with suppress(OSError):
+                    folder.rmdir()
 
     def copy(self, source: str, target: str) -> None:
         """Link a file that never changes to a second name; copy it where links cannot be made.

@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -487,6 +487,13 @@ class TableCache:
         """Drop the versions of a fork."""
         with self._lock:
             for pin in [p for p in self._tables if p.path == path and p.branch == branch]:
+                del self._tables[pin]
+
+    def drop(self, path: str, versions: Set[tuple[str | None, int]]) -> None:
+        """Drop some versions of a table, each named by its fork and its number."""
+        with self._lock:
+            gone = [p for p in self._tables if p.path == path and (p.branch, p.version) in versions]
+            for pin in gone:
                 del self._tables[pin]
 
     def clear(self) -> None:

@@ -13,15 +13,17 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.store.alter import AlteredColumn, stage_alteration, stage_rows
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
-from omnigraph.store.files import Files
+from omnigraph.store.files import Files, manifest_name
 from omnigraph.store.forks import Forks
 from omnigraph.store.gateway import Gateway, annotated, transaction_uuid, tree_path
 from omnigraph.store.graft import Grafter
 from omnigraph.store.index import stage_indexes
+from omnigraph.store.inventory import Inventories, StoredVersion
 from omnigraph.store.land import Lander
 from omnigraph.store.leftovers import Leftovers, data_paths, deletion_paths
 from omnigraph.store.maintenance import Maintenance
@@ -81,6 +83,7 @@ def open_tables(
     durable: bool = True,
     index_cache_bytes: int = 256 << 20,
     metadata_cache_bytes: int = 128 << 20,
+    clock: Clock | None = None,
 ) -> "Tables":
     """Open the tables below a root.
 
@@ -89,6 +92,7 @@ def open_tables(
         durable: On local disk, sync what a write created before returning from it.
         index_cache_bytes: How much of indexes is kept in memory.
         metadata_cache_bytes: How much of manifests and file metadata is kept in memory.
+        clock: Tells how long a commit took.
     """
     if root.is_memory:
         raise InvalidInput(Code.INPUT_INVALID, "tables cannot live in memory", uri=root.uri)
@@ -97,14 +101,21 @@ def open_tables(
     )
     files = Files(root, durable=durable)
     backend = open_backend(root, durable=durable)
-    return Tables(root, gateway, files, open_placer(root, files), backend)
+    placer = open_placer(root, files)
+    return Tables(root, gateway, files, placer, backend, clock or SystemClock())
 
 
 class Tables:
     """The tables of one root. Thread-safe."""
 
     def __init__(
-        self, root: Root, gateway: Gateway, files: Files, placer: Placer, backend: Backend
+        self,
+        root: Root,
+        gateway: Gateway,
+        files: Files,
+        placer: Placer,
+        backend: Backend,
+        clock: Clock,
     ) -> None:
         self._gateway = gateway
         self._files = files
@@ -115,10 +126,13 @@ class Tables:
         self._stager = Stager(root, gateway, files)
         self._merger = RowMerger(self._stager, files)
         self.grafter = Grafter(self._stager, files, backend)
-        self._lander = Lander(gateway, files, placer, self.open, self._torn.clear_way)
+        self._lander = Lander(
+            gateway, files, placer, self.open, self._torn.clear_way, self._is_passed, clock
+        )
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.maintenance = Maintenance(gateway, files, backend)
         self.leftovers = Leftovers(backend, self.open)
+        self.inventories = Inventories(gateway, backend, self._forks, root.uri)
         self._cache = TableCache()
 
     @property
@@ -259,6 +273,16 @@ class Tables:
         # Replaces what was kept: a fork made anew under its old name has the same versions.
         self._cache.keep(Table(pin, latest, self._files.seals))
         return version
+
+    def has_version(self, path: str, version: int, branch: str | None = None) -> bool:
+        """Tell whether a version is stored, without opening it."""
+        place = f"{tree_path(path, branch)}/_versions/{manifest_name(version)}"
+        return storage_call(StorageCall.OBJECT_EXISTS, place, lambda: self._backend.exists(place))
+
+    def remove_versions(self, path: str, versions: Sequence[StoredVersion]) -> None:
+        """Remove versions that nothing pins; their files stay until nothing refers to them."""
+        self.inventories.remove(item.info.path for item in versions)
+        self._cache.drop(path, {(item.branch, item.version) for item in versions})
 
     def diff(self, older: Pin | None, newer: Pin, *, is_shared: bool = True) -> TableDiff:
         """Compare two versions of one table, on the trunk or on forks, by the files they share.
@@ -581,6 +605,18 @@ class Tables:
                     raise
 
         return storage_call(StorageCall.TABLE_HEAD, path, look)
+
+    def _is_passed(self, place: str, version: int) -> bool:
+        """True if a version has got its place below others that are older; it is removed then."""
+        folder = f"{place}/_versions"
+        own = f"{folder}/{manifest_name(version)}"
+        found = storage_call(StorageCall.OBJECT_LIST, folder, lambda: self._backend.list(folder))
+        placed_at = next((info.modified_us for info in found if info.path == own), 0)
+        # Versions count down in the names of their files.
+        if not any(info.path < own and info.modified_us < placed_at for info in found):
+            return False
+        storage_call(StorageCall.OBJECT_DELETE, own, lambda: self._backend.delete(own))
+        return True
 
     def _latest(self, path: str, branch: str | None) -> Any:
         checked_path(StorageCall.TABLE_HEAD.value, path)

@@ -1,4 +1,4 @@
-"""The audit of recoveries: one row per settled operation, whoever settles it and however often.
+"""The audit of recoveries and clean-ups: one row for each, whoever does it and however often.
 
 The operation id is the key of the row, so a second attempt to record the same recovery finds the
 first and changes nothing.
@@ -36,6 +36,7 @@ class RecoveryKind(StrEnum):
 
     ROLLED_FORWARD = "RolledForward"
     ROLLED_BACK = "RolledBack"
+    CLEANED_UP = "CleanedUp"  # no recovery: a clean-up removed versions and files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,88 @@
+"""`omnigraph cleanup`: removes old states of a graph, and the files that only they need."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+import omnigraph as og
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json
+from omnigraph.cli.targets import Target
+
+Keep = Annotated[
+    int | None,
+    typer.Option("--keep", metavar="N", help="The newest N commits of each branch stay."),
+]
+OlderThan = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="AGE", help="Younger commits stay: 30d, 12h, 30m."),
+]
+SetAside = Annotated[
+    bool, typer.Option("--set-aside", help="Old files that were set aside go, too.")
+]
+
+
+@command(
+    "omnigraph cleanup people.omni --keep 10 --older-than 30d",
+    "omnigraph cleanup people.omni --keep 10 --older-than 30d --yes",
+    writes=True,
+    destroys=True,
+)
+def cleanup(
+    target: Target,
+    keep: Keep = None,
+    older_than: OlderThan = None,
+    set_aside: SetAside = False,
+    as_json: Json = False,
+) -> Status:
+    """Remove old states of a graph, and every file that none of the others needs.
+
+    Tells what would go; with --yes it goes. The newest state of each branch, tags and the states
+    that branches are merged by always stay. With both --keep and --older-than a commit goes only if
+    both say so. Ends with 1 if a table could not be cleaned up.
+    """
+    with (
+        target.open() as graph,
+        render.progress(quiet=target.is_quiet or as_json) as listener,
+    ):
+        done = graph.cleanup(
+            keep=keep,
+            older_than=older_than,
+            dry_run=not target.is_confirmed,
+            set_aside=set_aside,
+            progress=listener,
+        )
+    screen = render.out()
+    if as_json:
+        screen.json(
+            {
+                "dry_run": done.dry_run,
+                "states": done.states,
+                "versions": done.versions,
+                "files": done.files,
+                "bytes": done.bytes,
+                "tables": [asdict(table) for table in done.tables],
+            }
+        )
+    else:
+        for table in done.tables:
+            screen.line(_line(table))
+        verb = "would go" if done.dry_run else "went"
+        screen.line(
+            f"{done.versions:,} versions, {done.files:,} files, {done.bytes:,} bytes {verb}; "
+            f"{done.states:,} states stay"
+        )
+    return Status.FAILED if any(table.error for table in done.tables) else Status.OK
+
+
+def _line(table: og.CleanedTable) -> str:
+    name = table.type or table.path
+    if table.error:
+        return f"{name}: left as it is: {table.error}"
+    forks = f", {table.forks:,} forks" if table.forks else ""
+    return (
+        f"{name}: {table.versions:,} versions{forks}, {table.files:,} files, {table.bytes:,} bytes"
+    )

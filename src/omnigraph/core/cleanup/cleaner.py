@@ -1,0 +1,317 @@
+"""The cleaner: carries out what retention and plans decide, one table after the other.
+
+The manifest goes first. Once a state has lost its version there, nobody can come to it any more:
+not a reader, not a branch that would be made from it. Only then, with branches, holds and intents
+looked at once more, do the tables lose the versions that no state pins. Within a table the versions
+go before the files: a fork that is made meanwhile either finds its version gone, or is seen when
+the files that are still referred to are listed again. So a crash leaves files that nobody refers
+to, which a later run takes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from omnigraph.core.branch_creation import BranchCreation
+from omnigraph.core.branches import Branches
+from omnigraph.core.claims import Claim, Claims
+from omnigraph.core.cleanup.retention import Retained, RetentionPolicy, retain
+from omnigraph.core.cleanup.survey import PinnedVersions, Survey
+from omnigraph.core.cleanup.table_plan import (
+    LEFT_US,
+    SUPERSEDED_US,
+    Ages,
+    TableNeeds,
+    TablePlan,
+    plan_table,
+    still_to_go,
+)
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.layout import (
+    AUDIT,
+    CLEANUP_CLAIM,
+    MANIFEST,
+    STORE_CLOCK,
+    table_folders,
+)
+from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
+from omnigraph.core.storage_errors import public
+from omnigraph.errors import JsonValue
+from omnigraph.runtime import cancellation, telemetry
+from omnigraph.runtime.clock import Clock
+from omnigraph.runtime.failpoints import hit
+from omnigraph.runtime.ids import Ids
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.objects import ObjectStore
+from omnigraph.store.quarantine import SET_ASIDE
+from omnigraph.store.tables import Tables
+from omnigraph.types import MAIN
+
+WRITER = "cleanup"
+# What is wrong with one table; other failures are of the store.
+_OF_THE_TABLE = frozenset({FailureKind.CORRUPT, FailureKind.INVALID, FailureKind.NOT_FOUND})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupRequest:
+    """A clean-up as it is asked for.
+
+    Attributes:
+        policy: Which commits stay.
+        set_aside: Old files that were set aside go, too.
+        dry_run: Nothing goes; tell what would.
+        actor: Who asks for it.
+        superseded_us: How long ago a version must have been the newest.
+        left_us: How old a file must be that no version refers to.
+    """
+
+    policy: RetentionPolicy
+    set_aside: bool = False
+    dry_run: bool = False
+    actor: str | None = None
+    superseded_us: int = SUPERSEDED_US
+    left_us: int = LEFT_US
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedPart:
+    """A table, or another folder of the graph, and what went of it.
+
+    Attributes:
+        path: Its folder.
+        versions: How many versions went.
+        forks: How many forks of deleted branches went.
+        files: How many files went, those of versions included.
+        bytes: How large they were.
+        error: Why nothing, or not everything, went; None if all is well.
+    """
+
+    path: str
+    versions: int = 0
+    forks: int = 0
+    files: int = 0
+    bytes: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """The outcome of a clean-up."""
+
+    operation_id: str
+    parts: tuple[CleanedPart, ...]
+    states: int  # how many states of the graph stay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaner:
+    """Cleans one graph up."""
+
+    survey: Survey
+    tables: Tables
+    objects: ObjectStore
+    branches: Branches
+    creation: BranchCreation
+    claims: Claims
+    clock: Clock
+    ids: Ids
+
+    def clean(self, request: CleanupRequest, report: Callable[[str], None]) -> Cleaned:
+        """Remove what nothing needs that stays, or tell what would go.
+
+        Args:
+            request: What stays.
+            report: Is told the folder that is looked at next.
+
+        Raises:
+            Busy: Another process cleans up.
+        """
+        with self.claims.holding(CLEANUP_CLAIM, wait_us=0) as claim:
+            return self._clean(request, claim, report)
+
+    def _clean(
+        self, request: CleanupRequest, claim: Claim, report: Callable[[str], None]
+    ) -> Cleaned:
+        operation_id = self.ids.new()
+        done: list[CleanedPart] = []
+        report(MANIFEST)
+        with self.creation.alone():
+            retained = self._retained(request)
+            forks = self._reclaim(request, retained)
+            needs = TableNeeds(pins=_manifest_pins(retained))
+            done.append(self._part(MANIFEST, needs, request, self.creation.still_alone))
+        hit(Fp.CLEANUP_DECIDED)
+        # Once more: what was made, held or begun while the manifest lost its versions.
+        retained = self._retained(request)
+        pins = self.survey.pins(retained)
+        for path in self._table_paths(pins):
+            cancellation.check()
+            report(path)
+            done.append(self._table(path, pins, request, claim.check, forks.get(path, 0)))
+        done.append(self._audit_table(request, claim.check))
+        done.extend(self._loose(request))
+        cleaned = Cleaned(
+            operation_id=operation_id,
+            parts=tuple(part for part in done if part.files or part.forks or part.error),
+            states=len(retained.states),
+        )
+        if not request.dry_run and cleaned.parts:
+            self._audit(cleaned, request)
+        return cleaned
+
+    def _retained(self, request: CleanupRequest) -> Retained:
+        history = self.survey.history(request.policy, self.clock.now_us())
+        return retain(history, request.policy)
+
+    def _reclaim(self, request: CleanupRequest, retained: Retained) -> dict[str, int]:
+        """Drop the forks of branches that are gone; how many, by table."""
+        keeping = self.survey.pins(retained).forks()
+        gone = self.branches.reclaim_tables(keeping, dry_run=request.dry_run)
+        return dict(Counter(path for path, _ in gone))
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def _table_paths(self, pins: PinnedVersions) -> list[str]:
+        """The tables of the graph, and folders of tables that no state has."""
+        stored = (
+            f"{folder}/{name}"
+            for folder in table_folders()
+            for name in self.objects.children(folder)
+            if not name.startswith(".")
+        )
+        return sorted({*pins.by_path, *stored})
+
+    def _table(
+        self,
+        path: str,
+        pins: PinnedVersions,
+        request: CleanupRequest,
+        check: Callable[[], None],
+        forks: int,
+    ) -> CleanedPart:
+        if path in pins.by_path:
+            part = self._part(path, self.survey.needs(path, pins), request, check)
+        else:
+            part = self._dropped(path, request, check)
+        return CleanedPart(
+            path=path,
+            versions=part.versions,
+            forks=forks,
+            files=part.files,
+            bytes=part.bytes,
+            error=part.error,
+        )
+
+    def _part(
+        self,
+        path: str,
+        needs: TableNeeds,
+        request: CleanupRequest,
+        check: Callable[[], None],
+    ) -> CleanedPart:
+        """Clean one table up; a table that cannot be read does not stand in the way of others."""
+        try:
+            plan = plan_table(self.tables.inventories.take(path), needs, self._ages(request))
+            if not request.dry_run:
+                self._carry_out(plan, check)
+        except StorageFailure as failure:
+            if failure.kind not in _OF_THE_TABLE:
+                raise
+            return CleanedPart(path=path, error=str(public(failure)))
+        return CleanedPart(
+            path=path,
+            versions=len(plan.versions),
+            files=len(plan.versions) + len(plan.files),
+            bytes=plan.bytes,
+        )
+
+    def _ages(self, request: CleanupRequest) -> Ages:
+        return Ages(
+            now_us=self.claims.liveness.store_clock.now_us(),
+            superseded_us=request.superseded_us,
+            left_us=request.left_us,
+        )
+
+    def _carry_out(self, plan: TablePlan, check: Callable[[], None]) -> None:
+        """Remove the versions of a plan, then what nothing refers to that is left."""
+        if plan.is_empty:
+            return
+        check()
+        guarded(
+            Fp.CLEANUP_VERSIONS,
+            lambda: self.tables.remove_versions(plan.path, plan.versions),
+        )
+        hit(Fp.CLEANUP_VERSIONS_GONE)
+        files = still_to_go(plan, self.tables.inventories.take(plan.path))
+        check()
+        guarded(Fp.CLEANUP_FILES, lambda: self.tables.inventories.remove(files))
+        telemetry.count("cleanup.versions", len(plan.versions))
+        telemetry.count("cleanup.files", len(files))
+
+    def _dropped(
+        self, path: str, request: CleanupRequest, check: Callable[[], None]
+    ) -> CleanedPart:
+        """Remove a table that no state has: its type was dropped, or it was never published."""
+        ages = self._ages(request)
+        files = self.tables.inventories.files(path)
+        newest = max((info.modified_us for info in files), default=0)
+        if newest > ages.now_us - ages.left_us or self.survey.is_moved(path):
+            return CleanedPart(path=path)  # somebody may be making it
+        if not request.dry_run:
+            check()
+            # Records and versions first: from then on there is no table.
+            order = sorted(files, key=lambda info: "/_refs/" not in info.path)
+            order.sort(key=lambda info: "/_versions/" not in info.path)
+            self.tables.inventories.remove(info.path for info in order)
+        return CleanedPart(path=path, files=len(files), bytes=sum(info.size for info in files))
+
+    def _audit_table(self, request: CleanupRequest, check: Callable[[], None]) -> CleanedPart:
+        """Keep the newest version of the audit table alone."""
+        if not self.tables.exists(AUDIT):
+            return CleanedPart(path=AUDIT)
+        head = self.tables.head(AUDIT)
+        return self._part(AUDIT, TableNeeds(pins={None: {head}}), request, check)
+
+    # -- the rest ----------------------------------------------------------------------------------
+
+    def _loose(self, request: CleanupRequest) -> Iterator[CleanedPart]:
+        """Remove small files that dead processes left beside the tables."""
+        before = self.claims.liveness.store_clock.now_us() - request.left_us
+        folders = (STORE_CLOCK, *((SET_ASIDE,) if request.set_aside else ()))
+        for folder in folders:
+            old = [
+                info
+                for info in self.tables.inventories.files(folder)
+                if info.modified_us < before and not info.path.endswith("/.lock")
+            ]
+            if old and not request.dry_run:
+                self.tables.inventories.remove(info.path for info in old)
+            yield CleanedPart(path=folder, files=len(old), bytes=sum(info.size for info in old))
+
+    def _audit(self, cleaned: Cleaned, request: CleanupRequest) -> None:
+        outcomes: dict[str, JsonValue] = {
+            part.path: {"versions": part.versions, "files": part.files, "bytes": part.bytes}
+            for part in cleaned.parts
+        }
+        Audit(self.tables).record(
+            AuditRow(
+                operation_id=cleaned.operation_id,
+                recovery_kind=RecoveryKind.CLEANED_UP,
+                writer_kind=WRITER,
+                graph_branch=MAIN,
+                recovery_for_actor=request.actor,
+                graph_commit_id=None,
+                table_outcomes=json.dumps(outcomes, sort_keys=True),
+                created_at=self.clock.now_us(),
+            )
+        )
+
+
+def _manifest_pins(retained: Retained) -> dict[str | None, set[int]]:
+    found: dict[str | None, set[int]] = {}
+    for state in retained.states:
+        found.setdefault(state.fork or None, set()).add(state.version)
+    return found

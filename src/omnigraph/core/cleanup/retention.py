@@ -1,0 +1,167 @@
+"""Retention: decides which states of a graph stay. Pure and total.
+
+A state is named by the version of a manifest that published it. What stays is what somebody can
+still ask for: the head of each branch, its newest commits as the policy says, tags, merge bases,
+and what others hold while they read it. Everything else goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.types import BranchName
+
+# A write that was given up may still arrive for a while: it must find its place taken.
+FENCES_US: Final = 24 * 3_600 * 1_000_000
+RECOVERY: Final = "recovery"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicy:
+    """The commits that stay: the newest of each branch, and those that are young enough.
+
+    Attributes:
+        keep: How many of the newest commits of each branch stay; at least 1.
+        since_us: Commits that were made at this time or later stay; None for none.
+    """
+
+    keep: int
+    since_us: int | None = None
+
+    def holds(self, place: int, created_at: int) -> bool:
+        """True if the commit at a place of its branch, counted from its head, stays."""
+        return place < self.keep or (self.since_us is not None and created_at >= self.since_us)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StateAt:
+    """A state of the graph: a version of the manifest, on main or on the fork of a branch."""
+
+    fork: str  # of the manifest; empty for main
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitAt:
+    """A commit, and the state that it published."""
+
+    state: StateAt
+    created_at: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """The newest first-parent commits of a branch, its head first."""
+
+    branch: BranchName
+    commits: tuple[CommitAt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeededState:
+    """A state that somebody needs; with `onward`, all later ones of its branch, too."""
+
+    branch: BranchName
+    state: StateAt
+    onward: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """All that retention looks at.
+
+    Attributes:
+        lines: Of each branch at least as many commits as may have to stay.
+        named: The states of tags and of merge bases.
+        held: What running exports, open feeds and branches in the making need.
+        now_us: The time.
+    """
+
+    lines: tuple[Line, ...]
+    named: frozenset[StateAt]
+    held: tuple[NeededState, ...]
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpan:
+    """States of one manifest that follow each other: every commit from the oldest to the newest."""
+
+    oldest: StateAt
+    newest: StateAt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """The states that stay.
+
+    Attributes:
+        spans: Runs of states that follow each other.
+        states: All states, those of the spans included.
+    """
+
+    spans: frozenset[StateSpan]
+    states: frozenset[StateAt]
+
+    @property
+    def single(self) -> frozenset[StateAt]:
+        """The states that are in no span, or its ends."""
+        inside = {
+            state
+            for state in self.states
+            for span in self.spans
+            if state.fork == span.oldest.fork
+            and span.oldest.version < state.version < span.newest.version
+        }
+        return self.states - inside
+
+
+def retain(history: History, policy: RetentionPolicy) -> Retained:
+    """Decide which states stay."""
+    spans: set[StateSpan] = set()
+    states = {*history.named, *(held.state for held in history.held)}
+    for line in history.lines:
+        count = _count(line, history, policy)
+        kept = [commit.state for commit in line.commits[:count]]
+        states.update(kept)
+        spans.update(_spans(kept))
+        states.update(
+            commit.state
+            for commit in line.commits[count:]
+            if commit.kind == RECOVERY and commit.created_at >= history.now_us - FENCES_US
+        )
+    return Retained(spans=frozenset(spans), states=frozenset(states))
+
+
+def reaches_further(
+    place: int, commit: CommitAt, onward: Iterable[StateAt], policy: RetentionPolicy, now_us: int
+) -> bool:
+    """True if a commit, or one before it, may have to stay: how far lines have to be read."""
+    return (
+        policy.holds(place, commit.created_at)
+        or commit.created_at >= now_us - FENCES_US
+        or any(state.fork != commit.state.fork or state < commit.state for state in onward)
+    )
+
+
+def _count(line: Line, history: History, policy: RetentionPolicy) -> int:
+    """The number of commits of a line that stay, without a gap."""
+    onward = {held.state for held in history.held if held.onward and held.branch == line.branch}
+    places = [
+        place
+        for place, commit in enumerate(line.commits)
+        if policy.holds(place, commit.created_at) or commit.state in onward
+    ]
+    return max(places, default=0) + 1
+
+
+def _spans(states: list[StateAt]) -> Iterable[StateSpan]:
+    """The runs of states on one manifest, among states from new to old."""
+    start = 0
+    for place in range(1, len(states) + 1):
+        if place == len(states) or states[place].fork != states[start].fork:
+            yield StateSpan(oldest=states[place - 1], newest=states[start])
+            start = place
