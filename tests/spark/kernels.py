@@ -176,12 +176,13 @@ def pause() -> None:
 
 
 class Killing:
-    """Does what another function does to a batch; the first calls of all kill a process instead.
+    """Does what another function does to a batch; the first calls of all kill a process or hang.
 
     Args:
         make: What it stands for.
         folder: Where the kills are counted.
-        victim: "worker", the "daemon" that forks workers, or the "executor" above both.
+        victim: "worker", the "daemon" that forks workers, or the "executor" above both. With
+            "nobody" the call hangs instead.
         times: So many kills.
     """
 
@@ -204,7 +205,8 @@ class Killing:
             except FileExistsError:
                 continue
             found = {"worker": os.getpid, "daemon": os.getppid, "executor": executor}
-            os.kill(found[self.victim](), signal.SIGKILL)
+            if self.victim in found:
+                os.kill(found[self.victim](), signal.SIGKILL)
             if self.victim != "daemon":
                 hang()
         return self.make(batch)

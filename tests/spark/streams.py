@@ -12,7 +12,7 @@ import omnigraph as og
 from omnigraph.types import LoadMode
 
 T = TypeVar("T")
-_STARTS_MAX = 30
+_STARTS_MAX = 5
 
 
 def patiently(run: Callable[[], T]) -> T:

@@ -103,6 +103,28 @@ def test_idle_workers_that_were_killed_are_not_missed(graph: og.Graph, local: He
     check_answers(graph, local.session)
 
 
+class WhenItHangs(og.CancelToken):
+    """Is cancelled once a task has begun to hang."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    @property
+    def cancelled(self) -> bool:
+        return (self.folder / "kill-0").exists()
+
+
+def test_a_query_whose_worker_hangs_is_cancelled_and_the_next_one_answers(
+    graph: og.Graph, local: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killing(monkeypatch, tmp_path, "nobody", 1)
+    stop = WhenItHangs(tmp_path)
+    with pytest.raises(og.errors.Cancelled):
+        graph.query(QUERY, {"least": 50}, engine="spark", spark=local.session, cancel=stop)
+    check_answers(graph, local.session)
+
+
 def test_a_killed_executor_is_replaced(
     graph: og.Graph, executors: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
