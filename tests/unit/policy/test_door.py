@@ -73,6 +73,7 @@ CALLS: dict[type[Any], tuple[Callable[[og.Graph], Any], dict[str, tuple[Any, ...
         {
             "blame": ("Person", "Ada"),
             "branch": ("main",),
+            "copy_to": ("copy.omni",),
             "diff": ("main", "main"),
             "edges": ("Knows",),
             "embed": (),
@@ -107,6 +108,7 @@ CALLS: dict[type[Any], tuple[Callable[[og.Graph], Any], dict[str, tuple[Any, ...
             "list": (),
             "merge": ("other",),
             "protect": ("main",),
+            "rename": ("other", "another"),
             "reset": ("main", "main~1"),
             "revert": ("01ARZ3NDEKTSV4RRFFQ69G5FAV",),
             "show": ("main",),
