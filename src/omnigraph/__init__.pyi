@@ -1,6 +1,8 @@
 """The public surface, for type checkers; the module itself loads these names on first use."""
 
 from omnigraph import errors as errors
+from omnigraph.client.connecting import connect as connect
+from omnigraph.client.remote_graph import RemoteGraph as RemoteGraph
 from omnigraph.dataplane.counts import ChangeCounts as ChangeCounts
 from omnigraph.dataplane.counts import Counts as Counts
 from omnigraph.dataplane.progress import Progress as Progress
@@ -8,6 +10,7 @@ from omnigraph.dataplane.progress import StageFigures as StageFigures
 from omnigraph.dataplane.spark.carried_errors import spark_error as spark_error
 from omnigraph.dataplane.spark.registration import register_spark as register_spark
 from omnigraph.embed.provider import Embedder as Embedder
+from omnigraph.entry import open as open
 from omnigraph.exec.merge.conflicts import MergeConflict as MergeConflict
 from omnigraph.exec.read.profile import Profile as Profile
 from omnigraph.exec.read.rows import Rows as Rows
@@ -17,7 +20,6 @@ from omnigraph.graph.changes import Baseline as Baseline
 from omnigraph.graph.diff import Diff as Diff
 from omnigraph.graph.facade import Graph as Graph
 from omnigraph.graph.opening import init as init
-from omnigraph.graph.opening import open as open
 from omnigraph.graph.relocating import RelocateResult as RelocateResult
 from omnigraph.graph.relocating import relocate as relocate
 from omnigraph.graph.snapshot import Snapshot as Snapshot
@@ -87,6 +89,7 @@ __all__ = [
     "RecoveredWrite",
     "RecoveryResult",
     "RelocateResult",
+    "RemoteGraph",
     "ResetResult",
     "ResultWarning",
     "Rows",
@@ -98,6 +101,7 @@ __all__ = [
     "Transaction",
     "TransactionResult",
     "__version__",
+    "connect",
     "errors",
     "init",
     "open",

@@ -17,6 +17,7 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|TERM|PATH")
 # Who may read or change the environment of the process, and for what.
 READERS = {
     "cli/environment.py": "the command line",
+    "client/connecting.py": "omnigraph.connect, for the token",
     "graph/opening.py": "omnigraph.init and omnigraph.open",
     "dataplane/spark/opened.py": "Spark opens the format `omnigraph`",
     "dataplane/spark/config.py": "every public call that takes `spark=`",

@@ -100,6 +100,7 @@ class Commands(LazyGroup):
             "login", _ABOUT, "Keep the token of a server, in a file that only you may read."
         ),
         "logout": CommandEntry("logout", _ABOUT, "Forget the token of a server."),
+        "serve": CommandEntry("serve", _DATA, "Serve graphs over HTTP, until a signal ends it."),
         "version": CommandEntry(
             "version", _ABOUT, "Print the release and the version of the storage layout."
         ),

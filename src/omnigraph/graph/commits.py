@@ -108,6 +108,12 @@ class Commits:
         self._door.ask(Permission.READ, found.branch)
         return found
 
+    def version(self, commit: str) -> int | None:
+        """The version of the manifest that a commit made; None if nobody recorded it."""
+        found = self.show(commit)
+        log = self._repo.manifest.commits(BranchName(found.branch))
+        return log.manifest_version(CommitId(commit))
+
     def changes(self, commit: str) -> Diff:
         """The changes that a commit made to the state of its first parent.
 

@@ -14,7 +14,6 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, InvalidInput, NotFound
-from omnigraph.exec.blobs import read_cell
 from omnigraph.exec.changes.blame import blame
 from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
 from omnigraph.exec.mutate.mutator import Request
@@ -412,54 +411,6 @@ class Graph(UpkeepCalls):
             if isinstance(state, Snapshot)
             else self._pins.revision(state, self._branch)
         )
-
-    def read_blob(
-        self,
-        type_name: str,
-        id: str,
-        property_name: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        branch: str | None = None,
-        at: Revision | None = None,
-    ) -> bytes | None:
-        """Bytes of one blob; None when it is null. Reads no more than is asked for.
-
-        Example:
-            ```python
-            graph.mutate('query q() { insert File { path: "a", content: "base64:aGVsbG8=" } }')
-            assert graph.read_blob("File", "a", "content", offset=1, length=3) == b"ell"
-            ```
-
-        Args:
-            type_name: The type of the node or edge.
-            id: Its id.
-            property_name: Which blob of it.
-            offset: The first byte.
-            length: How many bytes; a range that reaches beyond the end is cut there.
-            branch: Which branch to read.
-            at: A commit, a tag, a time or `main~3` to read instead; see `snapshot`.
-
-        Raises:
-            NotFound: There is no such entity.
-            InvalidInput: The type has no such blob.
-        """
-        pinned = self._pinned(branch, at)
-        catalog = self._language(pinned).catalog
-        kind = "node" if type_name in catalog.node_by_name else "edge"
-        self._door.ask(Permission.READ, pinned.branch, types=[f"{kind}:{type_name}"])
-        cell = read_cell(
-            self._repo,
-            pinned,
-            catalog,
-            type_name,
-            id,
-            property_name,
-            offset=offset,
-            length=length,
-        )
-        return None if cell is None else cell.data
 
     # -- changing ----------------------------------------------------------------------------------
 

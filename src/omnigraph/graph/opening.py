@@ -78,29 +78,7 @@ def open(
     settings: Settings | None = None,
     policy: Policy | None = None,
 ) -> Graph:
-    """Open a graph.
-
-    Example:
-        ```python
-        og.init("friends.omni", schema="node Person { name: String @key }").close()
-        with og.open("friends.omni", "r") as graph:
-            assert graph.snapshot().counts == {"node:Person": 0}
-        ```
-
-    Args:
-        uri: Where it lives: a directory or `s3://bucket/prefix`.
-        mode: `rw`, or `r` for reading only: such a handle never writes, not even to recover.
-        actor: Who works through this handle, for the history.
-        storage_options: How to reach S3; by default the usual `AWS_*` variables.
-        embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
-        settings: Bounds; by default what `OMNIGRAPH_<SETTING>` say, such as
-            `OMNIGRAPH_CACHE_BYTES_MAX`.
-        policy: Decides on every access; by default everything is allowed.
-
-    Raises:
-        NotFound: There is no graph.
-        InvalidInput: The mode or the place cannot be understood.
-    """
+    """Open a graph in reach; see `omnigraph.open`."""
     try:
         chosen = OpenMode(mode)
     except ValueError:

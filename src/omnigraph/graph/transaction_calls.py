@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.graph.arguments import whole_number
-from omnigraph.graph.bulk_calls import BulkCalls
+from omnigraph.graph.blob_calls import BlobCalls
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.transaction import Transaction, TransactionResult, transact
 from omnigraph.policy.door import Permission
@@ -18,7 +18,7 @@ from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, Id
 T = TypeVar("T")
 
 
-class TransactionCalls(BulkCalls):
+class TransactionCalls(BlobCalls):
     """The part of `Graph` that opens transactions."""
 
     def __init__(self, parts: GraphParts, actor: str | None, branch: BranchName = MAIN) -> None:

@@ -16,6 +16,7 @@ from omnigraph.runtime.settings import Settings
 
 SETTING_PREFIX: Final = "OMNIGRAPH_"
 HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
+TOKEN_VARIABLE: Final = "OMNIGRAPH_BEARER_TOKEN"
 
 # The spelling of the storage layer, and the variables that the usual tools read, the first wins.
 _STORAGE_VARIABLES: Final = {

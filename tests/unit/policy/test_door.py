@@ -72,6 +72,7 @@ CALLS: dict[type[Any], tuple[Callable[[og.Graph], Any], dict[str, tuple[Any, ...
         lambda graph: graph,
         {
             "blame": ("Person", "Ada"),
+            "blob_size": ("Person", "Ada", "photo"),
             "branch": ("main",),
             "copy_to": ("copy.omni",),
             "diff": ("main", "main"),
@@ -126,6 +127,7 @@ CALLS: dict[type[Any], tuple[Callable[[og.Graph], Any], dict[str, tuple[Any, ...
             "list": (),
             "log": (),
             "show": ("01ARZ3NDEKTSV4RRFFQ69G5FAV",),
+            "version": ("01ARZ3NDEKTSV4RRFFQ69G5FAV",),
             "walk": (),
         },
     ),

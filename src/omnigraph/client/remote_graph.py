@@ -1,0 +1,565 @@
+"""A graph behind a server, with the calls of `Graph`."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
+from omnigraph.client.remote_diff import RemoteDiff
+from omnigraph.client.remote_schema import RemoteSchema
+from omnigraph.client.rows import RemoteRows
+from omnigraph.client.transport import HttpTransport, segment
+from omnigraph.errors import Code, InvalidInput, NotFound
+from omnigraph.results.changes import BlameLine, OperationName
+from omnigraph.results.wire import plain, read_change, read_commit, read_load
+from omnigraph.results.writes import (
+    ExportResult,
+    IndexResult,
+    LoadResult,
+    MutationResult,
+    OptimizeResult,
+)
+from omnigraph.types import IdempotencyKey, LoadMode
+
+_MEDIA: Final = {
+    "ndjson": "application/x-ndjson",
+    "arrow": "application/vnd.apache.arrow.stream",
+    "parquet": "application/vnd.apache.parquet",
+}
+_SUFFIXES: Final = {
+    ".jsonl": "ndjson",
+    ".ndjson": "ndjson",
+    ".json": "ndjson",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".parquet": "parquet",
+}
+_PIECE: Final = 1 << 20
+
+
+class RemoteSnapshot:
+    """A graph behind a server as of one commit."""
+
+    def __init__(self, graph: RemoteGraph, found: Mapping[str, Any]) -> None:
+        """Show a state; use `RemoteGraph.snapshot` instead."""
+        self._graph = graph
+        self.branch: str = found["graph_branch"]
+        self.commit: str = found["graph_commit_id"]
+        self.version: int = found["graph_manifest_version"]
+        self.counts: Mapping[str, int] = {
+            f"{item['entity_kind']}:{item['type_name']}": item["entity_count"]
+            for item in found["datasets"]
+        }
+
+    def __repr__(self) -> str:
+        return f"RemoteSnapshot(branch={self.branch!r}, commit={self.commit!r})"
+
+    @property
+    def schema(self) -> str:
+        """The schema in force, as it was written."""
+        return self._graph.schema.show(at=self.commit)
+
+    def query(
+        self, text: str, params: Mapping[str, object] | None = None, **terms: Any
+    ) -> RemoteRows:
+        """Run a reading query; see `Graph.query`."""
+        return self._graph.query(text, params, at=self.commit, **terms)
+
+    def explain(self, text: str, *, name: str | None = None) -> str:
+        """The plan of a query and how it would reach the data, as text."""
+        return self._graph.explain(text, name=name, at=self.commit)
+
+
+class RemoteGraph:
+    """A graph behind a server. Safe to share between threads; a context manager.
+
+    Made by `omnigraph.connect`. Calls, results and errors are those of `Graph`. What needs the
+    stored data itself, such as Spark and transactions, is refused.
+
+    Attributes:
+        branches: Make, list, merge and delete branches.
+        tags: Names for commits.
+        commits: The history.
+        changes: The change feed.
+        schema: Show and change the schema.
+    """
+
+    def __init__(
+        self, transport: HttpTransport, url: str, graph_id: str, branch: str = "main"
+    ) -> None:
+        """Reach a graph; use `omnigraph.connect` instead."""
+        self._transport = transport
+        self._url = url
+        self._graph_id = graph_id
+        self._branch = branch
+        self._path = f"/graphs/{segment(graph_id)}"
+        self.branches = RemoteBranches(transport, self._path, branch)
+        self.tags = RemoteTags(transport, self._path)
+        self.commits = RemoteCommits(transport, self._path, branch, self.diff)
+        self.changes = RemoteChanges(transport, self._path, branch)
+        self.schema = RemoteSchema(transport, self._path, branch)
+
+    def __repr__(self) -> str:
+        return f"RemoteGraph({self.uri!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def uri(self) -> str:
+        """The address of the graph."""
+        return f"{self._url}{self._path}"
+
+    @property
+    def mode(self) -> str:
+        """`rw`: what may be changed is the server's decision."""
+        return "rw"
+
+    def close(self) -> None:
+        """Close the connections. Closing twice is fine."""
+        self._transport.close()
+
+    def branch(self, name: str) -> RemoteGraph:
+        """The graph as one branch shows it: every call is for that branch if it names no other."""
+        known = self.branches.show(name).name
+        return RemoteGraph(self._transport, self._url, self._graph_id, known)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        timeout: float | None = None,
+        **local: Any,
+    ) -> RemoteRows:
+        """Run a reading query; see `Graph.query`."""
+        _only_local(local)
+        asked = self._asked(text, params, name, branch, at, timeout)
+        answer = self._transport.request(
+            "POST", f"{self._path}/query", body={**asked, "column_types": True}, is_safe=True
+        ).json()
+
+        def arrow() -> Any:
+            commit = answer["graph_commit_id"]
+            return self.query_arrow(text, params, name=name, at=commit, timeout=timeout)
+
+        return RemoteRows(answer["columns"], answer["column_types"], answer["rows"], arrow)
+
+    def query_arrow(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Run a reading query, and get its rows as an Arrow table that the server made."""
+        asked = self._asked(text, params, name, branch, at, timeout)
+        return self._arrow(f"{self._path}/query", asked)
+
+    def _arrow(self, path: str, asked: Mapping[str, Any]) -> Any:
+        import pyarrow as pa  # noqa: PLC0415  # only who asks for Arrow waits for it
+
+        headers = {"accept": _MEDIA["arrow"]}
+        answer = self._transport.request("POST", path, body=asked, headers=headers, is_safe=True)
+        return pa.ipc.open_stream(answer.body).read_all()
+
+    def _asked(
+        self,
+        text: str,
+        params: Mapping[str, object] | None,
+        name: str | None,
+        branch: str | None,
+        at: str | None,
+        timeout: float | None,
+    ) -> dict[str, Any]:
+        asked: dict[str, Any] = {"query": text, "params": plain(params or {})}
+        if at is not None:
+            asked["snapshot"] = str(at)
+        else:
+            asked["branch"] = branch or self._branch
+        if name is not None:
+            asked["name"] = name
+        if timeout is not None:
+            asked["timeout"] = timeout
+        return asked
+
+    def explain(
+        self,
+        text: str,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+    ) -> str:
+        """The plan of a query and how it would reach the data, as text."""
+        asked = self._asked(text, None, name, branch, at, None)
+        answer = self._transport.request("POST", f"{self._path}/explain", body=asked, is_safe=True)
+        plan: str = answer.json()["plan"]
+        return plan
+
+    def snapshot(self, branch: str | None = None, *, at: str | None = None) -> RemoteSnapshot:
+        """Pin one moment, to read several things of the same state."""
+        terms = {"branch": branch or self._branch, "at": at}
+        found = self._transport.request("GET", f"{self._path}/snapshot", terms=terms).json()
+        return RemoteSnapshot(self, found)
+
+    def diff(
+        self,
+        older: str | RemoteSnapshot,
+        newer: str | RemoteSnapshot | None = None,
+        *,
+        types: Sequence[str] | None = None,
+        operations: Collection[OperationName] | None = None,
+    ) -> RemoteDiff:
+        """Compare two states of the graph, entity by entity; see `Graph.diff`."""
+        states = [
+            each.commit if isinstance(each, RemoteSnapshot) else str(each)
+            for each in (older, newer or self._branch)
+        ]
+        terms = {"type": types and list(types), "op": operations and sorted(operations)}
+        return RemoteDiff(self._transport, f"{self._path}/diff", states[0], states[1], terms)
+
+    def blame(
+        self,
+        type_name: str,
+        id: str,
+        *,
+        branch: str | None = None,
+        at: str | None = None,
+        limit: int | None = None,
+    ) -> list[BlameLine]:
+        """The commits that changed one entity, newest first; see `Graph.blame`."""
+        terms = {"type": type_name, "id": id, "branch": branch or self._branch, "at": at}
+        found = self._transport.request(
+            "GET", f"{self._path}/blame", terms={**terms, "limit": limit}
+        ).json()
+        return [
+            BlameLine(
+                commit=read_commit(item["commit"]),
+                operation=item["op"],
+                changed=tuple(item["changed"]),
+            )
+            for item in found["lines"]
+        ]
+
+    def read_blob(
+        self,
+        type_name: str,
+        id: str,
+        property_name: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        entity: str = "node",
+    ) -> bytes | None:
+        """Bytes of one blob; None when it is null. See `Graph.read_blob`."""
+        if length == 0:
+            return b""
+        terms = {"entity": entity, "type": type_name, "id": id, "property": property_name}
+        place = {"snapshot": at} if at is not None else {"branch": branch or self._branch}
+        last = "" if length is None else offset + length - 1
+        headers = {} if (offset, length) == (0, None) else {"range": f"bytes={offset}-{last}"}
+        try:
+            return self._transport.request(
+                "GET", f"{self._path}/blob", terms={**terms, **place}, headers=headers
+            ).body
+        except InvalidInput as error:
+            if "range" in str(error):
+                return b""
+            raise
+        except NotFound as error:
+            if "has no" in str(error):
+                return None
+            raise
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def mutate(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+        message: str | None = None,
+        timeout: float | None = None,
+        **local: Any,
+    ) -> MutationResult:
+        """Run a changing query: all of it is one commit, or nothing happens. See `Graph.mutate`."""
+        _only_local(local)
+        asked = self._asked(text, params, name, branch, None, timeout)
+        if message is not None:
+            asked["message"] = message
+        headers = keyed(idempotency_key)
+        path = f"{self._path}/mutate"
+        if if_commit is not None:
+            headers["omnigraph-if-graph-commit"] = if_commit
+            path += "/if-graph-commit"
+        return read_change(
+            self._transport.request("POST", path, body=asked, headers=headers).json()
+        )
+
+    def load(  # noqa: PLR0913
+        self,
+        source: object,
+        *,
+        mode: LoadMode = "append",
+        branch: str | None = None,
+        create_from: str | None = None,
+        replace: bool = False,
+        cascade: bool = False,
+        format: str | None = None,
+        idempotency_key: str | None = None,
+        message: str | None = None,
+        **local: Any,
+    ) -> LoadResult:
+        """Load data of any size: all of it in one commit, or nothing. See `Graph.load`.
+
+        Files and binary streams are sent as they are read; one file or stream per call.
+
+        Args:
+            source: A file, a binary stream, a list of records, or one of these by its type.
+            mode: `append`, `merge` or `overwrite`.
+            branch: Which branch to change.
+            create_from: Make the branch from this one if it is missing, in the same commit.
+            replace: With `merge`: replace whole entities.
+            cascade: With `overwrite`: drop edges of other types whose nodes are gone.
+            format: `ndjson`, `arrow` or `parquet`, where a file's suffix does not tell.
+            idempotency_key: Names the operation, so that repeating it does it once.
+            message: What the commit is about.
+            local: Arguments of a local load that a server decides itself are refused.
+        """
+        _only_local(local)
+        type_name, body, form, encoding = _source(source, format)
+        headers = {"content-type": _MEDIA[form], **keyed(idempotency_key)}
+        if encoding is not None:
+            headers["content-encoding"] = encoding
+        terms = {
+            "mode": mode,
+            "branch": branch or self._branch,
+            "from": create_from,
+            "replace": replace,
+            "cascade": cascade,
+            "message": message,
+            "type": type_name if form != "ndjson" else None,
+        }
+        try:
+            return read_load(
+                self._transport.request(
+                    "POST", f"{self._path}/load", terms=terms, body=body, headers=headers
+                ).json()
+            )
+        finally:
+            if isinstance(source, str | os.PathLike) and hasattr(body, "close"):
+                body.close()
+
+    def export(
+        self,
+        target: str | os.PathLike[str] | Any,
+        *,
+        format: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        types: Sequence[str] | None = None,
+        compression: str | None = None,
+        overwrite: bool = False,
+        **local: Any,
+    ) -> ExportResult:
+        """Write the entities of one commit to a file that `load` reads back; see `Graph.export`."""
+        _only_local(local)
+        is_path = isinstance(target, str | os.PathLike)
+        form = format or (_suffix(os.fspath(target))[0] if is_path else "ndjson")
+        packing = compression or (_suffix(os.fspath(target))[1] if is_path else None) or "none"
+        terms = {
+            "branch": branch or self._branch,
+            "at": at,
+            "types": types and ",".join(types),
+            "compression": packing,
+        }
+        if is_path and Path(target).exists() and not overwrite:
+            text = f"{os.fspath(target)} exists; say overwrite=True to replace it"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        headers = {"accept": _MEDIA[form]}
+        written = 0
+        with self._transport.stream(
+            "GET", f"{self._path}/export", terms=terms, headers=headers
+        ) as response:
+            commit = response.getheader("omnigraph-graph-commit", "")
+            draft = f"{os.fspath(target)}.part" if is_path else ""
+            file: Any = open(draft, "wb") if is_path else target  # noqa: SIM115
+            try:
+                while piece := response.read(_PIECE):
+                    file.write(piece)
+                    written += len(piece)
+            finally:
+                if is_path:
+                    file.close()
+        if is_path:
+            Path(draft).replace(target)
+        return ExportResult(
+            commit=commit,
+            files=(os.fspath(target),) if is_path else ("-",),
+            rows={},
+            bytes=written,
+            engine="server",
+            reason="the graph is behind a server",
+            seconds=0.0,
+        )
+
+    def ensure_indices(
+        self, *, branch: str | None = None, message: str | None = None
+    ) -> IndexResult:
+        """Build every index that is missing or damaged; one commit, or none."""
+        found = self._post("indices", {"branch": branch or self._branch, "message": message})
+        return IndexResult(
+            commit=None if found["commit"] is None else read_commit(found["commit"]),
+            built=tuple((a, b) for a, b in found["built"]),
+            pending=tuple((a, b, c) for a, b, c in found["pending"]),
+        )
+
+    def optimize(
+        self, *, branch: str | None = None, message: str | None = None, **local: Any
+    ) -> OptimizeResult:
+        """Compact tables and bring indexes up to date; see `Graph.optimize`."""
+        _only_local(local)
+        found = self._post("optimize", {"branch": branch or self._branch, "message": message})
+        return OptimizeResult(
+            commit=None if found["commit"] is None else read_commit(found["commit"]),
+            fragments={key: (pair[0], pair[1]) for key, pair in found["fragments"].items()},
+            indexes=tuple((a, b) for a, b in found["indexes"]),
+            pending=tuple((a, b, c) for a, b, c in found["pending"]),
+            engine=found["engine"],
+            reason=found["reason"],
+            seconds=found["seconds"],
+        )
+
+    def queries(self) -> list[dict[str, Any]]:
+        """The stored queries of the server, each with its parameters."""
+        found = self._transport.request("GET", f"{self._path}/queries").json()
+        listed: list[dict[str, Any]] = found["queries"]
+        return listed
+
+    def invoke(
+        self,
+        name: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> RemoteRows | MutationResult:
+        """Run a stored query by its name."""
+        asked = {
+            "params": plain(params or {}),
+            "branch": branch or self._branch,
+            "column_types": True,
+        }
+        answer = self._transport.request(
+            "POST",
+            f"{self._path}/queries/{segment(name)}",
+            body=asked,
+            headers=keyed(idempotency_key),
+        ).json()
+        if "rows" in answer:
+            path = f"{self._path}/queries/{segment(name)}"
+            pinned = {"params": asked["params"], "snapshot": answer["graph_commit_id"]}
+
+            def arrow() -> Any:
+                return self._arrow(path, pinned)
+
+            return RemoteRows(answer["columns"], answer["column_types"], answer["rows"], arrow)
+        return read_change(answer)
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = self._transport.request(
+            "POST", f"{self._path}/{path}", body=body
+        ).json()
+        return found
+
+
+def keyed(key: str | None) -> dict[str, str]:
+    """The header that names an operation."""
+    return {} if key is None else {"idempotency-key": IdempotencyKey(key)}
+
+
+def _only_local(given: Mapping[str, Any]) -> None:
+    """Refuse arguments that mean something in reach of the graph only.
+
+    Raises:
+        InvalidInput: There is one that says more than its default.
+    """
+    neutral: tuple[object, ...] = (None, "auto", False, 1000)
+    for name, value in given.items():
+        if value not in neutral:
+            text = f"`{name}` is for a graph in reach, not for one behind a server"
+            raise InvalidInput(Code.INPUT_INVALID, text, argument=name)
+
+
+def _suffix(path: str) -> tuple[str, str | None]:
+    place = Path(path)
+    packing = {".gz": "gzip", ".zst": "zstd"}.get(place.suffix)
+    plain_name = place.with_suffix("") if packing else place
+    return _SUFFIXES.get(plain_name.suffix, "ndjson"), packing
+
+
+def _source(source: object, form: str | None) -> tuple[str | None, Any, str, str | None]:
+    """The type, the body, the format and the compression of what is loaded."""
+    type_name = None
+    if isinstance(source, Mapping):
+        if len(source) == 1 and not all(isinstance(each, list) for each in source.values()):
+            ((type_name, source),) = source.items()
+            return (type_name, *_source(source, form)[1:])
+        lines = [
+            json.dumps(_envelope(name, plain(row))) for name, rows in source.items() for row in rows
+        ]
+        return None, io.BytesIO("\n".join(lines).encode()), "ndjson", None
+    if isinstance(source, list | tuple) and all(isinstance(each, Mapping) for each in source):
+        lines = [json.dumps(plain(row)) for row in source]
+        return None, io.BytesIO("\n".join(lines).encode()), "ndjson", None
+    if isinstance(source, list | tuple) and len(source) == 1:
+        source = source[0]
+    if isinstance(source, str | os.PathLike):
+        found, packing = _suffix(os.fspath(source))
+        chosen = form or found
+        try:
+            return type_name, open(source, "rb"), chosen, packing
+        except OSError as error:
+            text = f"the file {os.fspath(source)} cannot be read: {error.strerror}"
+            raise NotFound(Code.FILE_NOT_FOUND, text, path=os.fspath(source)) from error
+    if hasattr(source, "read"):
+        return type_name, source, form or "ndjson", None
+    text = "through a server, a file, a stream or rows are loaded, not several of them"
+    raise InvalidInput(Code.INPUT_INVALID, text)
+
+
+def _envelope(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    if name.startswith("edge:") or {"from", "to"} <= set(row):
+        rest = {key: value for key, value in row.items() if key not in ("from", "to")}
+        known = name.removeprefix("edge:")
+        return {"edge": known, "from": row["from"], "to": row["to"], "data": rest}
+    return {"type": name.removeprefix("node:"), "data": dict(row)}

@@ -1,0 +1,87 @@
+"""The schema of a graph behind a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omnigraph.client.transport import HttpTransport
+from omnigraph.errors import Code, NotFound
+from omnigraph.results.schema_change import SchemaChange
+from omnigraph.results.wire import read_commit
+
+
+class RemoteSchema:
+    """The schema; with the calls of `graph.schema`."""
+
+    def __init__(self, transport: HttpTransport, path: str, branch: str) -> None:
+        """Show and change it by requests."""
+        self._transport = transport
+        self._path = path
+        self._branch = branch
+
+    def show(self, branch: str | None = None, *, at: str | None = None) -> str:
+        """The schema in force, as it was written."""
+        terms = {"branch": branch or self._branch, "at": at}
+        found = self._transport.request("GET", f"{self._path}/schema", terms=terms).json()
+        return str(found["schema_source"])
+
+    def plan(self, schema: str | os.PathLike[str], *, branch: str | None = None) -> SchemaChange:
+        """Tell what `apply` would do, and what stands in its way. Writes nothing."""
+        body = {"schema_source": _text(schema), "branch": branch or self._branch}
+        answer = self._transport.request(
+            "POST", f"{self._path}/schema/plan", body=body, is_safe=True
+        )
+        return _change(answer.json())
+
+    def apply(
+        self,
+        schema: str | os.PathLike[str],
+        *,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> SchemaChange:
+        """Change the schema of a branch; one commit, or nothing."""
+        body = {
+            "schema_source": _text(schema),
+            "branch": branch or self._branch,
+            "message": message,
+            "allow_data_loss": True,
+        }
+        headers: dict[str, str] = {}
+        if if_commit is not None:
+            headers["omnigraph-if-graph-commit"] = if_commit
+        if idempotency_key is not None:
+            headers["idempotency-key"] = idempotency_key
+        answer = self._transport.request(
+            "POST", f"{self._path}/schema/apply", body=body, headers=headers
+        )
+        return _change(answer.json())
+
+
+def _text(schema: str | os.PathLike[str]) -> str:
+    if isinstance(schema, str) and (not schema.endswith(".pg") or "{" in schema):
+        return schema
+    try:
+        return Path(schema).read_text(encoding="utf-8")
+    except OSError as error:
+        text = f"there is no schema file {os.fspath(schema)}"
+        raise NotFound(Code.FILE_NOT_FOUND, text, path=os.fspath(schema)) from error
+
+
+def _change(found: Mapping[str, Any]) -> SchemaChange:
+    commit = found["commit"]
+    return SchemaChange(
+        supported=found["supported"],
+        steps=tuple(found["steps"]),
+        notes=tuple(found["notes"]),
+        rows=found["rows"],
+        violations=tuple(found["violations"]),
+        violation_count=found["violation_count"],
+        broken_queries={},
+        commit=None if commit is None else read_commit(commit),
+    )

@@ -1,0 +1,1 @@
+"""The HTTP server: graphs under `/graphs/{graph_id}`, for any client."""

@@ -1,0 +1,334 @@
+"""Routes for data of any size: loads, exports and blobs."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+import omnigraph as og
+from omnigraph.errors import Code, Forbidden, InvalidInput, LimitExceeded, NotFound
+from omnigraph.results.wire import load_json
+from omnigraph.server import requests
+from omnigraph.server.call import Reply, RouteCall, Streamed
+from omnigraph.server.failures import HttpFailure
+from omnigraph.server.multipart import parts_of
+from omnigraph.server.querying import ARROW
+from omnigraph.server.streams import BoundedBody, Sink, body_limit
+
+NDJSON: Final = "application/x-ndjson"
+PARQUET: Final = "application/vnd.apache.parquet"
+JSON: Final = "application/json"
+MULTIPART: Final = "multipart/mixed"
+OCTETS: Final = "application/octet-stream"
+_FORMATS: Final = {NDJSON: "ndjson", ARROW: "arrow", PARQUET: "parquet"}
+# What an Arrow stream may ask for at once: a forged length must not reserve memory.
+_ARROW_READ_MAX: Final = 256 << 20
+_BLOB_CHUNK: Final = 4 << 20
+_RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
+
+
+# -- loads -----------------------------------------------------------------------------------------
+
+
+def load(call: RouteCall) -> Reply:
+    """Load data: raw NDJSON, Arrow, Parquet or several parts, streamed; or a JSON envelope."""
+    media = media_type(call)
+    if media == JSON:
+        return _load_envelope(call)
+    return _load_streamed(call, media)
+
+
+def load_ndjson(call: RouteCall) -> Reply:
+    """Load raw NDJSON."""
+    if media_type(call) != NDJSON:
+        raise HttpFailure(415, f"this route takes {NDJSON}")
+    return _load_streamed(call, NDJSON)
+
+
+def media_type(call: RouteCall) -> str:
+    """The media type of the body, without parameters."""
+    return call.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+
+
+def _load_envelope(call: RouteCall) -> Reply:
+    asked: requests.LoadInput = call.body
+    if (asked.data is None) == (asked.uri is None):
+        raise InvalidInput(Code.INPUT_INVALID, "give either `data` or a `uri`")
+    source: object
+    if asked.uri is not None:
+        source = _permitted(call, asked.uri)
+        source = source if asked.type is None else {asked.type: source}
+    else:
+        source = io.BytesIO((asked.data or "").encode())
+    form = asked.format if asked.uri is not None else "ndjson"
+    done = _loaded(call, source, asked, form)
+    return Reply(body={"uri": call.public_uri, **done})
+
+
+def _permitted(call: RouteCall, uri: str) -> str:
+    """The address of a load by reference, if it lies below a prefix that the operator named."""
+    steps = uri.split("/")
+    for prefix in call.server.config.load_prefixes:
+        below = prefix if prefix.endswith("/") else f"{prefix}/"
+        if uri.startswith(below) and ".." not in steps and "*" not in uri:
+            return uri
+    text = "loads by reference read below the prefixes that this server allows, and this is none"
+    raise Forbidden(Code.FORBIDDEN, text)
+
+
+def _load_streamed(call: RouteCall, media: str) -> Reply:
+    asked: requests.LoadTerms = call.terms
+    body = _decoded(call)
+    try:
+        if media == NDJSON:
+            return Reply(body=_loaded(call, _Named(body, "body"), asked, "ndjson"))
+        if media == ARROW:
+            reader = _arrow_reader(body)
+            return Reply(body=_loaded(call, {_type(asked): reader}, asked, None))
+        if media == PARQUET:
+            source = {_type(asked): _Named(body, "body.parquet")}
+            return Reply(body=_loaded(call, source, asked, "parquet"))
+        if media == MULTIPART:
+            with parts_of(call.headers["content-type"], body) as parts:
+                sources = {
+                    part.type: _arrow_reader(part.file)
+                    if part.media == ARROW
+                    else _Named(part.file, part.type)
+                    for part in parts
+                }
+                return Reply(body=_loaded(call, sources, asked, None))
+    except (pa.ArrowInvalid, pa.ArrowSerializationError, OSError, EOFError) as error:
+        text = f"the body is no {media} that can be read: {error}"
+        raise InvalidInput(Code.INPUT_INVALID, text) from error
+    raise HttpFailure(415, f"a load takes {', '.join(_FORMATS)}, {MULTIPART} or {JSON}")
+
+
+class _Named:
+    """A body with a name, for messages."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self._file = file
+        self.name = name
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read(size)
+        return data
+
+
+def _decoded(call: RouteCall) -> Any:
+    """The body without its compression."""
+    assert call.upload is not None
+    encoding = call.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("identity", ""):
+        return io.BufferedReader(call.upload, 1 << 20)
+    if encoding not in ("gzip", "zstd"):
+        raise HttpFailure(415, f"a body is compressed by gzip or zstd, not by {encoding[:40]}")
+    inner = pa.PythonFile(io.BufferedReader(call.upload, 1 << 20), mode="r")
+    stream = pa.CompressedInputStream(inner, encoding)
+    most = call.server.config.budgets.load_decompressed_bytes
+    return io.BufferedReader(BoundedBody(stream, call.upload, most), 1 << 20)
+
+
+def _type(asked: requests.LoadTerms) -> str:
+    if asked.type is None:
+        text = "rows of Arrow and Parquet are of one type: name it by `type` in the query string"
+        raise InvalidInput(Code.INPUT_INVALID, text)
+    return asked.type
+
+
+class _Filled:
+    """A stream that gives as many bytes as it is asked for, within a bound."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _ARROW_READ_MAX:
+            raise body_limit("arrow_message_bytes", _ARROW_READ_MAX, size)
+        found = []
+        while size:
+            piece = self._file.read(size)
+            if not piece:
+                break
+            found.append(piece)
+            size -= len(piece)
+        return b"".join(found)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Leave the body to its owner."""
+
+
+def _arrow_reader(file: Any) -> pa.RecordBatchReader:
+    """Batches of a stream, each of them checked in full: offsets may be forged."""
+    source = _Filled(file)
+    stream = pa.ipc.open_stream(pa.PythonFile(source, mode="r"))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in stream:
+            batch.validate(full=True)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(stream.schema, batches())
+
+
+def _loaded(
+    call: RouteCall,
+    source: object,
+    asked: requests.LoadTerms | requests.LoadInput,
+    form: str | None,
+) -> dict[str, Any]:
+    graph = call.graph
+    done = graph.load(
+        source,
+        mode=asked.mode,
+        branch=asked.branch,
+        create_from=asked.from_,
+        replace=asked.replace,
+        cascade=asked.cascade,
+        format=form,
+        idempotency_key=call.idempotency_key,
+        message=asked.message,
+        cancel=call.cancel,
+        engine="inprocess",
+    )
+    base = asked.from_ if done.branch_created else None
+    return dict(load_json(done, base, graph.commits.version(done.commit.id)))
+
+
+# -- exports ---------------------------------------------------------------------------------------
+
+
+def export(call: RouteCall) -> Streamed:
+    """Stream the entities of one state; `Accept` chooses NDJSON, Arrow or Parquet."""
+    asked: requests.ExportTerms = call.terms
+    accept = call.headers.get("accept", "*/*")
+    form = next((name for media, name in _FORMATS.items() if media in accept), "ndjson")
+    pinned = call.graph.snapshot(asked.branch, at=asked.at)
+    compression = asked.compression
+    if compression is None and form == "ndjson":
+        wanted = call.headers.get("accept-encoding", "")
+        compression = next((each for each in ("zstd", "gzip") if each in wanted), None)
+    return _export(call, pinned, form, asked.types, compression)
+
+
+def export_posted(call: RouteCall) -> Streamed:
+    """Stream the entities of a branch as NDJSON."""
+    asked: requests.ExportInput = call.body or requests.ExportInput()
+    pinned = call.graph.snapshot(asked.branch, at=asked.snapshot)
+    return _export(call, pinned, "ndjson", asked.type_names, None)
+
+
+def _export(
+    call: RouteCall,
+    pinned: og.Snapshot,
+    form: str,
+    types: list[str] | None,
+    compression: str | None,
+) -> Streamed:
+    def write(sink: Sink) -> None:
+        call.graph.export(
+            sink,  # type: ignore[arg-type]  # it writes, and that is all an export needs
+            format=form,
+            branch=pinned.branch,
+            at=pinned.commit,
+            types=types,
+            compression=compression or "none",
+            engine="inprocess",
+            cancel=call.cancel,
+        )
+
+    media = next(media for media, name in _FORMATS.items() if name == form)
+    headers = {"omnigraph-graph-commit": pinned.commit}
+    if compression in ("gzip", "zstd"):
+        headers["content-encoding"] = compression
+    return Streamed(write=write, media=media, headers=headers)
+
+
+# -- blobs -----------------------------------------------------------------------------------------
+
+
+def blob(call: RouteCall) -> Reply | Streamed:
+    """Send a blob, or a range of it."""
+    asked: requests.BlobTerms = call.terms
+    if asked.branch is not None and asked.snapshot is not None:
+        raise InvalidInput(Code.INPUT_INVALID, "give either a branch or a snapshot, not both")
+    pinned = call.graph.snapshot(asked.branch, at=asked.snapshot)
+    size = call.graph.blob_size(
+        asked.type, asked.id, asked.property, branch=pinned.branch, at=pinned.commit
+    )
+    if size is None:
+        raise NotFound(Code.NOT_FOUND, f"{asked.type} {asked.id!r:.80} has no {asked.property}")
+    tag = f'"{pinned.commit}-{size}"'
+    headers = {
+        "accept-ranges": "bytes",
+        "etag": tag,
+        "omnigraph-snapshot-id": pinned.commit,
+    }
+    wanted = call.headers.get("if-match")
+    if wanted is not None and wanted.strip() != "*" and tag not in _tags(wanted):
+        raise HttpFailure(412, "the blob is another one than `If-Match` names", code="conflict")
+    known = call.headers.get("if-none-match")
+    if known is not None and (known.strip() == "*" or tag in _tags(known.replace("W/", ""))):
+        return Reply(body=b"", status=304, media=OCTETS, headers=headers)
+    start, end, status = 0, size, 200
+    if call.method != "HEAD":
+        chosen = _range(call, size, tag)
+        if chosen is not None:
+            start, end, status = *chosen, 206
+            headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
+    headers["content-length"] = str(end - start)
+    if call.method == "HEAD":
+        return Reply(body=b"", media=OCTETS, headers=headers)
+
+    def write(sink: Sink) -> None:
+        for place in range(start, end, _BLOB_CHUNK):
+            piece = call.graph.read_blob(
+                asked.type,
+                asked.id,
+                asked.property,
+                offset=place,
+                length=min(_BLOB_CHUNK, end - place),
+                branch=pinned.branch,
+                at=pinned.commit,
+            )
+            sink.write(piece or b"")
+
+    return Streamed(write=write, media=OCTETS, headers={**headers, ":status": str(status)})
+
+
+def _tags(header: str) -> list[str]:
+    return [each.strip() for each in header.split(",")]
+
+
+def _range(call: RouteCall, size: int, tag: str) -> tuple[int, int] | None:
+    """The range that is asked for, as first byte and end; None for the whole blob."""
+    found = _RANGE.fullmatch(call.headers.get("range", "").replace(" ", ""))
+    since = call.headers.get("if-range")
+    if found is None or found[0] == "bytes=-" or (since is not None and since.strip() != tag):
+        return None
+    first, last = found[1], found[2]
+    if not first:
+        start, end = max(0, size - int(last)), size
+    else:
+        start, end = int(first), min(size, int(last) + 1 if last else size)
+        if last and int(last) < start:
+            return None
+    if start >= size:
+        asked = {"start": start, "end": end, "length": size}
+        headers = {"content-range": f"bytes */{size}"}
+        raise HttpFailure(416, "the range lies behind the end", blob_range=asked, headers=headers)
+    return start, end
+
+
+def too_large(resource: str, limit: int) -> LimitExceeded:
+    """The error of a body that says that it is too large."""
+    return body_limit(resource, limit, limit + 1)

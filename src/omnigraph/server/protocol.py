@@ -1,0 +1,118 @@
+"""The protocol of a connection, with bounds that uvicorn does not have.
+
+Headers may have so many bytes and lines, and must be complete within some seconds. Requests that
+say their length in two ways are refused: two readers could take them for different requests.
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle, Transport
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEADER_BYTES_MAX: Final = 64 << 10
+HEADER_LINES_MAX: Final = 200
+HEADER_SECONDS_MAX: Final = 10.0
+
+_TEXTS: Final = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+}
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 whose headers are bounded in bytes, lines and time."""
+
+    _header_bytes = 0
+    _deadline: TimerHandle | None = None
+    _in_headers = True
+    _is_refused = False
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Begin to wait for headers."""
+        super().connection_made(transport)
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count the bytes of headers while they come."""
+        if self._is_refused:
+            return
+        if self._in_headers:
+            self._header_bytes += len(data)
+            if self._deadline is None:
+                self._arm()
+        super().data_received(data)
+        if self._in_headers and self._header_bytes > HEADER_BYTES_MAX:
+            self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        """Begin with the headers of a request."""
+        super().on_message_begin()
+        self._in_headers = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        super().on_header(name, value)
+        size = sum(len(key) + len(item) for key, item in self.headers[-1:])
+        if len(self.headers) > HEADER_LINES_MAX or size > HEADER_BYTES_MAX:
+            self._refuse(431)
+
+    def on_headers_complete(self) -> None:
+        """Look at the headers as a whole, and let the request in."""
+        self._in_headers, self._header_bytes = False, 0
+        self._disarm()
+        if self._is_refused:
+            return
+        names = [name for name, _ in self.headers]
+        is_double = names.count(b"content-length") > 1 or names.count(b"host") > 1
+        if is_double or (b"transfer-encoding" in names and b"content-length" in names):
+            self._refuse(400)
+            return
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body, unless the request was refused."""
+        if not self._is_refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request, and wait for the next one."""
+        self._in_headers = True
+        if not self._is_refused:
+            super().on_message_complete()
+
+    def _arm(self) -> None:
+        self._disarm()
+        self._deadline = self.loop.call_later(HEADER_SECONDS_MAX, self._late)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self) -> None:
+        self._deadline = None
+        if self._in_headers and (self._header_bytes or not self.server_state.total_requests):
+            self._refuse(408)
+
+    def _refuse(self, status: int) -> None:
+        if self._is_refused:
+            return
+        self._is_refused = True
+        self._disarm()
+        body = b'{"error":"' + _TEXTS[status].lower().encode() + b'"}'
+        head = (
+            f"HTTP/1.1 {status} {_TEXTS[status]}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        transport: Any = self.transport
+        if not transport.is_closing():
+            transport.write(head.encode() + body)
+            transport.close()

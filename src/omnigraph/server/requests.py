@@ -1,0 +1,256 @@
+"""Bodies and query strings of requests. Unknown fields are refused; values are checked here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=8192)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+Granularity = Literal["property", "row"]
+Mode = Literal["append", "merge", "overwrite"]
+Operation = Literal["insert", "update", "delete"]
+
+
+class Input(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A part of a request whose fields are known."""
+
+
+class QueryInput(Input):
+    """A reading query."""
+
+    query: str
+    name: str | None = None
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+    snapshot: str | None = None
+    timeout: Seconds | None = None
+    column_types: bool = False
+
+
+class ChangeInput(Input):
+    """A changing query."""
+
+    query: str
+    name: str | None = None
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+    message: str | None = None
+    timeout: Seconds | None = None
+
+
+class InvokeInput(Input):
+    """A call of a stored query."""
+
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+    snapshot: str | None = None
+    expect_mutation: bool | None = None
+    message: str | None = None
+    column_types: bool = False
+
+
+class LoadInput(Input):
+    """A load whose data stands in the body, as NDJSON in a text, or is named by its address."""
+
+    data: str | None = None
+    uri: str | None = None
+    format: str | None = None
+    type: str | None = None
+    branch: str | None = None
+    from_: str | None = msgspec.field(default=None, name="from")
+    mode: Mode = "merge"
+    replace: bool = False
+    cascade: bool = False
+    message: str | None = None
+
+
+class LoadTerms(Input):
+    """The query string of a streamed load."""
+
+    branch: str | None = None
+    from_: str | None = msgspec.field(default=None, name="from")
+    mode: Mode = "merge"
+    type: str | None = None
+    replace: bool = False
+    cascade: bool = False
+    message: str | None = None
+
+
+class ExportInput(Input):
+    """An export as the original asks for it."""
+
+    branch: str | None = None
+    type_names: list[str] | None = None
+    snapshot: str | None = None
+
+
+class ExportTerms(Input):
+    """The query string of an export."""
+
+    branch: str | None = None
+    at: str | None = None
+    types: list[str] | None = None
+    compression: Literal["none", "gzip", "zstd"] | None = None
+
+
+class NewBranchInput(Input):
+    """A branch to be made."""
+
+    name: str
+    from_: str = msgspec.field(default="main", name="from")
+    at: str | None = None
+
+
+class MergeInput(Input):
+    """A merge."""
+
+    source: str
+    target: str = "main"
+    delete_branch: bool = False
+    dry_run: bool = False
+    resolve: Literal["ours", "theirs"] | None = None
+    granularity: Granularity = "property"
+    message: str | None = None
+
+
+class ResetInput(Input):
+    """A reset of a branch to an older state."""
+
+    branch: str
+    to: str
+    if_head: str | None = None
+    dry_run: bool = False
+    message: str | None = None
+
+
+class RevertInput(Input):
+    """A commit that is taken back."""
+
+    commit: str
+    branch: str | None = None
+    dry_run: bool = False
+    resolve: Literal["ours", "theirs"] | None = None
+    message: str | None = None
+
+
+class ProtectInput(Input):
+    """A branch that is to be protected, or not any more."""
+
+    branch: str
+    protected: bool = True
+    message: str | None = None
+
+
+class TagInput(Input):
+    """A tag to be made."""
+
+    name: str
+    at: str = "main"
+    message: str | None = None
+    force: bool = False
+
+
+class SchemaInput(Input):
+    """A wanted schema."""
+
+    schema_source: str
+    branch: str | None = None
+    allow_data_loss: bool = False
+    message: str | None = None
+
+
+class BranchTerms(Input):
+    """A branch, by the query string."""
+
+    branch: str | None = None
+    at: str | None = None
+
+
+class CommitsTerms(Input):
+    """A page of commits."""
+
+    branch: str | None = None
+    actor: str | None = None
+    idempotency_key: str | None = None
+    limit: Limit | None = None
+    cursor: str | None = None
+
+
+class ChangesTerms(Input):
+    """A page of changes of one commit, or of two states."""
+
+    page_token: str | None = None
+    limit: Limit = 1000
+    kind: list[Literal["node", "edge"]] | None = None
+    type: list[str] | None = None
+    op: list[Operation] | None = None
+
+
+class DiffTerms(ChangesTerms):
+    """A page of a diff of two states."""
+
+    from_: str = msgspec.field(default="main", name="from")
+    to: str | None = None
+
+
+class FeedTerms(ChangesTerms):
+    """A page of the change feed."""
+
+    branch: str | None = None
+    cursor: str | None = None
+    start: str | None = None
+
+
+class BaselineInput(Input):
+    """A baseline of the change feed."""
+
+    branch: str | None = None
+    kind: list[Literal["node", "edge"]] | None = None
+    type: list[str] | None = None
+    op: list[Operation] | None = None
+
+
+class BlobTerms(Input):
+    """A blob of one entity."""
+
+    entity: Literal["node", "edge"]
+    type: str
+    id: str
+    property: str
+    branch: str | None = None
+    snapshot: str | None = None
+
+
+class BlameTerms(Input):
+    """The entity whose history is asked for."""
+
+    type: str
+    id: str
+    branch: str | None = None
+    at: str | None = None
+    limit: Limit | None = None
+
+
+class MaintenanceInput(Input):
+    """A branch whose tables are to be maintained."""
+
+    branch: str | None = None
+    message: str | None = None
+
+
+class JobInput(Input):
+    """Work that outlives its request."""
+
+    kind: Literal["export", "merge", "optimize"]
+    branch: str | None = None
+    at: str | None = None
+    types: list[str] | None = None
+    format: Literal["ndjson", "arrow", "parquet"] = "ndjson"
+    source: str | None = None
+    message: str | None = None
+
+
+class NothingInput(Input):
+    """A request without any field."""

@@ -1,0 +1,178 @@
+"""The table of routes. It serves requests, and it makes the OpenAPI document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from omnigraph.results.wire import (
+    BranchOutput,
+    ChangeOutput,
+    CommitOutput,
+    LoadOutput,
+    MergeOutput,
+    TagOutput,
+)
+from omnigraph.server import about, bulk, jobs, querying, requests, versioning
+from omnigraph.server.call import Handler
+from omnigraph.server.state import Pool
+
+Body = Literal["json", "optional", "stream", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One operation of the server.
+
+    Attributes:
+        method: The method of HTTP.
+        path: The path, with parameters in braces.
+        name: The id of the operation.
+        handler: Answers it, on a thread.
+        pool: The threads that it runs on.
+        tag: The heading that it stands under.
+        input: The shape of the body.
+        terms: The shape of the query string.
+        output: The shape of the answer; None for any object.
+        media: The media type of the answer.
+        body: How the body comes.
+        secured: Needs a token, where there are any.
+    """
+
+    method: str
+    path: str
+    name: str
+    handler: Handler
+    pool: Pool = "read"
+    tag: str = "graphs"
+    input: type[Any] | None = None
+    terms: type[Any] = requests.NothingInput
+    output: Any = None
+    media: str = "application/json"
+    body: Body = "none"
+    secured: bool = True
+
+    @property
+    def is_write(self) -> bool:
+        """True if it may change a graph."""
+        return self.pool != "read" and self.method != "GET"
+
+
+G: Final = "/graphs/{graph_id}"
+
+
+def _get(path: str, name: str, handler: Handler, **more: Any) -> Route:
+    return Route(method="GET", path=path, name=name, handler=handler, **more)
+
+
+def _post(path: str, name: str, handler: Handler, **more: Any) -> Route:
+    more.setdefault("body", "json" if more.get("input") else "none")
+    more.setdefault("pool", "write")
+    return Route(method="POST", path=path, name=name, handler=handler, **more)
+
+
+def _delete(path: str, name: str, handler: Handler, **more: Any) -> Route:
+    return Route(method="DELETE", path=path, name=name, handler=handler, pool="write", **more)
+
+
+_SERVER: Final = (
+    _get("/healthz", "health", about.health, tag="server", secured=False,
+         output=about.HealthOutput),
+    _get("/readyz", "ready", about.ready, tag="server", secured=False, output=about.ReadyOutput),
+    _get("/metrics", "metrics", about.metrics, tag="server", media="text/plain"),
+    _get("/graphs", "list_graphs", about.list_graphs, tag="server", output=about.GraphsOutput),
+)  # fmt: skip
+
+_QUERIES: Final = (
+    _post(f"{G}/query", "cluster_query", querying.query, pool="read", tag="queries",
+          input=requests.QueryInput, output=querying.ReadOutput),
+    _post(f"{G}/explain", "cluster_explain", querying.explain, pool="read", tag="queries",
+          input=requests.QueryInput),
+    _post(f"{G}/mutate", "cluster_mutate", querying.mutate, tag="queries",
+          input=requests.ChangeInput, output=ChangeOutput),
+    _post(f"{G}/mutate/if-graph-commit", "cluster_mutate_if", querying.mutate_if, tag="queries",
+          input=requests.ChangeInput, output=ChangeOutput),
+    _get(f"{G}/queries", "cluster_list_queries", querying.list_queries, tag="queries",
+         output=querying.QueriesOutput),
+    _post(f"{G}/queries/{{name}}", "cluster_invoke", querying.invoke, tag="queries",
+          input=requests.InvokeInput, body="optional"),
+    _post(f"{G}/queries/{{name}}/if-graph-commit", "cluster_invoke_if", querying.invoke_if,
+          tag="queries", input=requests.InvokeInput, body="optional"),
+)  # fmt: skip
+
+_BULK: Final = (
+    _post(f"{G}/load", "cluster_load", bulk.load, pool="bulk", tag="bulk", body="stream",
+          input=requests.LoadInput, terms=requests.LoadTerms, output=LoadOutput),
+    _post(f"{G}/load/ndjson", "cluster_load_ndjson", bulk.load_ndjson, pool="bulk", tag="bulk",
+          body="stream", terms=requests.LoadTerms, output=LoadOutput),
+    _get(f"{G}/export", "cluster_export", bulk.export, pool="bulk", tag="bulk",
+         terms=requests.ExportTerms, media=bulk.NDJSON),
+    _post(f"{G}/export", "cluster_export_posted", bulk.export_posted, pool="bulk", tag="bulk",
+          input=requests.ExportInput, body="optional", media=bulk.NDJSON),
+    _get(f"{G}/blob", "cluster_blob", bulk.blob, tag="bulk", terms=requests.BlobTerms,
+         media=bulk.OCTETS),
+    _post(f"{G}/jobs", "cluster_start_job", jobs.start, tag="jobs", input=requests.JobInput,
+          output=jobs.JobOutput),
+    _get(f"{G}/jobs/{{job_id}}", "cluster_show_job", jobs.show, tag="jobs",
+         output=jobs.JobOutput),
+    _delete(f"{G}/jobs/{{job_id}}", "cluster_delete_job", jobs.delete, tag="jobs"),
+    _get(f"{G}/jobs/{{job_id}}/parts/{{part}}", "cluster_job_part", jobs.part, tag="jobs",
+         terms=jobs.PartTerms, media=bulk.OCTETS, secured=False),
+)  # fmt: skip
+
+_VERSIONS: Final = (
+    _get(f"{G}/branches", "cluster_list_branches", versioning.list_branches, tag="branches",
+         output=versioning.BranchesOutput),
+    _post(f"{G}/branches", "cluster_create_branch", versioning.create_branch, tag="branches",
+          input=requests.NewBranchInput, output=BranchOutput),
+    _post(f"{G}/branches/merge", "cluster_merge", versioning.merge, tag="branches",
+          input=requests.MergeInput, output=MergeOutput),
+    _post(f"{G}/branches/reset", "cluster_reset", versioning.reset, tag="branches",
+          input=requests.ResetInput),
+    _post(f"{G}/branches/revert", "cluster_revert", versioning.revert, tag="branches",
+          input=requests.RevertInput, output=MergeOutput),
+    _post(f"{G}/branches/protect", "cluster_protect", versioning.protect, tag="branches",
+          input=requests.ProtectInput, output=BranchOutput),
+    _get(f"{G}/branches/{{branch:path}}", "cluster_show_branch", versioning.show_branch,
+         tag="branches", output=BranchOutput),
+    _delete(f"{G}/branches/{{branch:path}}", "cluster_delete_branch", versioning.delete_branch,
+            tag="branches"),
+    _get(f"{G}/tags", "cluster_list_tags", versioning.list_tags, tag="tags",
+         output=versioning.TagsOutput),
+    _post(f"{G}/tags", "cluster_create_tag", versioning.create_tag, tag="tags",
+          input=requests.TagInput, output=TagOutput),
+    _get(f"{G}/tags/{{tag:path}}", "cluster_show_tag", versioning.show_tag, tag="tags",
+         output=TagOutput),
+    _delete(f"{G}/tags/{{tag:path}}", "cluster_delete_tag", versioning.delete_tag, tag="tags"),
+    _get(f"{G}/snapshot", "cluster_snapshot", about.snapshot, tag="history",
+         terms=requests.BranchTerms, output=about.SnapshotOutput),
+    _get(f"{G}/commits", "cluster_list_commits", versioning.list_commits, tag="history",
+         terms=requests.CommitsTerms, output=versioning.CommitsOutput),
+    _get(f"{G}/commits/{{commit_id}}", "cluster_show_commit", versioning.show_commit,
+         tag="history", output=CommitOutput),
+    _get(f"{G}/commits/{{commit_id}}/changes", "cluster_commit_changes",
+         versioning.commit_changes, tag="history", terms=requests.ChangesTerms,
+         output=versioning.ChangesOutput),
+    _get(f"{G}/diff", "cluster_diff", versioning.diff, tag="history", terms=requests.DiffTerms,
+         output=versioning.ChangesOutput),
+    _get(f"{G}/blame", "cluster_blame", about.blame, tag="history", terms=requests.BlameTerms),
+    _get(f"{G}/changes", "cluster_changes", versioning.changes, tag="history",
+         terms=requests.FeedTerms, output=versioning.FeedOutput),
+    _post(f"{G}/changes/baseline", "cluster_baseline", versioning.baseline, pool="bulk",
+          tag="history", input=requests.BaselineInput, body="optional", media=bulk.NDJSON),
+    _get(f"{G}/events", "cluster_events", about.events, tag="history", pool="bulk",
+         terms=requests.BranchTerms, media="text/event-stream"),
+    _get(f"{G}/schema", "cluster_schema", versioning.show_schema, tag="schema",
+         terms=requests.BranchTerms),
+    _post(f"{G}/schema/plan", "cluster_plan_schema", versioning.plan_schema, tag="schema",
+          input=requests.SchemaInput),
+    _post(f"{G}/schema/apply", "cluster_apply_schema", versioning.apply_schema, tag="schema",
+          input=requests.SchemaInput),
+    _post(f"{G}/optimize", "cluster_optimize", about.optimize, tag="maintenance", pool="bulk",
+          input=requests.MaintenanceInput, body="optional"),
+    _post(f"{G}/indices", "cluster_indices", about.ensure_indices, tag="maintenance", pool="bulk",
+          input=requests.MaintenanceInput, body="optional"),
+    _post(f"{G}/recover", "cluster_recover", about.recover, tag="maintenance", pool="bulk"),
+)  # fmt: skip
+
+ROUTES: Final[tuple[Route, ...]] = (*_SERVER, *_QUERIES, *_BULK, *_VERSIONS)

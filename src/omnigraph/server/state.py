@@ -1,0 +1,199 @@
+"""The state of a running server: its graphs, threads, actors and numbers."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import omnigraph as og
+from omnigraph.errors import Busy, Code, GraphError, NotFound, Unavailable
+from omnigraph.policy.door import ALLOW_ALL, AccessRequest, Permission, Policy
+from omnigraph.runtime.clock import Clock, SystemClock
+from omnigraph.runtime.ids import Ids, UlidIds
+from omnigraph.server.admission import Admission
+from omnigraph.server.auth import Authenticator, JwtIssuer, TokenFile
+from omnigraph.server.config import GraphEntry, ServerConfig
+from omnigraph.server.stored_queries import StoredQueries
+
+Pool = Literal["read", "write", "bulk"]
+_HANDLES_MAX: Final = 256
+_RETRY_NS: Final = 5_000_000_000
+
+
+class ServedGraph:
+    """One graph of a server: opened when it can be, and again after it could not. Thread-safe."""
+
+    def __init__(self, entry: GraphEntry, policy: Policy, clock: Clock) -> None:
+        """Open a graph, or remember why that failed."""
+        self.entry = entry
+        self.queries = StoredQueries(entry.queries)
+        self._policy = policy
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._graph: og.Graph | None = None
+        self._handles: OrderedDict[str, og.Graph] = OrderedDict()
+        self._failed_at: int | None = None
+        self.failure: str | None = None
+        self._open()
+
+    @property
+    def is_ready(self) -> bool:
+        """True if it is open."""
+        return self._graph is not None
+
+    def acting_as(self, actor: str) -> og.Graph:
+        """The graph on behalf of an actor.
+
+        Raises:
+            Unavailable: It could not be opened.
+        """
+        known = self._handles.get(actor)
+        if known is not None:
+            return known
+        with self._lock:
+            if self._graph is None and self._clock.ticks_ns() - (self._failed_at or 0) > _RETRY_NS:
+                self._open()
+            if self._graph is None:
+                text = f"graph '{self.entry.id}' cannot be opened now; the server tries again"
+                raise Unavailable(Code.UNAVAILABLE, text, graph=self.entry.id)
+            handle = self._graph.acting_as(actor)
+            self._handles[actor] = handle
+            while len(self._handles) > _HANDLES_MAX:
+                self._handles.popitem(last=False)
+            return handle
+
+    def _open(self) -> None:
+        try:
+            self._graph = og.open(self.entry.uri, policy=self._policy)
+            self.failure = None
+        except GraphError as error:
+            self._failed_at = self._clock.ticks_ns()
+            self.failure = str(error)
+
+    def close(self) -> None:
+        """Close it."""
+        if self._graph is not None:
+            self._graph.close()
+
+
+@dataclass(slots=True)
+class Metrics:
+    """The numbers of a server, in the text format of Prometheus."""
+
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    bytes_in: int = 0
+    bytes_out: int = 0
+    cancelled: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, route: str, status: int, nanoseconds: int) -> None:
+        """Count an answer."""
+        with self.lock:
+            self.requests[route, status] += 1
+            self.seconds[route] += nanoseconds
+
+    def text(self, waiting: dict[str, int]) -> str:
+        """All numbers."""
+        lines = ["# TYPE omnigraph_requests_total counter"]
+        with self.lock:
+            for (route, status), number in sorted(self.requests.items()):
+                labels = f'{{route="{route}",status="{status}"}}'
+                lines.append(f"omnigraph_requests_total{labels} {number}")
+            lines.append("# TYPE omnigraph_request_seconds_total counter")
+            for route, nanoseconds in sorted(self.seconds.items()):
+                lines.append(
+                    f'omnigraph_request_seconds_total{{route="{route}"}} {nanoseconds / 1e9:.6f}'
+                )
+            for name, number in (
+                ("omnigraph_bytes_received_total", self.bytes_in),
+                ("omnigraph_bytes_sent_total", self.bytes_out),
+                ("omnigraph_requests_cancelled_total", self.cancelled),
+            ):
+                lines += [f"# TYPE {name} counter", f"{name} {number}"]
+        lines.append("# TYPE omnigraph_pool_in_use gauge")
+        lines += [f'omnigraph_pool_in_use{{pool="{name}"}} {n}' for name, n in waiting.items()]
+        return "\n".join(lines) + "\n"
+
+
+class Server:
+    """Everything that the routes of a server share."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        policy: Policy = ALLOW_ALL,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        workers: int = 1,
+    ) -> None:
+        """Open the graphs of a configuration."""
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.ids = ids or UlidIds(self.clock)
+        self.policy = policy
+        tokens = None if config.tokens is None else TokenFile(config.tokens, self.clock)
+        issuer = None if config.jwt is None else JwtIssuer(config.jwt)
+        self.authenticator = Authenticator(tokens, issuer)
+        bounds = config.budgets
+        self.admission = Admission(
+            self.clock, per_second=bounds.requests_per_second, workers=workers
+        )
+        self.metrics = Metrics()
+        self.graphs = {each.id: ServedGraph(each, policy, self.clock) for each in config.graphs}
+        sizes = {
+            "read": bounds.read_threads,
+            "write": bounds.write_threads,
+            "bulk": bounds.bulk_threads,
+        }
+        self.pools = {
+            name: ThreadPoolExecutor(size, thread_name_prefix=f"omnigraph-{name}")
+            for name, size in sizes.items()
+        }
+        self.in_use: Counter[str] = Counter()
+        self._bounds = {name: size + bounds.waiting for name, size in sizes.items()}
+        self.is_ending = False
+        # The jobs, where the server has a folder for them; they know the server themselves.
+        self.jobs: object = None
+
+    def graph(self, graph_id: str) -> ServedGraph:
+        """One of the graphs.
+
+        Raises:
+            NotFound: There is none of this id.
+        """
+        found = self.graphs.get(graph_id)
+        if found is None:
+            raise NotFound(Code.NOT_FOUND, f"graph '{graph_id[:64]}' not found")
+        return found
+
+    def authorise(self, actor: str, permission: Permission, **fields: Any) -> None:
+        """Ask the policy about something that belongs to no call of a graph."""
+        self.policy.authorise(AccessRequest(actor, permission, **fields))
+
+    def enter(self, pool: Pool) -> None:
+        """Take a place before the threads of a pool.
+
+        Raises:
+            Busy: Too many wait already.
+        """
+        if self.in_use[pool] >= self._bounds[pool]:
+            text = f"too many requests wait for the threads of `{pool}`"
+            raise Busy(Code.BUSY, text, limit=f"{pool}_waiting", retry_after=1)
+        self.in_use[pool] += 1
+
+    def leave(self, pool: Pool) -> None:
+        """Give the place back."""
+        self.in_use[pool] -= 1
+
+    def close(self) -> None:
+        """End the threads, after their work, and close the graphs."""
+        self.is_ending = True
+        for pool in self.pools.values():
+            pool.shutdown(wait=True, cancel_futures=True)
+        for served in self.graphs.values():
+            served.close()

@@ -1,0 +1,231 @@
+"""Bodies between the event loop and the threads of the engine, with bounds on both sides."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+from omnigraph.errors import Cancelled, Code, InvalidInput, LimitExceeded
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+# The loop stops to read the socket above the first mark, and goes on below the second one.
+_HIGH: Final = 4 << 20
+_LOW: Final = 1 << 20
+# How much larger than its compressed form a body may become, once it is past the floor.
+RATIO_MAX: Final = 200
+RATIO_FLOOR: Final = 64 << 20
+
+
+def body_limit(resource: str, limit: int, actual: int) -> LimitExceeded:
+    """The error of a body that is larger than it may be; it names the budget."""
+    text = f"the body has more than {limit} bytes, which is the budget `{resource}` of this server"
+    return LimitExceeded(
+        Code.LIMIT_EXCEEDED, text, resource=resource, limit=resource, most=limit, actual=actual
+    )
+
+
+class Upload(io.RawIOBase):
+    """The body of a request as a file: the loop fills it, a thread of the engine reads it.
+
+    The end of the file is the end of the body. A client that leaves, or is too slow, is an error
+    for the reader, so that nothing of the body is ever published.
+    """
+
+    def __init__(self, bytes_max: int, resource: str, idle_s: float) -> None:
+        """Take at most so many bytes, and wait at most so many seconds for the next ones."""
+        super().__init__()
+        self._bytes_max = bytes_max
+        self._resource = resource
+        self._idle_s = idle_s
+        self._loop = asyncio.get_running_loop()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._ready = threading.Condition()
+        self._chunks: deque[memoryview] = deque()
+        self._held = 0
+        self._ended = False
+        self._failure: Exception | None = None
+        self._is_abandoned = False
+        self.received = 0
+
+    # -- the side of the loop ----------------------------------------------------------------------
+
+    async def fill(self, receive: Receive) -> None:
+        """Take the body from the socket until it ends, fails, or nobody wants it any more."""
+        try:
+            await self._fill(receive)
+        except Exception as error:  # noqa: BLE001
+            # Whatever it is, the reader must not take it for the end of the body.
+            self._put(None, error)
+
+    async def _fill(self, receive: Receive) -> None:
+        while not self._is_abandoned:
+            try:
+                async with asyncio.timeout(self._idle_s):
+                    message = await receive()
+            except TimeoutError:
+                text = f"no byte of the body came for {self._idle_s:g} seconds"
+                error = LimitExceeded(Code.TIMEOUT, text, limit="body_idle_seconds")
+                raise error from None
+            if message["type"] == "http.disconnect":
+                raise Cancelled(Code.CANCELLED, "the client left before the end of the body")
+            piece = message.get("body", b"")
+            self.received += len(piece)
+            if self.received > self._bytes_max:
+                raise body_limit(self._resource, self._bytes_max, self.received)
+            self._put(piece, None, ended=not message.get("more_body", False))
+            if self._ended:
+                return
+            await self._has_room.wait()
+
+    def _put(self, piece: bytes | None, error: Exception | None, *, ended: bool = False) -> None:
+        with self._ready:
+            if piece:
+                self._chunks.append(memoryview(piece))
+                self._held += len(piece)
+                if self._held > _HIGH:
+                    self._has_room.clear()
+            self._failure = self._failure or error
+            self._ended = self._ended or ended or error is not None
+            self._ready.notify_all()
+
+    def abandon(self) -> None:
+        """Take nothing more: the reader is gone."""
+        self._is_abandoned = True
+        self._has_room.set()
+
+    # -- the side of the thread --------------------------------------------------------------------
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with what is there, and wait for the first byte."""
+        view = memoryview(buffer).cast("B")
+        with self._ready:
+            while not self._chunks and not self._ended:
+                self._ready.wait()
+            if self._failure is not None:
+                raise self._failure
+            done = 0
+            while self._chunks and done < len(view):
+                first = self._chunks[0]
+                taken = min(len(first), len(view) - done)
+                view[done : done + taken] = first[:taken]
+                done += taken
+                if taken == len(first):
+                    self._chunks.popleft()
+                else:
+                    self._chunks[0] = first[taken:]
+            self._held -= done
+            if self._held < _LOW and not self._has_room.is_set():
+                self._loop.call_soon_threadsafe(self._has_room.set)
+        return done
+
+
+class BoundedBody(io.RawIOBase):
+    """A decompressed body that may not become too large, absolutely or for what came in."""
+
+    def __init__(self, source: Any, upload: Upload, bytes_max: int) -> None:
+        """Read a decompressing stream over an upload."""
+        super().__init__()
+        self._source = source
+        self._upload = upload
+        self._bytes_max = bytes_max
+        self._given = 0
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; refuse what has grown beyond its bounds."""
+        view = memoryview(buffer).cast("B")
+        try:
+            data = self._source.read(min(len(view), 1 << 20))
+        except OSError as error:
+            failure = self._upload._failure  # the decompressor wraps errors of the body
+            if failure is not None:
+                raise failure from error
+            text = f"the compressed body is damaged or cut short: {error}"
+            raise InvalidInput(Code.INPUT_INVALID, text) from error
+        view[: len(data)] = data
+        self._given += len(data)
+        if self._given > self._bytes_max:
+            raise body_limit("load_decompressed_bytes", self._bytes_max, self._given)
+        if self._given > max(RATIO_FLOOR, RATIO_MAX * self._upload.received):
+            text = f"the body became {RATIO_MAX} times as large as it came in"
+            raise LimitExceeded(
+                Code.LIMIT_EXCEEDED, text, resource="load_compression_ratio", most=RATIO_MAX
+            )
+        return len(data)
+
+
+class Sink:
+    """A file that a thread writes and the loop sends; a client that leaves ends the writer."""
+
+    def __init__(self) -> None:
+        """Nothing is written yet."""
+        self._loop = asyncio.get_running_loop()
+        self._chunks: deque[bytes] = deque()
+        self._held = 0
+        self._has_chunk = asyncio.Event()
+        self._has_room = threading.Condition()
+        self._ended = False
+        self._failure: BaseException | None = None
+        self._left = False
+
+    # -- the side of the thread --------------------------------------------------------------------
+
+    def write(self, data: Any) -> int:
+        """Hand bytes to the loop; wait while too many wait there."""
+        piece = bytes(data)
+        with self._has_room:
+            while self._held > _HIGH and not self._left:
+                self._has_room.wait()
+            if self._left:
+                raise Cancelled(Code.CANCELLED, "the client left before the end of the answer")
+            self._chunks.append(piece)
+            self._held += len(piece)
+        self._loop.call_soon_threadsafe(self._has_chunk.set)
+        return len(piece)
+
+    def flush(self) -> None:
+        """Do nothing: bytes are handed on at once."""
+
+    def end(self, failure: BaseException | None = None) -> None:
+        """Say that nothing more comes, and why if that is a failure."""
+        with self._has_room:
+            self._ended, self._failure = True, failure
+        self._loop.call_soon_threadsafe(self._has_chunk.set)
+
+    # -- the side of the loop ----------------------------------------------------------------------
+
+    async def next(self) -> bytes | None:
+        """The next bytes; None at the end. A failure of the writer is raised here."""
+        while True:
+            with self._has_room:
+                if self._chunks:
+                    piece = b"".join(self._chunks)
+                    self._chunks.clear()
+                    self._held = 0
+                    self._has_room.notify_all()
+                    return piece
+                if self._ended:
+                    if self._failure is not None:
+                        raise self._failure
+                    return None
+                self._has_chunk.clear()
+            await self._has_chunk.wait()
+
+    def leave(self) -> None:
+        """Say that nobody reads any more."""
+        with self._has_room:
+            self._left = True
+            self._has_room.notify_all()

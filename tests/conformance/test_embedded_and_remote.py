@@ -1,0 +1,196 @@
+"""One suite for a graph in reach and one behind a server: the same calls, results and errors."""
+
+import io
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph.server.config import GraphEntry, ServerConfig
+from tests.serving import serving
+
+SCHEMA = """
+node Person {
+  name: String @key  age: I32?  born: Date?  seen: DateTime?  tags: [String]?  big: U64?
+}
+node File { path: String @key  content: Blob? }
+edge Knows: Person -> Person { since: I32? }
+"""
+ADD = "query add($n: String) { insert Person { name: $n } }"
+AGE = "query age($n: String, $a: I32) { update Person set { age: $a } where name = $n }"
+NAMES = "query q() { match { $p: Person } return { $p.name as name } order { $p.name asc } }"
+
+
+@pytest.fixture(scope="module", params=["embedded", "remote"])
+def opened(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Any]:
+    place = tmp_path_factory.mktemp(request.param) / "g.omni"
+    og.init(place, SCHEMA).close()
+    if request.param == "embedded":
+        with og.open(place) as graph:
+            yield graph
+        return
+    config = ServerConfig(graphs=(GraphEntry(id="g", uri=str(place)),))
+    with serving(config) as served, og.connect(served.url) as graph:
+        yield graph
+
+
+@pytest.fixture
+def graph(opened: Any) -> Any:
+    """The graph, with the two people that every test starts from, and nothing else."""
+    opened.load(
+        [
+            {"type": "Person", "data": {"name": "Ada", "age": 36}},
+            {"type": "Person", "data": {"name": "Bo"}},
+            {"type": "File", "data": {"path": "a", "content": "base64:aGVsbG8="}},
+            {"edge": "Knows", "from": "Ada", "to": "Bo", "data": {"since": 2020}},
+        ],
+        mode="overwrite",
+    )
+    return opened
+
+
+def test_values_come_as_they_were_written(graph: Any) -> None:
+    values = {
+        "born": date(1815, 12, 10),
+        "seen": datetime(2024, 5, 1, 12, 30, tzinfo=UTC),
+        "big": 2**64 - 1,
+        "tags": ["x", "y"],
+    }
+    graph.mutate(
+        "query q($born: Date, $seen: DateTime, $big: U64, $tags: [String]) {"
+        ' insert Person { name: "Cy", born: $born, seen: $seen, big: $big, tags: $tags } }',
+        values,
+    )
+    rows = graph.query(
+        'query q() { match { $p: Person { name: "Cy" } } return {'
+        " $p.born as born, $p.seen as seen, $p.big as big, $p.tags as tags, $p.age as age } }"
+    )
+    assert rows == [{**values, "age": None}]
+    assert rows.columns == ("born", "seen", "big", "tags", "age")
+    assert rows.to_arrow().num_rows == len(rows) == 1
+    assert rows.tuples() == [(*values.values(), None)]
+
+
+def test_a_mutation_tells_what_it_did(graph: Any) -> None:
+    done = graph.mutate(AGE, {"n": "Bo", "a": 30}, message="a birthday")
+    assert (done.affected_nodes, done.affected_edges, done.replayed) == (1, 0, False)
+    assert done.commit == graph.commits.show(done.commit.id)
+    assert done.commit.message == "a birthday"
+    assert graph.mutate(AGE, {"n": "nobody", "a": 1}).commit is None
+
+
+def test_a_key_makes_it_happen_once(graph: Any) -> None:
+    first = graph.mutate(ADD, {"n": "Key"}, idempotency_key=f"key-{graph.snapshot().commit}")
+    again = graph.mutate(ADD, {"n": "Key"}, idempotency_key=first.commit.idempotency_key)
+    assert again.replayed
+    assert again.commit == first.commit
+
+
+def test_errors_are_of_the_same_class(graph: Any) -> None:
+    with pytest.raises(og.errors.InvalidInput) as wrong:
+        graph.query("query q() { match { $p: Persn } return { $p.name } }")
+    assert wrong.value.diagnostics[0]["code"]
+    with pytest.raises(og.errors.NotFound):
+        graph.query(NAMES, branch="nowhere")
+    with pytest.raises(og.errors.ConstraintViolated) as broken:
+        graph.mutate('query q() { insert Knows { from: "Ada", to: "nobody" } }')
+    assert broken.value.violations
+    head = graph.snapshot().commit
+    graph.mutate(AGE, {"n": "Ada", "a": 1})
+    with pytest.raises(og.errors.PreconditionFailed) as lost:
+        graph.mutate(AGE, {"n": "Ada", "a": 2}, if_commit=head)
+    assert lost.value.details["expected"] == head
+    with pytest.raises(og.errors.InvalidInput):
+        graph.branches.create("not a name!")
+    with pytest.raises(og.errors.ConstraintViolated) as loaded:
+        graph.load([{"edge": "Knows", "from": "Ada", "to": "nobody"}])
+    assert loaded.value.violations[0]["line"] == 1
+
+
+def test_branches_merge_or_conflict(graph: Any) -> None:
+    made = graph.branches.create("draft")
+    assert (made.parent, made.head) == ("main", graph.snapshot().commit)
+    draft = graph.branch("draft")
+    draft.mutate(AGE, {"n": "Bo", "a": 20})
+    graph.mutate(AGE, {"n": "Bo", "a": 40})
+    planned = graph.branches.merge("draft", dry_run=True)
+    assert [item.kind.value for item in planned.conflicts] == ["divergent_update"]
+    with pytest.raises(og.errors.Conflict) as refused:
+        graph.branches.merge("draft")
+    assert refused.value.conflicts[0]["type_name"] == "Person"
+    done = graph.branches.merge("draft", resolve="theirs", delete_branch=True)
+    assert (done.outcome, done.branch_deleted) == ("merged", True)
+    assert done.counts["node:Person"].updated == 1
+    assert graph.branches.list() == ["main"]
+
+
+def test_history_diff_and_blame_agree(graph: Any) -> None:
+    before = graph.snapshot()
+    done = graph.mutate(AGE, {"n": "Ada", "a": 70})
+    diff = graph.diff(before, "main")
+    assert diff.counts["node:Person"].updated == 1
+    assert [(item.id, item.operation, item.changed) for item in diff] == [
+        ("Ada", "update", ("age",))
+    ]
+    assert [item.id for item in graph.commits.changes(done.commit.id)] == ["Ada"]
+    assert graph.commits.list(limit=1) == [done.commit]
+    assert graph.blame("Person", "Ada", limit=1)[0].commit == done.commit
+    assert before.query(NAMES) == graph.query(NAMES, at=before.commit)
+
+
+def test_the_feed_goes_on_from_a_baseline(graph: Any) -> None:
+    base = graph.changes.baseline()
+    assert {(item.type, item.id) for item in base} >= {("Person", "Ada"), ("Person", "Bo")}
+    graph.mutate(ADD, {"n": "Cy"})
+    page = graph.changes.poll(base.cursor)
+    assert [event.change.id for event in page.events] == ["Cy"]
+    assert not page.more
+
+
+def test_tags_name_commits(graph: Any) -> None:
+    tag = graph.tags.create("v1", message="as published", force=True)
+    assert graph.tags.get("v1") == tag
+    graph.mutate(ADD, {"n": "Late"})
+    assert graph.snapshot(at="v1").commit == tag.commit
+    assert graph.tags.delete("v1") == tag
+    assert graph.tags.list() == []
+
+
+def test_the_schema_is_planned_and_applied(graph: Any) -> None:
+    wanted = graph.schema.show() + "\nnode City { name: String @key }\n"
+    if "City" in graph.schema.show():
+        pytest.skip("another run has applied it")
+    planned = graph.schema.plan(wanted)
+    assert planned.can_be_applied
+    assert [step["kind"] for step in planned.steps] == ["add_type"]
+    done = graph.schema.apply(wanted)
+    assert done.commit is not None
+    assert "City" in graph.schema.show()
+
+
+def test_blobs_are_read_by_ranges(graph: Any) -> None:
+    assert graph.read_blob("File", "a", "content") == b"hello"
+    assert graph.read_blob("File", "a", "content", offset=1, length=3) == b"ell"
+    assert graph.read_blob("File", "a", "content", offset=9) == b""
+    with pytest.raises(og.errors.NotFound):
+        graph.read_blob("File", "nothing", "content")
+
+
+def test_what_is_exported_can_be_loaded(graph: Any, tmp_path: Path) -> None:
+    graph.export(tmp_path / "people.jsonl", types=["Person"])
+    lines = (tmp_path / "people.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+    done = graph.load(tmp_path / "people.jsonl", mode="merge", branch="copy", create_from="main")
+    assert done.branch_created
+    assert done.commit.branch == "copy"
+    graph.branches.delete("copy")
+    stream = io.BytesIO(b'{"type":"Person","data":{"name":"Di"}}\n')
+    loaded = graph.load(stream, mode="append", format="ndjson")
+    assert loaded.counts["node:Person"].inserted == 1
+
+
+def test_plans_are_explained(graph: Any) -> None:
+    assert "Person" in graph.explain(NAMES)
