@@ -2,18 +2,18 @@
 
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from omnigraph.core.repository import Repository
-from omnigraph.errors import (
-    NotFound,
-)
+from omnigraph.errors import Busy, Code, Conflict, NotFound
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName
 from tests.graphs import (
     COMPANY,
     PERSON,
+    audit,
     chain,
     companies,
     ids,
@@ -25,6 +25,8 @@ from tests.graphs import (
 )
 
 DEV = BranchName("dev")
+ROUNDS = 4
+TRIES_MAX = 1_000
 
 
 @pytest.fixture
@@ -80,3 +82,51 @@ def test_the_past_of_an_earlier_branch_is_not_shown(graph: Repository, root: Roo
     assert "old" in rows(graph, PERSON, graph.snapshot_at_version(DEV, version))
     replaced_elsewhere(root, "new")
     assert set(rows(graph, PERSON, graph.snapshot_at_version(DEV, version))) == {"a", "b", "new"}
+
+
+def delete_and_make_again(root: Root, starter: Any, rounds: int) -> None:
+    """Delete the branch as often as nobody stands in the way, and make it again each time."""
+    repo = reopen(root)
+    starter.wait()
+    done = 0
+    for _ in range(TRIES_MAX):
+        try:
+            repo.delete_branch(DEV)
+        except Conflict as error:
+            assert error.code is Code.BRANCH_IN_USE  # noqa: PT017 - the loop goes on
+            continue
+        repo.create_branch(DEV)
+        done += 1
+        if done == rounds:
+            return
+    raise AssertionError("no progress")
+
+
+def test_a_writer_and_a_deletion_in_another_process_never_miss_each_other(
+    graph: Repository, root: Root
+) -> None:
+    """Each commit says which branch it was made for, and is found there or on none."""
+    graph.create_branch(DEV)
+    context = multiprocessing.get_context("spawn")
+    starter = context.Event()
+    child = context.Process(target=delete_and_make_again, args=(root, starter, ROUNDS))
+    child.start()
+    starter.set()
+    made: list[tuple[str, str]] = []
+    number = 0
+    while child.is_alive() or number < ROUNDS:
+        name, number = f"w{number}", number + 1
+        try:
+            base = graph.snapshot(DEV)
+            write(graph, {PERSON: people(name)}, branch=DEV, base=base)
+        except (Conflict, NotFound, Busy):
+            continue
+        made.append((base.incarnation, name))
+    child.join()
+    assert child.exitcode == 0
+    child.close()
+    now = reopen(root)
+    incarnation = now.snapshot(DEV).incarnation
+    mine = {name for branch, name in made if branch == incarnation}
+    assert ids(now, PERSON, DEV) == {"a", "b"} | mine
+    audit(now)
