@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, Literal, Self, TypeVar
 
+from omnigraph.core.layout import table_key
 from omnigraph.core.retry import with_retries
-from omnigraph.errors import Busy, Code, Conflict, InvalidInput
+from omnigraph.dataplane.load.small_load import read_small
+from omnigraph.errors import Busy, Code, Conflict, ConstraintViolated, InvalidInput
 from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.exec.mutate.transaction import OpenTransaction, begin
 from omnigraph.exec.read.rows import Rows
@@ -19,6 +21,7 @@ from omnigraph.graph.languages import Language, types_of
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import commit_of, warnings_of
+from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.commits import Commit, ResultWarning
@@ -253,13 +256,67 @@ class Transaction:
         except BaseException:
             self._state = TransactionState.FAILED
             raise
-        counts = {
-            kind: sum(count for ref, count in touched.items() if ref.kind == kind)
-            for kind in ("node", "edge")
-        }
-        return MutationResult(
-            affected_nodes=counts["node"], affected_edges=counts["edge"], commit=None
+        return _touched(touched)
+
+    def load(
+        self,
+        source: object,
+        mode: Literal["append", "merge"] = "append",
+        *,
+        format: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> MutationResult:
+        """Load a small table into the transaction; its later queries see the rows.
+
+        What it takes is what `graph.load` takes, but for frames of Spark, and at most 100,000 rows.
+        Values are judged when the transaction ends, as those of changing queries are.
+
+        Example:
+            ```python
+            with graph.transaction() as tx:
+                tx.load({"Person": [{"name": "Di"}, {"name": "Ed"}]})
+                rows = tx.query("query q() { match { $p: Person } return { count($p) as n } }")
+                assert rows[0]["n"] == 4
+            ```
+
+        Args:
+            source: Rows by type (`{"Person": [...]}`), Arrow tables, data frames, or files.
+            mode: `append`: entities that exist are violations. `merge`: they get what the rows
+                name.
+            format: The format of files whose names do not tell.
+            storage_options: How to reach object storage.
+
+        Returns:
+            How many entities it touched. The commit comes with the end of the transaction.
+
+        Raises:
+            ConstraintViolated: Rows are no entities of the schema, or have a key that exists; the
+                transaction goes on without any of them.
+            LimitExceeded: There are too many rows for a transaction.
+            InvalidInput: The source or the mode is wrong; the transaction goes on.
+        """
+        work = self._working()
+        if mode not in ("append", "merge"):
+            text = f"a transaction loads by 'append' or 'merge', not {mode!r:.80}"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        is_merge = mode == "merge"
+        small = read_small(
+            source,
+            work.catalog,
+            self._parts.repo.ids.new(),
+            partial=is_merge,
+            format=format,
+            storage_options=storage_options,
         )
+        types = {table_key(item.entity.kind, item.entity.name) for item in small.entities}
+        self._ask(Permission.CHANGE, frozenset(types))
+        try:
+            return _touched(work.load(small, is_merge=is_merge))
+        except ConstraintViolated:
+            raise  # nothing of it was taken
+        except BaseException:
+            self._state = TransactionState.FAILED
+            raise
 
     def query(
         self,
@@ -352,6 +409,14 @@ def transact(
         )
     except _Raised as carried:
         raise carried.error from None
+
+
+def _touched(touched: Mapping[EntityRef, int]) -> MutationResult:
+    counts = {
+        kind: sum(count for ref, count in touched.items() if ref.kind == kind)
+        for kind in ("node", "edge")
+    }
+    return MutationResult(affected_nodes=counts["node"], affected_edges=counts["edge"], commit=None)
 
 
 def _refused(text: str, reason: str) -> InvalidInput:

@@ -26,7 +26,7 @@ from omnigraph.dataplane.load.exchange import (
 from omnigraph.dataplane.load.new_ids import new_ids
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.lang.catalog.identity import ENDS
-from omnigraph.lang.catalog.model import EntityType
+from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.catalog.rules import ID_NAME
 from omnigraph.rules.identity import entity_ids
 from omnigraph.rules.report import joined
@@ -75,17 +75,22 @@ class Entities:
 
 def decode_spec(plan: LoadPlan) -> DecodeSpec:
     """The specification of the decoder for this load."""
-    absences: dict[str, frozenset[str]] = {}
-    for entity in (*plan.catalog.nodes, *plan.catalog.edges):
-        partial = plan.mode == "merge" and not plan.replace
+    partial = plan.mode == "merge" and not plan.replace
+    return DecodeSpec(catalog=plan.catalog, absences=absences(plan.catalog, partial=partial))
+
+
+def absences(catalog: Catalog, *, partial: bool) -> dict[str, frozenset[str]]:
+    """By table key, the properties of which it matters whether a row names them."""
+    found: dict[str, frozenset[str]] = {}
+    for entity in (*catalog.nodes, *catalog.edges):
         wanted = {
             p.name
             for p in entity.properties
             if partial or p.default is not None or p.embed is not None
         }
         if wanted:
-            absences[key_of(entity)] = frozenset(wanted)
-    return DecodeSpec(catalog=plan.catalog, absences=absences)
+            found[key_of(entity)] = frozenset(wanted)
+    return found
 
 
 def identified(

@@ -87,7 +87,7 @@ class PendingChanges:
             case InsertOp():
                 changes.insert(op, context)
                 if op.ends is not None:
-                    self._ends[op.entity] = op.ends
+                    self.note_ends(op.entity, *op.ends)
             case DeleteOp():
                 ids = changes.delete(op, context)
                 if not len(ids):
@@ -96,6 +96,10 @@ class PendingChanges:
                     self._cascades.setdefault(cascade, []).extend(ids.to_pylist())
                     # An edge that somebody adds meanwhile would dangle: the type must not change.
                     self._judged.add(cascade.edge.table_key)
+
+    def note_ends(self, ref: EntityRef, source: EntityRef, target: EntityRef) -> None:
+        """Remember which nodes the edges of a type need."""
+        self._ends[ref] = (source, target)
 
     def changes_of(self, ref: EntityRef) -> TypeChanges:
         """The changes of one type."""

@@ -13,10 +13,12 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.requirements import HeadIs, Seen
+from omnigraph.dataplane.load.small_load import SmallLoad
 from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.delta import stage
 from omnigraph.exec.mutate.embedding import EmbedderSource, QueryEmbeddings
+from omnigraph.exec.mutate.loading import load_entities
 from omnigraph.exec.mutate.mutator import (
     CommitTerms,
     Mutated,
@@ -73,6 +75,16 @@ class OpenTransaction:
         self._digest.update(request_digest(plan, params).encode())
         with telemetry.span("mutate", query=plan.name), self._repo.preparing(self.base):
             return self._pending.run(plan.ops, EvalContext(params, self._now_ms))
+
+    def load(self, small: SmallLoad, *, is_merge: bool) -> dict[EntityRef, int]:
+        """Take the entities of a small input; returns how many of each type it touched."""
+        self._repo.require_writable()
+        for rows in small.sources:
+            self._digest.update(repr((is_merge, rows.to_pylist())).encode())
+        with telemetry.span("load"), self._repo.preparing(self.base):
+            touched = load_entities(self._pending, self.catalog, small.entities, is_merge=is_merge)
+        self._reader = None
+        return touched
 
     def reader(self, plan: ReadPlan) -> SnapshotReader:
         """The reader of the changes as they stand, for a query.

@@ -12,6 +12,7 @@ end, and an index by id tells which rows count, until the whole table is asked f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import Final, TypeAlias
@@ -121,6 +122,21 @@ class ImageTable:
 _Values: TypeAlias = Sequence[tuple[str, Stored]]
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedRow:
+    """The whole image of an entity that was read from an input.
+
+    Attributes:
+        image: Its values by column.
+        embeds: The vectors that are computed from its texts.
+        is_new: It does not exist yet.
+    """
+
+    image: dict[str, Stored]
+    embeds: tuple[EmbedSpec, ...]
+    is_new: bool
+
+
 class TypeChanges:
     """The changes of one type. An image without a place is of a new entity."""
 
@@ -161,6 +177,35 @@ class TypeChanges:
         for spec in op.embeds:
             self._embeds.setdefault(spec, []).append(row)
         self.committed.check_rows(len(self._rows) + self._images.count)
+
+    def put_rows(self, rows: Iterable[LoadedRow]) -> None:
+        """Give entities whole images, as inserts would."""
+        for row in rows:
+            known = row.image.get("id")
+            # Without its whole key an entity has no id; the rules will say so.
+            name = self._ids.new() if known is None else str(known)
+            if self.entity.key or row.is_new:
+                self.inserted.add(name)
+            self._named.add(name)
+            self._rows[name] = row.image
+            for spec in row.embeds:
+                self._embeds.setdefault(spec, []).append(row.image)
+        self.committed.check_rows(len(self._rows) + self._images.count)
+
+    def known(self, ids: Sequence[str]) -> dict[str, dict[str, Stored]]:
+        """The images of those entities that exist, as the statements so far have left them."""
+        self._flush()
+        images = self._images.whole()
+        images = images.filter(pc.is_in(images.column("id"), value_set=pa.array(ids, pa.string())))
+        schema, blobs = self.committed.schema, sorted(self.committed.blobs)
+        columns = [name for name in schema.names if name not in (*blobs, *PLACES)]
+        rows = self._untouched(self.committed.having({"id": tuple(ids)}, columns), images)
+        if blobs:
+            cells = self.committed.blob_values(blobs, rows.column(ROW_ID).to_pylist())
+            for name in blobs:
+                rows = rows.append_column(schema.field(name), cells[name])
+        rows = pa.concat_tables([images, rows.select(schema.names).cast(schema)])
+        return {str(row["id"]): row for row in rows.to_pylist()}
 
     def update(self, op: UpdateOp, context: EvalContext) -> None:
         """Change every entity that meets the predicate, as the statements before left it."""
