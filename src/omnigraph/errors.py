@@ -114,6 +114,7 @@ class Code(StrEnum):
     BRANCH_PROTECTED = "branch_protected"
     TRANSACTION_INVALID = "transaction_invalid"
     COPY_UNFINISHED = "copy_unfinished"
+    SCHEMA_CHANGED = "schema_changed"
 
 
 class GraphError(Exception):
@@ -308,6 +309,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.INIT_IN_PROGRESS,
             Code.COPY_UNFINISHED,
             Code.MERGE_CONFLICT,
+            Code.SCHEMA_CHANGED,
             Code.TAG_EXISTS,
         ),
         PreconditionFailed: (Code.PRECONDITION_FAILED,),

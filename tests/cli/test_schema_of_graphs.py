@@ -67,8 +67,21 @@ def test_a_plan_needs_one_schema_in_force(here: Path) -> None:
     assert "either a graph or --against" in both.stderr
 
 
-def test_removing_earlier_versions_is_not_offered_for_stored_graphs(here: Path) -> None:
-    store = ("--store", "people.omni", "--allow-data-loss")
-    answer = invoke("schema", "plan", *store, "--schema", "wider.pg")
-    assert answer.exit_code == 2
-    assert "--allow-data-loss goes with --against" in answer.stderr
+def test_values_go_for_good_only_when_asked(here: Path) -> None:
+    (here / "narrow.pg").write_text("node Person { name: String @key }")
+    command = ("schema", "apply", "people.omni", "--schema", "narrow.pg")
+    before = og.open("people.omni").snapshot().commit
+    soft, hard = invoke(*command, "--dry-run"), invoke(*command, "--dry-run", "--allow-data-loss")
+    assert "earlier versions stay readable" in soft.stdout
+    assert "the values go for good" in hard.stdout
+    assert og.open("people.omni").snapshot().commit == before
+    done = invoke(*command, "--allow-data-loss", "--json")
+    modes = {step.get("mode") for step in json.loads(done.stdout)["steps"]}
+    assert "hard" in modes
+
+
+def test_a_plan_names_a_copy_of_the_schema_that_was_edited(here: Path) -> None:
+    (here / "people.omni" / "_schema.pg").write_text("node Other { name: String @key }")
+    answer = invoke("schema", "plan", "people.omni", "--schema", "people.pg")
+    assert answer.exit_code == 0
+    assert "_schema.pg is not the schema that is in force" in " ".join(answer.stdout.split())

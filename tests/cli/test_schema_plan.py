@@ -129,7 +129,7 @@ NOTES: list[tuple[Step, str]] = [
     ),
     (
         steps.DropType(entity=StepSubject(kind="node", name="A"), mode=DropMode.HARD),
-        "earlier versions go as well",
+        "the values go for good",
     ),
 ]
 

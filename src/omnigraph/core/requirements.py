@@ -178,7 +178,7 @@ def branch_exists(name: BranchName) -> Conflict:
 def schema_changed(branch: BranchName) -> Conflict:
     """The conflict of a write with a change of the schema."""
     text = f"the schema of branch '{branch}' has changed meanwhile"
-    return Conflict(Code.CONFLICT, text, branch=branch)
+    return Conflict(Code.SCHEMA_CHANGED, text, branch=branch)
 
 
 def version_mismatch(table_key: str, expected: int, actual: int | None) -> Conflict:

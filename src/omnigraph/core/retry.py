@@ -73,6 +73,7 @@ def with_retries(
     name: str,
     wait: Callable[[float], None] = wait_seconds,
     takes_turns: bool = True,
+    reads_schema: bool = False,
 ) -> T:
     """Attempt a write on newer and newer states until it goes through.
 
@@ -86,6 +87,7 @@ def with_retries(
         wait: Sleeps.
         takes_turns: Others of this process that start over on the branch wait meanwhile. Not for
             long work.
+        reads_schema: An attempt looks at the schema anew, so that it can follow a change of it.
 
     Raises:
         Conflict, Busy: What the last attempt met, with the number of attempts in its details.
@@ -100,7 +102,8 @@ def with_retries(
                 return attempt(losses, is_stale)
             except (Conflict, Busy) as error:
                 losses += 1
-                if not is_lost_race(error):
+                is_followed = reads_schema and error.code is Code.SCHEMA_CHANGED
+                if not is_followed and not is_lost_race(error):
                     raise
                 if losses > policy.retries:
                     raise _final(error, losses) from error
@@ -110,6 +113,17 @@ def with_retries(
             telemetry.count(f"{name}.again")
             wait(policy.pause(losses))
             cancellation.check()
+
+
+def following_schema(attempt: Callable[[], T], policy: RetryPolicy) -> T:
+    """Attempt a write again for the schema that has come into force meanwhile."""
+    for _ in range(policy.long_retries):
+        try:
+            return attempt()
+        except Conflict as error:
+            if error.code is not Code.SCHEMA_CHANGED:
+                raise
+    return attempt()
 
 
 def _final(error: Conflict | Busy, attempts: int) -> Conflict | Busy:

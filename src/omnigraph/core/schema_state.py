@@ -84,17 +84,42 @@ class SchemaFiles:
         except StorageFailure:
             telemetry.count("schema.copies_left")
 
+    def drift(self, schema: AcceptedSchema) -> tuple[str, ...]:
+        """Each readable copy that does not say what this schema says, and why."""
+        return tuple(
+            f"{name} {reason}"
+            for name, wanted in _copies(schema).items()
+            if (reason := self._difference(name, wanted)) is not None
+        )
+
+    def _difference(self, name: str, wanted: bytes) -> str | None:
+        try:
+            found = self._objects.get(name)
+        except StorageFailure as failure:
+            if failure.kind is not FailureKind.NOT_FOUND:
+                raise
+            return "is missing"
+        return None if found == wanted else "is not the schema that is in force"
+
     def write_copies(self, schema: AcceptedSchema) -> None:
         """Bring the readable copies up to date."""
-        text = schema.text.encode()
-        ir = canonical.dumps(schema.catalog).encode()
-        state = {
-            "format": 1,
-            "digest": schema.digest,
-            "shape_digest": canonical.shape_digest(schema.catalog),
-            "source_sha256": hashlib.sha256(text).hexdigest(),
-            "ir_sha256": hashlib.sha256(ir).hexdigest(),
-        }
-        self._objects.put(SCHEMA_TEXT, text)
-        self._objects.put(SCHEMA_IR, ir)
-        self._objects.put(SCHEMA_STATE, json.dumps(state, indent=1, sort_keys=True).encode())
+        for name, content in _copies(schema).items():
+            self._objects.put(name, content)
+
+
+def _copies(schema: AcceptedSchema) -> dict[str, bytes]:
+    """The readable copies of a schema, by name."""
+    text = schema.text.encode()
+    ir = canonical.dumps(schema.catalog).encode()
+    state = {
+        "format": 1,
+        "digest": schema.digest,
+        "shape_digest": canonical.shape_digest(schema.catalog),
+        "source_sha256": hashlib.sha256(text).hexdigest(),
+        "ir_sha256": hashlib.sha256(ir).hexdigest(),
+    }
+    return {
+        SCHEMA_TEXT: text,
+        SCHEMA_IR: ir,
+        SCHEMA_STATE: json.dumps(state, indent=1, sort_keys=True).encode(),
+    }

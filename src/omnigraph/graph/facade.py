@@ -11,12 +11,13 @@ from omnigraph.core.alignment import counterpart
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.indices import ensure_indices
 from omnigraph.core.layout import table_key
+from omnigraph.core.retry import following_schema
 from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.exec.changes.blame import blame
 from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
-from omnigraph.exec.mutate.mutator import Request
+from omnigraph.exec.mutate.mutator import Mutated, Request
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.algorithms import Algorithms
@@ -474,7 +475,8 @@ class Graph(UpkeepCalls):
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
         again = None if retries is None else whole_number(retries, "retries", 0)
         self._door.ask(Permission.CHANGE, known, actor=who)
-        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+
+        def attempt() -> Mutated:
             pinned = self._repo.snapshot(known)
             language = self._language(pinned)
             plan = language.change(text, name)
@@ -488,7 +490,10 @@ class Graph(UpkeepCalls):
                 idempotency_key=key,
                 message=None if message is None else CommitMessage(message),
             )
-            done = self._parts.mutator.mutate(request, pinned, retries=again)
+            return self._parts.mutator.mutate(request, pinned, retries=again)
+
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            done = attempt() if again == 0 else following_schema(attempt, self._repo.retry)
         return mutation_of(done)
 
     def ensure_indices(

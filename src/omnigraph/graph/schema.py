@@ -62,12 +62,28 @@ class Schema:
         """
         return self._repo.schema(self._pins.pinned(branch, at)).text
 
+    def drift(self) -> tuple[str, ...]:
+        """What the files `_schema.pg`, `_schema.ir.json` and `__schema_state.json` say wrongly.
+
+        They are copies for people and tools, of the schema that is in force on `main`. Nothing
+        reads them; the next change of the schema writes them again. An empty answer means that
+        they are as they should be.
+
+        Example:
+            ```python
+            assert graph.schema.drift() == ()
+            ```
+        """
+        self._door.ask(Permission.READ, MAIN)
+        return self._changer.drift()
+
     def plan(
         self,
         schema: str | os.PathLike[str],
         *,
         branch: str | None = None,
         queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+        allow_data_loss: bool = False,
     ) -> SchemaChange:
         """Tell what `apply` would do, and what stands in its way. Writes nothing.
 
@@ -83,11 +99,17 @@ class Schema:
             schema: The wanted schema, as text or as the path of a `.pg` file.
             branch: The branch that is to have it.
             queries: Files of queries, or folders of `.gq` files, to be checked against it.
+            allow_data_loss: As for `apply`.
         """
         known = self._on(branch)
         self._door.ask(Permission.READ, known)
         text, origin = schema_text(schema)
-        request = SchemaRequest(catalog=compile_schema(text, origin), text=text, branch=known)
+        request = SchemaRequest(
+            catalog=compile_schema(text, origin),
+            text=text,
+            branch=known,
+            allow_data_loss=allow_data_loss,
+        )
         found = self._changer.plan(request)
         catalog = found.migration.result if found.migration.supported else request.catalog
         reports = [
@@ -100,6 +122,8 @@ class Schema:
         schema: str | os.PathLike[str],
         *,
         branch: str | None = None,
+        allow_data_loss: bool = False,
+        dry_run: bool = False,
         if_commit: str | None = None,
         actor: str | None = None,
         message: str | None = None,
@@ -121,6 +145,9 @@ class Schema:
         Args:
             schema: The wanted schema, as text or as the path of a `.pg` file.
             branch: The branch that is to have it.
+            allow_data_loss: Take what is dropped out of the files of the branch: they are written
+                anew, and a clean-up can free the old ones. Otherwise dropped values stay in them.
+            dry_run: Only tell what would be done; see `plan`.
             if_commit: Only if this commit is the head of the branch.
             actor: Who does it; by default the actor of the graph.
             message: A note for the history.
@@ -132,6 +159,8 @@ class Schema:
             Conflict: Others change the same tables without pause.
             PreconditionFailed: The head is another one than `if_commit`.
         """
+        if dry_run:
+            return self.plan(schema, branch=branch, allow_data_loss=allow_data_loss)
         by = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.SCHEMA_APPLY, self._on(branch), actor=by)
         text, origin = schema_text(schema)
@@ -143,6 +172,7 @@ class Schema:
             message=None if message is None else CommitMessage(message),
             idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
             head=None if if_commit is None else CommitId(if_commit),
+            allow_data_loss=allow_data_loss,
         )
         done = self._changer.apply(request)
         published = done.published
@@ -173,7 +203,7 @@ def _planned(found: SchemaPlan, reports: Iterable[LintReport]) -> SchemaChange:
     return SchemaChange(
         supported=migration.supported,
         steps=tuple(step.to_json() for step in migration.steps),
-        notes=migration.notes,
+        notes=(*migration.notes, *map(_drifted, found.drift)),
         rows=found.rows,
         violations=tuple(item.as_json() for item in found.violations),
         violation_count=found.violation_count,
@@ -188,6 +218,10 @@ def _planned(found: SchemaPlan, reports: Iterable[LintReport]) -> SchemaChange:
         },
         migration=migration,
     )
+
+
+def _drifted(text: str) -> str:
+    return f"{text}; it is written again with the next change of the schema of main"
 
 
 def _worded(report: LintReport, at: int) -> str:

@@ -3,6 +3,9 @@
 Columns are renamed, left out and added without values by a new schema alone. Where stored rows get
 a value, a default or a wider form of what they have, each fragment gets one more data file with
 these columns; the files that it has stay as they are. The fragments are independent of each other.
+
+What a column held that is left out stays in the files. Where it has to go for good, the columns
+that are kept are written into files of their own, which take the place of the others.
 """
 
 import dataclasses
@@ -34,6 +37,23 @@ _THREADS: Final = 4
 _ID: Final = "id"
 
 
+# What Lance calls the types of values that it can make by itself.
+_SQL_TYPES: Final = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint64(): "bigint unsigned",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+}
+_WIDENED: Final = {
+    (pa.int32(), pa.int64()),
+    (pa.uint32(), pa.uint64()),
+    (pa.uint32(), pa.int64()),
+    (pa.float32(), pa.float64()),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class AlteredColumn:
     """A column of a table after it was altered.
@@ -59,6 +79,20 @@ class AlteredColumn:
         if self.source is None:
             return self.fill is not None
         return bool(schema.field(self.source).type != self.field.type)
+
+    def expression(self, schema: pa.Schema) -> str | None:
+        """Return its values as an expression that Lance evaluates; None when it cannot."""
+        name = _SQL_TYPES.get(self.field.type)
+        if name is None:
+            return None
+        if self.source is not None:
+            return f"cast(`{self.source}` as {name})" if _widens(self, schema) else None
+        value = None if self.fill is None else self.fill.as_py()
+        if isinstance(value, str):
+            return "'" + value.replace("'", "''") + "'"
+        if isinstance(value, bool):
+            return str(value).lower()
+        return f"cast({value} as {name})" if isinstance(value, int) else None
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the values that some rows have in it."""
@@ -88,13 +122,23 @@ def _fitting(value: pa.Scalar, kind: pa.DataType) -> object:
 
 
 def stage_alteration(
-    files: Files, stager: Stager, table: Table, columns: Sequence[AlteredColumn], *, uuid: str
+    files: Files,
+    stager: Stager,
+    table: Table,
+    columns: Sequence[AlteredColumn],
+    *,
+    uuid: str,
+    rewrites: bool = False,
 ) -> Staged:
-    """Write what stored rows get anew, and compose the change. Columns come in this order."""
+    """Write what stored rows get anew, and compose the change. Columns come in this order.
+
+    With ``rewrites`` everything that is kept is written, and the files that were there are not part
+    of the table any more. Not for tables with blobs.
+    """
     checked_uuid(uuid, table.pin.path)
     place = tree_path(table.pin.path, table.pin.branch)
     dataset = table.dataset
-    written = [column for column in columns if column.is_written(table.schema)]
+    written = [column for column in columns if rewrites or column.is_written(table.schema)]
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     schema = dataset.lance_schema
     created: tuple[str, ...] = ()
@@ -102,7 +146,10 @@ def stage_alteration(
         table.check(StorageCall.TABLE_SCAN)
         fragments, schema, created = _write(files, table, place, written)
         files.sync(place, created)
-    operation = LanceOperation.Merge(fragments, _altered(dataset, schema, columns, written))
+    altered = _altered(table, schema, columns, written, is_kept=rewrites)
+    if rewrites and created:
+        fragments = _without_old_files(dataset, fragments, schema, altered, columns)
+    operation = LanceOperation.Merge(fragments, altered)
     return Staged(
         path=table.pin.path,
         branch=table.pin.branch,
@@ -208,8 +255,13 @@ def _write(
         arrays = [column.values(rows) for column in written]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
+    # Lance evaluates expressions many times as fast, and reads nothing for those without a column.
+    by_lance = [column.expression(table.schema) for column in written]
+    made: Any = values if None in by_lance else dict(zip(names, by_lance, strict=True))
+    read = sources or [_ID] if None in by_lance else None
+
     def merge(fragment: Any) -> tuple[Any, Any]:
-        write = partial(fragment.merge_columns, values, columns=sources or [_ID])
+        write = partial(fragment.merge_columns, made, columns=read)
         after, schema = storage_call(StorageCall.TABLE_WRITE, place, write)
         return after, schema
 
@@ -228,19 +280,57 @@ def _write(
     return merged, results[-1][1], tuple(created)
 
 
+def _without_old_files(
+    dataset: Any,
+    fragments: Sequence[Any],
+    schema: Any,
+    altered: Any,
+    columns: Sequence[AlteredColumn],
+) -> list[Any]:
+    """Fragments with the files alone that were written last, their columns numbered as before."""
+    counts = {each.fragment_id: len(each.metadata.files) for each in dataset.get_fragments()}
+    _, wrote = columns_of(schema)
+    _, final = columns_of(altered)
+    numbers = {
+        old: new
+        for at, column in enumerate(columns)
+        for old, new in zip(
+            wrote[f"{_WRITTEN}{at}"].numbers, final[str(column.field.name)].numbers, strict=True
+        )
+    }
+    found = []
+    for fragment in fragments:
+        kept = fragment.files[counts[fragment.id] :]
+        for file in kept:
+            file.fields = [numbers[number] for number in file.fields]
+        found.append(dataclasses.replace(fragment, files=list(kept)))
+    return found
+
+
 def _altered(
-    dataset: Any, schema: Any, columns: Sequence[AlteredColumn], written: Sequence[AlteredColumn]
+    table: Table,
+    schema: Any,
+    columns: Sequence[AlteredColumn],
+    written: Sequence[AlteredColumn],
+    *,
+    is_kept: bool,
 ) -> Any:
-    """The schema of the altered table."""
+    """The schema of the altered table.
+
+    A column that goes on as it was keeps its numbers, and its indexes; also when it was written
+    again, if ``is_kept``.
+    """
     metadata, known = columns_of(schema)
     place = {id(column): at for at, column in enumerate(written)}
-    number = max(dataset.max_field_id, *(column.last for column in known.values())) + 1
+    number = max(table.dataset.max_field_id, *(column.last for column in known.values())) + 1
     found: list[LanceColumn] = []
     for column in columns:
         name = column.field.name
         temporary = f"{_WRITTEN}{place.get(id(column), '')}"
-        if temporary in known:
-            found.append(known[temporary].renamed(name))
+        if is_kept and column.source is not None and not column.is_written(table.schema):
+            found.append(known[column.source].renamed(name))
+        elif temporary in known:
+            found.append(known[temporary].renamed(name).nullable())
         elif column.source is not None and id(column) not in place:
             found.append(known[column.source].renamed(name))
         else:
@@ -248,6 +338,10 @@ def _altered(
             number += len(added.fields)
             found.append(added)
     return schema_of(metadata, found)
+
+
+def _widens(column: AlteredColumn, schema: pa.Schema) -> bool:
+    return (schema.field(column.source).type, column.field.type) in _WIDENED
 
 
 def _stored(field: pa.Field) -> pa.Field:

@@ -19,6 +19,7 @@ __all__ = ["LanceColumn", "columns_of", "new_column", "schema_of"]
 _NAME: Final = 2
 _ID: Final = 3
 _PARENT: Final = 4
+_NULLABLE: Final = 6
 _ROOT: Final = -1
 _MASK: Final = (1 << 64) - 1
 
@@ -50,6 +51,10 @@ class LanceColumn:
         """Return the column under another name."""
         first = _put(self.fields[0], _NAME, name.encode())
         return LanceColumn((first, *self.fields[1:]))
+
+    def nullable(self) -> "LanceColumn":
+        """Return the column so that it may be null."""
+        return LanceColumn((_put(self.fields[0], _NULLABLE, 1), *self.fields[1:]))
 
     def numbered(self, first: int) -> "LanceColumn":
         """Return the column with its fields numbered from ``first`` on."""

@@ -476,10 +476,21 @@ class Tables:
         return self._stager.stage_replacement(table, fragments, uuid=uuid)
 
     def stage_alteration(
-        self, table: Table, columns: Sequence[AlteredColumn], *, uuid: str
+        self,
+        table: Table,
+        columns: Sequence[AlteredColumn],
+        *,
+        uuid: str,
+        rewrites: bool = False,
     ) -> Staged:
-        """Stage other columns for the same rows."""
-        return stage_alteration(self._files, self._stager, table, columns, uuid=uuid)
+        """Stage other columns for the same rows.
+
+        With ``rewrites`` the values of columns that are left out are in no file of the table any
+        more; not for tables with blobs.
+        """
+        return stage_alteration(
+            self._files, self._stager, table, columns, uuid=uuid, rewrites=rewrites
+        )
 
     def stage_altered_rows(
         self,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import (
     Code,
     Conflict,
@@ -17,6 +22,8 @@ from omnigraph.errors import (
     NotFound,
     PreconditionFailed,
 )
+from omnigraph.store.stage import field_ids
+from omnigraph.types import CommitId
 
 BEFORE = """
 node Person {
@@ -407,3 +414,149 @@ def test_branches_of_different_schemas_are_not_merged_yet(graph: og.Graph) -> No
     with pytest.raises((Conflict, InvalidInput)):
         graph.branches.merge("draft")
     assert len(people(graph, branch="draft")) == 4
+
+
+# -- what is dropped -------------------------------------------------------------------------------
+
+
+def stored_fields(graph: og.Graph, key: str) -> tuple[set[int], set[int]]:
+    """The numbers of the columns that the files of a type hold, and of those that it shows."""
+    table = graph._repo.table(graph._repo.snapshot().pin(key))
+    files = [file for each in table.dataset.get_fragments() for file in each.metadata.files]
+    shown = set(field_ids(table.dataset.lance_schema.fields()))
+    return {number for file in files for number in file.fields}, shown
+
+
+def test_dropped_values_stay_in_the_files_unless_data_may_be_lost(tmp_path: Path) -> None:
+    text = """
+    node Person { name: String @key @index  nick: String?  tags: [String]?  place: Vector(2)? }
+    node File { name: String @key  data: Blob?  note: String? }
+    """
+    graph = og.init(tmp_path / "h.omni", schema=text)
+    people = [
+        {"name": f"p{n}", "nick": "secret", "tags": ["a"] if n % 2 else None, "place": [1, n]}
+        for n in range(20)
+    ]
+    graph.load({"Person": people, "File": [{"name": "a", "data": "base64:AQID", "note": "n"}]})
+    graph.mutate('query q() { delete Person where name = "p3" }')
+    graph.optimize()
+    before = graph.snapshot()
+    soft = text.replace("tags: [String]?", "")
+    graph.schema.apply(soft)
+    files, shown = stored_fields(graph, "node:Person")
+    assert files > shown
+    hard = soft.replace("nick: String?", "").replace("note: String?", "")
+    done = graph.schema.apply(hard, allow_data_loss=True)
+    assert {step.get("mode") for step in done.steps} == {"hard"}
+    for key in ("node:Person", "node:File"):
+        files, shown = stored_fields(graph, key)
+        assert files <= shown
+    # Rows, their places in indexes, and earlier commits are as they were.
+    again = og.open(graph.uri)
+    found = again.query(
+        'query q() { match { $p: Person { name: "p5" } } return { $p.place as v } }'
+    )
+    assert found.to_pylist() == [{"v": [1.0, 5.0]}]
+    assert again.snapshot().counts == {"node:Person": 19, "node:File": 1}
+    assert again.read_blob("File", "a", "data") == b"\x01\x02\x03"
+    assert graph.diff(before).is_empty
+    old = before.query('query q() { match { $p: Person { name: "p5" } } return { $p.nick as n } }')
+    assert old.to_pylist() == [{"n": "secret"}]
+    graph.mutate('query q() { update Person set { place: [2.0, 2.0] } where name = "p5" }')
+    graph.optimize()
+    assert graph.snapshot().counts["node:Person"] == 19
+
+
+def test_a_dry_run_is_a_plan(graph: og.Graph) -> None:
+    before = graph.snapshot().commit
+    wanted = changed("nick: String?", "")
+    done = graph.schema.apply(wanted, allow_data_loss=True, dry_run=True)
+    assert (done.commit, graph.snapshot().commit) == (None, before)
+    assert [(step["kind"], step["mode"]) for step in done.steps] == [("drop_property", "hard")]
+
+
+def test_copies_that_say_something_else_are_named(graph: og.Graph) -> None:
+    assert graph.schema.drift() == ()
+    root = Path(graph.uri.removeprefix("file://"))
+    (root / "_schema.pg").write_text("node Other { name: String @key }")
+    (root / "__schema_state.json").unlink()
+    found = graph.schema.drift()
+    assert found == (
+        "_schema.pg is not the schema that is in force",
+        "__schema_state.json is missing",
+    )
+    assert graph.schema.plan(BEFORE).notes[0].startswith(found[0])
+    assert graph.schema.show() == BEFORE, "nothing reads them"
+    graph.schema.apply(changed("age: I32?", "age: I64?"))
+    assert graph.schema.drift() == ()
+
+
+def test_of_two_changes_at_once_the_second_starts_over(graph: og.Graph) -> None:
+    """Both are planned on one state; whoever comes second is planned again on what is there."""
+    texts = [changed("nick: String?", f"nick: String?  extra{n}: I32?") for n in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        handles = (graph, og.open(graph.uri))
+        list(pool.map(lambda pair: pair[0].schema.apply(pair[1]), zip(handles, texts, strict=True)))
+    commits = [each for each in graph.commits.list() if each.kind == "schema_apply"]
+    assert len(commits) == 2
+    # Each text is the whole schema, so the second drops what the first one added.
+    newest: Any = graph._repo.commit_info(CommitId(commits[0].id)).details["steps"]
+    assert sorted(step["kind"] for step in newest) == ["add_property", "drop_property"]
+    assert graph.schema.show() in texts
+
+
+def test_a_write_that_was_made_for_the_old_schema_is_refused(graph: og.Graph) -> None:
+    repo = graph._repo
+    base = repo.snapshot()
+    table = repo.writable_table(base, "node:City")
+    row = pa.table({"id": ["Rome"], "name": ["Rome"]}).cast(table.schema)
+    staged = repo.tables.stage(table, inserts=row, uuid=repo.ids.new())
+    assert staged is not None
+    prepared = Prepared(
+        base=base,
+        commit=repo.new_commit(base, WriterKind.MUTATION),
+        tables=(TableWrite(table_key="node:City", staged=(staged,)),),
+    )
+    og.open(graph.uri).schema.apply(changed("age: I32?", "age: I64?"))
+    with pytest.raises(
+        Conflict, match="the schema of branch 'main' has changed meanwhile"
+    ) as caught:
+        repo.commit(prepared)
+    assert caught.value.code is Code.SCHEMA_CHANGED
+
+
+def test_wider_types_and_defaults_of_every_kind(tmp_path: Path) -> None:
+    """Lance evaluates most of them; a list or a date among them is written by us."""
+    before = "node P { name: String @key  a: I32  b: U32  c: F32  d: U32  zZ: I32? }"
+    wider = "name: String @key  a: I64  b: U64  c: F64  d: I64  zZ: I64?"
+    graph = og.init(tmp_path / "k.omni", schema=before)
+    graph.load({"P": [{"name": f"p{n}", "a": -n, "b": n, "c": n / 3, "d": n} for n in range(4)]})
+    graph.mutate('query q() { delete P where name = "p1" }')
+    simple = """s: String @default("it's")  t: Bool @default(true)  i: I32 @default(-3)
+        j: I64 @default(9007199254740993)  u: U64 @default(18446744073709551615)"""
+    graph.schema.apply(f"node P {{ {wider}  {simple} }}")
+    other = 'f: F64 @default(0.1)  l: [I32] @default([1, 2])  e: Date @default(date("2024-01-01"))'
+    graph.schema.apply(f"node P {{ {wider}  {simple}  {other} }}")
+    text = 'query q() { match { $p: P { name: "p2" } } return { $p } }'
+    (row,) = og.open(graph.uri).query(text).to_pylist()
+    assert row["p"] == {
+        "id": "p2",
+        "name": "p2",
+        "a": -2,
+        "b": 2,
+        "c": 0.6666666865348816,
+        "d": 2,
+        "zZ": None,
+        "s": "it's",
+        "t": True,
+        "i": -3,
+        "j": 9_007_199_254_740_993,
+        "u": 18_446_744_073_709_551_615,
+        "f": 0.1,
+        "l": [1, 2],
+        "e": date(2024, 1, 1),
+    }
+    graph._repo.table(graph._repo.snapshot().pin("node:P")).dataset.validate()
+    graph.load({"P": [{"name": "new", "a": 1, "b": 1, "c": 1.0, "d": 1}]})
+    graph.optimize()
+    assert graph.snapshot().counts == {"node:P": 4}

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli import render
+from omnigraph.cli.commands.schema_plan import plan_stored
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_text
@@ -28,6 +29,13 @@ def schema_apply(
             "--schema", "-s", metavar="FILE", help="The wanted schema, .pg; - for standard input."
         ),
     ],
+    allow_data_loss: Annotated[
+        bool,
+        typer.Option("--allow-data-loss", help="Take dropped values out of the files, for good."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
+    ] = False,
     message: Message = None,
     as_json: Json = False,
 ) -> Status:
@@ -36,9 +44,13 @@ def schema_apply(
     Stored rows that break a new rule are listed, and nothing changes.
     `omnigraph schema plan` shows the steps beforehand.
     """
+    if dry_run:
+        return plan_stored(target, schema, [], allow_data_loss=allow_data_loss, as_json=as_json)
     text = read_text(schema, settings())
     with target.open() as graph:
-        done = graph.schema.apply(text, branch=target.on, message=message)
+        done = graph.schema.apply(
+            text, branch=target.on, allow_data_loss=allow_data_loss, message=message
+        )
     commit = None if done.commit is None else done.commit.id
     if as_json:
         render.out().json({"graph_commit_id": commit, "steps": [dict(step) for step in done.steps]})

@@ -1,5 +1,6 @@
 """`omnigraph schema plan`: the steps from the schema of a graph to a new one."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -53,7 +54,7 @@ def schema_plan(
     ] = None,
     allow_data_loss: Annotated[
         bool,
-        typer.Option("--allow-data-loss", help="Let drops remove earlier versions as well."),
+        typer.Option("--allow-data-loss", help="Take dropped values out of the files, for good."),
     ] = False,
     as_json: Json = False,
 ) -> Status:
@@ -63,10 +64,10 @@ def schema_plan(
     are listed; with --queries, the queries that would not fit any more.
     Ends with 0 if the steps can be applied, with 1 if something stands in the way.
     """
-    if target is not None and allow_data_loss:
-        raise typer.BadParameter("--allow-data-loss goes with --against")
     if target is not None:
-        return _plan_stored(target, schema, queries or [], as_json=as_json)
+        return plan_stored(
+            target, schema, queries or [], allow_data_loss=allow_data_loss, as_json=as_json
+        )
     assert against is not None
     if queries:
         raise typer.BadParameter("--queries goes with a graph; `omnigraph lint` checks files")
@@ -78,14 +79,19 @@ def schema_plan(
     if as_json:
         render.out().json(found.to_json())
     else:
-        _print(render.out(), found)
+        _print(render.out(), found, found.notes)
     return Status.OK if found.supported else Status.FAILED
 
 
-def _plan_stored(target: Target, schema: Path, queries: list[Path], *, as_json: bool) -> Status:
+def plan_stored(
+    target: Target, schema: Path, queries: list[Path], *, allow_data_loss: bool, as_json: bool
+) -> Status:
+    """Show what applying a schema to a stored graph would do, and what stands in its way."""
     text = read_text(schema, settings())
     with target.open("r") as graph:
-        change = graph.schema.plan(text, branch=target.on, queries=queries)
+        change = graph.schema.plan(
+            text, branch=target.on, queries=queries, allow_data_loss=allow_data_loss
+        )
     screen = render.out()
     if as_json:
         screen.json(
@@ -101,7 +107,7 @@ def _plan_stored(target: Target, schema: Path, queries: list[Path], *, as_json: 
         )
     else:
         assert change.migration is not None
-        _print(screen, change.migration)
+        _print(screen, change.migration, change.notes)
         for item in change.violations:
             screen.line(("in the way", "red"), f": {item['message']}")
         left = change.violation_count - len(change.violations)
@@ -114,14 +120,15 @@ def _plan_stored(target: Target, schema: Path, queries: list[Path], *, as_json: 
     return Status.FAILED if stands_in_the_way else Status.OK
 
 
-def _print(screen: Screen, found: MigrationPlan) -> None:
+def _print(screen: Screen, found: MigrationPlan, notes: Sequence[str]) -> None:
+    if found.steps:
+        screen.table(_HEADINGS, [_row(step) for step in found.steps])
+        screen.line()
+    for note in notes:
+        screen.line(("note", "yellow"), f": {note}")
     if not found.steps:
         screen.line("nothing changes")
         return
-    screen.table(_HEADINGS, [_row(step) for step in found.steps])
-    screen.line()
-    for note in found.notes:
-        screen.line(("note", "yellow"), f": {note}")
     refused = sum(step.tier is Tier.REFUSED for step in found.steps)
     total = counted(len(found.steps), "step")
     if found.supported:
@@ -173,7 +180,7 @@ def _note(step: Step) -> str:
 
 _DROPS: Final = {
     steps.DropMode.SOFT: "earlier versions stay readable",
-    steps.DropMode.HARD: "earlier versions go as well",
+    steps.DropMode.HARD: "the values go for good",
 }
 
 

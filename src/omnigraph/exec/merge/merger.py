@@ -196,6 +196,7 @@ class Merger:
             branch=request.into,
             policy=self._repo.retry,
             name="merge",
+            reads_schema=True,
         )
 
     def _attempt(self, request: MergeRequest) -> Merged:
@@ -268,6 +269,7 @@ class Merger:
             branch=request.branch,
             policy=self._repo.retry,
             name="revert",
+            reads_schema=True,
         )
 
     def _attempt_revert(self, request: RevertRequest) -> Merged:

@@ -1,11 +1,24 @@
-"""What stands in the way of altering the table of a type."""
+"""What stands in the way of altering the table of a type, and rows that are written as new ones."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
 
 from omnigraph.core.alignment import altered_columns
 from omnigraph.core.arrow_types import table_schema
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
+from omnigraph.runtime import cancellation
+from omnigraph.store.alter import AlteredColumn
+from omnigraph.store.blob_cells import read_blobs
+from omnigraph.store.table import ROW_ADDRESS
+from omnigraph.store.tables import Table
+
+# The rows whose blobs are held at once.
+_BLOB_ROWS: Final = 64
 
 
 def blob_in_the_way(old: EntityType, new: EntityType) -> str | None:
@@ -18,3 +31,30 @@ def blob_in_the_way(old: EntityType, new: EntityType) -> str | None:
         if is_blob and name in before.names and column.source != name:
             return name
     return None
+
+
+def rows_with_blobs(
+    table: Table, columns: Sequence[AlteredColumn], blobs: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """All rows of a table as they will be, blobs included."""
+    schema = pa.schema([column.field for column in columns])
+    plain = sorted(
+        {
+            column.source
+            for column in columns
+            if column.source is not None and column.field.name not in blobs
+        }
+    )
+    for batch in table.scan(plain, row_address=True, batch_rows=_BLOB_ROWS):
+        cancellation.check()
+        places = batch.column(ROW_ADDRESS).to_pylist()
+        arrays = []
+        for column in columns:
+            if column.field.name not in blobs:
+                arrays.append(column.values(batch))
+            elif column.source is None:
+                arrays.append(pa.nulls(batch.num_rows, column.field.type))
+            else:
+                cells = read_blobs(table, column.source, places, by_address=True)
+                arrays.append(cells.cast(column.field.type))
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

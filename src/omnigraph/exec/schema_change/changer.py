@@ -15,7 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow as pa
+
 from omnigraph.core.alignment import altered_columns, is_altered, kept_types
+from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.publish import Published
@@ -26,14 +29,17 @@ from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.schema_change.alterations import blob_in_the_way
+from omnigraph.exec.schema_change.alterations import blob_in_the_way, rows_with_blobs
 from omnigraph.exec.schema_change.records import schema_records
 from omnigraph.exec.schema_change.validation import judge_stored, stored_images
 from omnigraph.lang.catalog.migrate import MigrationPlan, plan
 from omnigraph.lang.catalog.model import Catalog, EntityType
-from omnigraph.lang.catalog.steps import Tier
+from omnigraph.lang.catalog.steps import DropMode, DropProperty, Tier
+from omnigraph.lang.values import Base
 from omnigraph.rules.violation import Violation, Violations
 from omnigraph.runtime import telemetry
+from omnigraph.store.model import Staged
+from omnigraph.store.tables import Table
 from omnigraph.types import MAIN, BranchName, CommitId
 
 
@@ -48,6 +54,7 @@ class SchemaRequest:
     message: str | None = None
     idempotency_key: str | None = None
     head: CommitId | None = None
+    allow_data_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +66,12 @@ class SchemaPlan:
         rows: By table key, how many rows the types have that steps read or write.
         violations: The rows that break a rule which the schema adds, up to a bound.
         violation_count: The number of all of them.
+        drift: What the copies of the schema for people say that is not so.
     """
 
     migration: MigrationPlan
     rows: dict[str, int]
+    drift: tuple[str, ...] = ()
     violations: tuple[Violation, ...] = ()
     violation_count: int = 0
 
@@ -94,7 +103,13 @@ class SchemaChanger:
             rows=self._rows(base, migration),
             violations=found.items,
             violation_count=found.total,
+            drift=self.drift() if request.branch == MAIN else (),
         )
+
+    def drift(self) -> tuple[str, ...]:
+        """Each copy of the schema for people that does not say what is in force, and why."""
+        with storage_errors():
+            return self._repo.schemas.drift(self._repo.schema(self._repo.snapshot(MAIN)))
 
     def apply(self, request: SchemaRequest) -> SchemaApplied:
         """Change the schema; one commit, or none if it is in force already.
@@ -111,6 +126,7 @@ class SchemaChanger:
             branch=request.branch,
             policy=self._repo.retry.for_long_work,
             name="schema_apply",
+            reads_schema=True,
         )
 
     def _attempt(self, request: SchemaRequest) -> SchemaApplied:
@@ -131,7 +147,7 @@ class SchemaChanger:
 
     def _migration(self, base: GraphVersion, request: SchemaRequest) -> MigrationPlan:
         accepted = self._repo.schema(base).catalog
-        found = plan(accepted, request.catalog)
+        found = plan(accepted, request.catalog, allow_data_loss=request.allow_data_loss)
         for old, new in kept_types(accepted, found.result):
             if name := blob_in_the_way(old, new):
                 text = (
@@ -167,7 +183,7 @@ class SchemaChanger:
         self, base: GraphVersion, migration: MigrationPlan, request: SchemaRequest
     ) -> Prepared:
         old = self._repo.schema(base).catalog
-        tables = tuple(self._altered(base, old, migration.result))
+        tables = tuple(self._altered(base, old, migration))
         written = {item.table_key for item in tables}
         judged = _ids(migration, Tier.VALIDATED)
         keys = [
@@ -188,16 +204,35 @@ class SchemaChanger:
             records=tuple(schema_records(self._repo, base, old, migration.result)),
         )
 
-    def _altered(self, base: GraphVersion, old: Catalog, new: Catalog) -> Iterator[TableWrite]:
-        for before, after in kept_types(old, new):
+    def _altered(
+        self, base: GraphVersion, old: Catalog, migration: MigrationPlan
+    ) -> Iterator[TableWrite]:
+        emptied = {
+            step.entity.id
+            for step in migration.steps
+            if isinstance(step, DropProperty) and step.mode is DropMode.HARD
+        }
+        for before, after in kept_types(old, migration.result):
             if not is_altered(before, after):
                 continue
             table = self._repo.writable_table(base, _key(before))
-            columns = altered_columns(before, after)
             with self._repo.preparing(base):
-                uuid = self._repo.ids.new()
-                staged = self._repo.tables.stage_alteration(table, columns, uuid=uuid)
+                staged = self._staged(table, before, after, rewrites=after.id in emptied)
             yield TableWrite(table_key=_key(before), staged=(staged,))
+
+    def _staged(
+        self, table: Table, before: EntityType, after: EntityType, *, rewrites: bool
+    ) -> Staged:
+        tables, uuid = self._repo.tables, self._repo.ids.new()
+        blobs = [item.name for item in after.properties if item.type.base is Base.BLOB]
+        if rewrites and blobs:
+            # Blobs lie beside the files of their rows: such rows are written as new ones.
+            rows = pa.RecordBatchReader.from_batches(
+                table_schema(after), rows_with_blobs(table, altered_columns(before, after), blobs)
+            )
+            return tables.stage_overwrite(table, rows, uuid=uuid, schema=table_schema(after))
+        columns = altered_columns(before, after)
+        return tables.stage_alteration(table, columns, uuid=uuid, rewrites=rewrites)
 
 
 def _key(entity: EntityType) -> str:
