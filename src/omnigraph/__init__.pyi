@@ -44,6 +44,10 @@ from omnigraph.results.recovery import SetAsideFile as SetAsideFile
 from omnigraph.results.schema_change import SchemaChange as SchemaChange
 from omnigraph.results.upkeep import CleanedTable as CleanedTable
 from omnigraph.results.upkeep import CleanupResult as CleanupResult
+from omnigraph.results.upkeep import Finding as Finding
+from omnigraph.results.upkeep import RepairedTable as RepairedTable
+from omnigraph.results.upkeep import RepairResult as RepairResult
+from omnigraph.results.upkeep import VerifyResult as VerifyResult
 from omnigraph.results.writes import CopyResult as CopyResult
 from omnigraph.results.writes import EmbedResult as EmbedResult
 from omnigraph.results.writes import ExportResult as ExportResult
@@ -75,6 +79,7 @@ __all__ = [
     "EmbedResult",
     "Embedder",
     "ExportResult",
+    "Finding",
     "Graph",
     "IndexResult",
     "LoadResult",
@@ -90,6 +95,8 @@ __all__ = [
     "RecoveryResult",
     "RelocateResult",
     "RemoteGraph",
+    "RepairResult",
+    "RepairedTable",
     "ResetResult",
     "ResultWarning",
     "Rows",
@@ -100,6 +107,7 @@ __all__ = [
     "Tag",
     "Transaction",
     "TransactionResult",
+    "VerifyResult",
     "__version__",
     "connect",
     "errors",

@@ -81,6 +81,14 @@ class Commands(LazyGroup):
             _DATA,
             "Remove old states of a graph, and every file that none of the others needs.",
         ),
+        "verify": CommandEntry(
+            "verify", _DATA, "Compare what a graph says about itself with what is stored."
+        ),
+        "repair": CommandEntry(
+            "repair",
+            _DATA,
+            "Settle tables that are further than what is published, because of another tool.",
+        ),
         "recover": CommandEntry(
             "recover", _UPKEEP, "Settle writes that stopped half-way, and say what was found."
         ),

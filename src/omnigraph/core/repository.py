@@ -36,6 +36,7 @@ from omnigraph.core.recovery.liveness import PROCESS
 from omnigraph.core.recovery.settlement import Settlement
 from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
+from omnigraph.core.repair import Drift, Repairer
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.staging_areas import StagingAreas
@@ -493,6 +494,19 @@ class Repository:
             if not request.dry_run:
                 self.holds.sweep()
             return self._cleaner().clean(request, report)
+
+    def repair(
+        self, *, dry_run: bool, force: bool, actor: str | None
+    ) -> tuple[list[Drift], dict[BranchName, CommitId]]:
+        """Find drift that recovery leaves alone, and settle what is harmless; see `Repairer`."""
+        self.require_writable()
+        if not dry_run:
+            self.recover()
+        with storage_errors():
+            repairer = Repairer(self)
+            found = repairer.find()
+            made = {} if dry_run else repairer.settle(found, force=force, actor=actor)
+            return found, made
 
     def _cleaner(self) -> Cleaner:
         survey = Survey(

@@ -27,14 +27,16 @@ from omnigraph.dataplane.source.model import FrameInput
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.spark.config import SparkConfig, cluster_of, configured, unavailable
 from omnigraph.dataplane.spark.opened import entity_named
+from omnigraph.dataplane.verify.verifier import Depth, Verifier
 from omnigraph.embed.source import Embeddings
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.errors import Code, Corrupt, Gone, InvalidInput, Unavailable
 from omnigraph.graph.arguments import one_of
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import Base
+from omnigraph.results.upkeep import Finding, VerifyResult
 from omnigraph.results.writes import (
     CopyResult,
     EmbedResult,
@@ -204,6 +206,37 @@ class Bulk:
             fragments=done.fragments,
             indexes=done.indexes,
             pending=tuple((item.table_key, item.column, item.reason) for item in done.pending),
+            engine=now.engine,
+            reason=now.reason,
+            seconds=now.seconds,
+        )
+
+    def verify(self, depth: Depth, execution: Execution) -> VerifyResult:
+        """Compare what the graph says about itself with what is stored."""
+        try:
+            size = 0 if depth is Depth.METADATA else self._bytes_of(self._repo.snapshot())
+        except (Corrupt, Gone, Unavailable):
+            size = 0  # what is damaged is reported, not raised
+        with self._running("verify", execution, size) as (runner, monitor):
+            done = Verifier(self._repo).verify(depth, runner, monitor)
+        now = monitor.now
+        return VerifyResult(
+            depth=depth.value,
+            findings=tuple(
+                Finding(
+                    severity="warning" if flaw.is_harmless else "error",
+                    aspect=flaw.aspect.value,
+                    place=flaw.place,
+                    text=flaw.text,
+                )
+                for flaw in done.flaws
+            ),
+            branches=done.branches,
+            commits=done.commits,
+            tables=done.tables,
+            files=done.files,
+            bytes=done.bytes,
+            rows=done.rows,
             engine=now.engine,
             reason=now.reason,
             seconds=now.seconds,

@@ -11,17 +11,18 @@ from omnigraph.dataplane.progress import Monitor, Progress
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import duration, seconds, token, whole_number
 from omnigraph.graph.cleaning import cleanup_result
+from omnigraph.graph.repairing import repair_result
 from omnigraph.graph.transaction_calls import TransactionCalls
 from omnigraph.policy.door import Permission
-from omnigraph.results.upkeep import CleanupResult
+from omnigraph.results.upkeep import CleanupResult, RepairResult, VerifyResult
 from omnigraph.runtime.cancellation import CancelToken, limited
-from omnigraph.types import MAIN, Actor
+from omnigraph.types import MAIN, Actor, EngineChoice
 
 _US = timedelta(microseconds=1)
 
 
 class UpkeepCalls(TransactionCalls):
-    """Clean-up of an open graph."""
+    """Clean-up, verification and repair of an open graph."""
 
     def cleanup(
         self,
@@ -67,12 +68,12 @@ class UpkeepCalls(TransactionCalls):
             Busy: Another process cleans up.
             Forbidden: The handle is for reading only.
         """
+        who = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.MAINTAIN, actor=who)
         age = duration(older_than, "older_than")
         if keep is None and age is None:
             text = "say which commits stay: the newest with `keep=`, the young with `older_than=`"
             raise InvalidInput(Code.INPUT_INVALID, text)
-        who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.MAINTAIN, actor=who)
         now = self._parts.clock.now_us()
         policy = RetentionPolicy(
             keep=1 if keep is None else whole_number(keep, "keep", 1),
@@ -90,3 +91,77 @@ class UpkeepCalls(TransactionCalls):
         tables = self._repo.snapshot(MAIN).tables.values()
         keys = {pin.path: pin.table_key for pin in tables}
         return cleanup_result(done, keys, dry_run=request.dry_run)
+
+    def verify(
+        self,
+        depth: str = "metadata",
+        *,
+        engine: EngineChoice = "auto",
+        spark: object = None,
+        progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> VerifyResult:
+        """Compare what the graph says about itself with what is stored; nothing is changed.
+
+        Example:
+            ```python
+            found = graph.verify("rows")
+            assert found.is_sound, found.findings
+            ```
+
+        Args:
+            depth: `metadata`: branches, commits, schemas, published versions, row counts, forks and
+                intents. `files`: every file that a stored version refers to is there, and is read
+                and compared with its checksum, and so are indexes. `rows`: every row of every
+                branch is read, ids are unique and edges lead to nodes that exist. Each includes
+                those before it.
+            engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the tables.
+            spark: A Spark master or session.
+            progress: Is called with a `Progress` while it goes on.
+            timeout: After how many seconds it ends with an error.
+            cancel: The same, when another thread calls its `cancel()`.
+        """
+        from omnigraph.dataplane.verify.verifier import Depth  # noqa: PLC0415
+        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+
+        self._door.ask(Permission.MAINTAIN)
+        self._repo.require_open()
+        try:
+            chosen = Depth(depth)
+        except ValueError:
+            text = f"depth is one of {', '.join(Depth)}, not {depth!r:.80}"
+            raise InvalidInput(Code.INPUT_INVALID, text) from None
+        execution = Execution.checked(engine, spark, progress)
+        with limited(self._parts.clock, seconds(timeout), token(cancel)):
+            return Bulk.of(self._parts).verify(chosen, execution)
+
+    def repair(
+        self, *, dry_run: bool = False, force: bool = False, actor: str | None = None
+    ) -> RepairResult:
+        """Settle tables that are further than what is published, because of another tool.
+
+        `recover` takes back what writers of this graph left. What another tool has committed to a
+        table is judged by its transactions: if they only rewrote fragments or built indexes, the
+        rows are the same and the table is published as it is. Anything else is left alone and
+        reported, unless `force` says to take it as it is.
+
+        Example:
+            ```python
+            assert graph.repair(dry_run=True).tables == ()
+            ```
+
+        Args:
+            dry_run: Change nothing, and tell what was found.
+            force: Publish tables whose rows another tool has changed, too. Nothing checks them
+                against the rules of the schema; `verify` does afterwards.
+            actor: Who does it; the actor of the handle if not given.
+
+        Raises:
+            RecoveryRequired: A write is under way, or waits for recovery.
+            Forbidden: The handle is for reading only.
+        """
+        who = self._actor if actor is None else Actor(actor)
+        self._door.ask(Permission.MAINTAIN, actor=who)
+        found, made = self._repo.repair(dry_run=bool(dry_run), force=bool(force), actor=who)
+        return repair_result(found, made, dry_run=bool(dry_run))

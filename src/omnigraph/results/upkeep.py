@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -57,3 +58,104 @@ class CleanupResult:
     def bytes(self) -> int:
         """The number of bytes that became free."""
         return sum(table.bytes for table in self.tables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that is not as it should be in a graph.
+
+    Attributes:
+        severity: `error`, or `warning` for what does no harm.
+        aspect: What was looked at: `manifest`, `lineage`, `schema`, `pin`, `row_count`, `drift`,
+            `fork`, `intent`, `file`, `index`, `rows`, `key` or `endpoint`.
+        place: The file, folder or branch that it is about.
+        text: What is wrong, and what to do.
+    """
+
+    severity: str
+    aspect: str
+    place: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyResult:
+    """The result of `verify`.
+
+    Attributes:
+        depth: How much was looked at: `metadata`, `files` or `rows`.
+        findings: What is not as it should be.
+        branches: The number of branches that could be read.
+        commits: The number of commits that were looked at, for each branch that has them.
+        tables: The number of tables.
+        files: The number of files that were read.
+        bytes: The number of their bytes.
+        rows: The number of rows that were read.
+        engine: What it ran on: `inprocess` or `spark`.
+        reason: Why.
+        seconds: How long it took.
+    """
+
+    depth: str
+    findings: tuple[Finding, ...]
+    branches: int
+    commits: int
+    tables: int
+    files: int
+    bytes: int
+    rows: int
+    engine: str
+    reason: str
+    seconds: float
+
+    @property
+    def is_sound(self) -> bool:
+        """True if there are no errors; warnings do no harm."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairedTable:
+    """A table that was further than what is published.
+
+    Attributes:
+        branch: The branch.
+        type: The type, such as `node:Person`.
+        path: The folder of the table.
+        published: The version that the graph shows.
+        head: The newest version of the table.
+        verdict: `maintenance`: another tool has rewritten fragments or built indexes, and the rows
+            are the same. `suspicious`: rows, columns or settings were changed. `unverifiable`: it
+            cannot be told what was done.
+        action: `preview`, `healed`, `forced` or `refused`.
+        explanation: What was found, and what to do.
+    """
+
+    branch: str
+    type: str
+    path: str
+    published: int
+    head: int
+    verdict: str
+    action: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairResult:
+    """The result of `repair`.
+
+    Attributes:
+        tables: The tables that were further than what is published.
+        commits: The ids of the commits that took them into use, by branch.
+        dry_run: Nothing was changed.
+    """
+
+    tables: tuple[RepairedTable, ...]
+    commits: Mapping[str, str]
+    dry_run: bool
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing is left to do."""
+        return all(table.action in ("healed", "forced") for table in self.tables)

@@ -34,6 +34,7 @@ __all__ = [
     "Gateway",
     "Transaction",
     "annotated",
+    "operation_name",
     "read_commit",
     "transaction",
     "transaction_uuid",
@@ -48,6 +49,7 @@ STORAGE_VERSION: Final = "2.2"
 _PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
 # How many random numbers of 63 bits are tried; none at all with fewer than one.
 _NUMBERS_TRIED_MAX: Final = 2
+_OPERATION: Final = re.compile(r"operation: (\w+)")
 _COMMIT: Final = re.compile(r'read_version: (\d+),\s*uuid: "([^"]*)"')
 
 
@@ -230,6 +232,17 @@ def read_commit(dataset: Dataset, place: str) -> CommittedTransaction | None:
             if found is None
             else CommittedTransaction(str(found.uuid), int(found.read_version))
         )
+
+    return storage_call(StorageCall.TABLE_TRANSACTION, place, read)
+
+
+def operation_name(dataset: Dataset, place: str) -> str | None:
+    """Return what the commit did that made the version of this handle, as Lance names it."""
+
+    def read() -> str | None:
+        # By its text: of some operations pylance makes objects without a name.
+        match = _OPERATION.search("".join(map(str, lance_debug.list_transactions(dataset, 1))))
+        return match[1] if match else None
 
     return storage_call(StorageCall.TABLE_TRANSACTION, place, read)
 

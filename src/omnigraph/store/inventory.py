@@ -8,6 +8,7 @@ with what it belongs to: blobs with the data file beside them, a file of an inde
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from omnigraph.store.gateway import Gateway, tree_path
 from omnigraph.store.model import ForkInfo
 from omnigraph.store.newest import NOTE
 from omnigraph.store.objects import Backend, ObjectInfo
+from omnigraph.store.seals import damage_of_file, is_checkable
+from omnigraph.store.version_checksums import damage_of
 
 __all__ = ["Inventories", "StoredFile", "StoredVersion", "TableInventory"]
 
@@ -32,6 +35,7 @@ _RECORDS: Final = "_refs"
 _MANIFEST: Final = ".manifest"
 # So many objects are removed by one call.
 _REMOVED_AT_ONCE: Final = 500
+_READ_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class Inventories:
         self._backend = backend
         self._forks = forks
         self._root = f"{root}/"
+        self._is_local = "://" not in root
 
     def files(self, path: str) -> tuple[ObjectInfo, ...]:
         """List everything below a folder."""
@@ -143,6 +148,31 @@ class Inventories:
         path = uri.removeprefix(self._root)
         folder = path.rpartition("/")[0]
         return folder if folder.rpartition("/")[0].rpartition("/")[2] == _INDEXES else path
+
+    def damage(self, path: str, size: int) -> str | None:
+        """Read a file whole; tell what is wrong with it, None if nothing is known.
+
+        On local disk it is compared with its checksum, if it has one. Object storage has checksums
+        of its own; there only the size is compared.
+        """
+        if not self._is_local:
+            return None if size else "it is empty"
+        place = f"{self._root}{path}"
+
+        def read() -> str | None:
+            with open(place, "rb") as file:
+                while file.read(_READ_BYTES):
+                    pass
+            if path.endswith(_MANIFEST):
+                return damage_of(Path(place))
+            return damage_of_file(place) if is_checkable(place) else None
+
+        try:
+            return storage_call(StorageCall.OBJECT_GET, path, read)
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                return None  # a clean-up has taken it since it was listed
+            return f"it cannot be read: {failure.text}"
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove objects; those that are gone already are fine. Not synced: it can be repeated."""

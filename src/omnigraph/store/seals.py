@@ -29,7 +29,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.index_checksums import IndexChecksums
 from omnigraph.store.sync import replace
 
-__all__ = ["SEALED_BYTES_MAX", "Seals"]
+__all__ = ["SEALED_BYTES_MAX", "Seals", "damage_of_file", "is_checkable"]
 
 # Measured: comparing a file of this size takes about 3 ms.
 SEALED_BYTES_MAX: Final = 8 << 20
@@ -108,7 +108,7 @@ class Seals:
                 folder = bases.get(base_id, own)
             path = os.path.join(folder, name)
             if path not in self._checked:
-                reason = _damage(path)
+                reason = damage_of_file(path)
                 if reason is not None:
                     where = os.path.relpath(path, self._base)
                     raise StorageFailure(FailureKind.CORRUPT, verb, where, reason)
@@ -146,7 +146,16 @@ def _sealed(folder: Path, file: Any) -> Any:
     return found
 
 
-def _damage(path: str) -> str | None:
+def is_checkable(path: str) -> bool:
+    """Tell whether anything is known about the content of a file of a table, by its path."""
+    number = _DELETIONS.search(path)
+    if number is not None:
+        return int(number[1]) >> _HALF_BITS == _MARK
+    folder = path.rpartition("/")[0]
+    return path.endswith(_SUFFIX) and ("/_indices/" in path or folder.endswith("/data"))
+
+
+def damage_of_file(path: str) -> str | None:
     """Tell what is wrong with a file; None if nothing is known. One that is missing is Lance's."""
     checksum = _checksum(path)
     try:

@@ -20,7 +20,13 @@ from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.files import Files, manifest_name
 from omnigraph.store.forks import Forks
-from omnigraph.store.gateway import Gateway, annotated, transaction_uuid, tree_path
+from omnigraph.store.gateway import (
+    Gateway,
+    annotated,
+    operation_name,
+    transaction_uuid,
+    tree_path,
+)
 from omnigraph.store.graft import Grafter
 from omnigraph.store.index import stage_indexes
 from omnigraph.store.inventory import Inventories, StoredVersion
@@ -301,6 +307,10 @@ class Tables:
     def transaction_uuid(self, pin: Pin) -> str | None:
         """Return the identity of the commit that made a version."""
         return transaction_uuid(self.open(pin).dataset, pin.path)
+
+    def operation(self, pin: Pin) -> str | None:
+        """Return what the commit did that made a version, as Lance names it."""
+        return operation_name(self.open(pin).dataset, pin.path)
 
     # ------------------------------------------------------------ forks
 

@@ -179,13 +179,13 @@ def test_a_file_is_looked_at_once(
 ) -> None:
     pin = made(tables)
     looked: list[str] = []
-    whole = seals._damage
+    whole = seals.damage_of_file
 
     def noted(path: str) -> str | None:
         looked.append(path)
         return whole(path)
 
-    monkeypatch.setattr(seals, "_damage", noted)
+    monkeypatch.setattr(seals, "damage_of_file", noted)
     fresh = open_tables(root, durable=False)
     for _ in range(3):
         fresh.open(pin).read(["n"])

@@ -1,0 +1,45 @@
+"""`omnigraph repair`: settles what another tool did to tables of a graph."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Json
+from omnigraph.cli.targets import Target
+
+Force = Annotated[
+    bool, typer.Option("--force", help="Publish tables whose rows were changed, too.")
+]
+
+
+@command(
+    "omnigraph repair people.omni",
+    "omnigraph repair people.omni --yes",
+    writes=True,
+    destroys=True,
+)
+def repair(target: Target, force: Force = False, as_json: Json = False) -> Status:
+    """Settle tables that are further than what is published, because of another tool.
+
+    Tells what it found; with --yes it publishes tables whose rows are the same. Ends with 1 if
+    something is left to do.
+    """
+    with target.open() as graph:
+        done = graph.repair(dry_run=not target.is_confirmed, force=force)
+    screen = render.out()
+    if as_json:
+        screen.json({**asdict(done), "settled": done.is_settled})
+    else:
+        for table in done.tables:
+            screen.line(
+                f"{table.action}: {table.type} on {table.branch}, published at {table.published}, "
+                f"its table is at {table.head} ({table.verdict})"
+            )
+            screen.line(f"  {table.explanation}")
+        if not done.tables:
+            screen.line("nothing to repair")
+    return Status.OK if done.is_settled else Status.FAILED

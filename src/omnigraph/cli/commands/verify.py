@@ -1,0 +1,47 @@
+"""`omnigraph verify`: compares what a graph says about itself with what is stored."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import Engine, Json, Spark
+from omnigraph.cli.targets import Target
+
+Depth = Annotated[
+    str, typer.Option("--depth", metavar="DEPTH", help="How much: metadata, files or rows.")
+]
+
+
+@command("omnigraph verify people.omni --depth files")
+def verify(
+    target: Target,
+    depth: Depth = "metadata",
+    engine: Engine = "auto",
+    spark: Spark = None,
+    as_json: Json = False,
+) -> Status:
+    """Compare what a graph says about itself with what is stored.
+
+    Nothing is changed. Ends with 1 if something is wrong; warnings do no harm.
+    """
+    with (
+        target.open(mode="r") as graph,
+        render.progress(quiet=target.is_quiet or as_json) as listener,
+    ):
+        found = graph.verify(depth, engine=engine, spark=spark, progress=listener)
+    screen = render.out()
+    if as_json:
+        screen.json({**asdict(found), "sound": found.is_sound})
+    else:
+        for finding in found.findings:
+            screen.line(f"{finding.severity} ({finding.aspect}) {finding.place}: {finding.text}")
+        screen.line(
+            f"{found.branches:,} branches, {found.commits:,} commits, {found.tables:,} tables, "
+            f"{found.files:,} files, {found.bytes:,} bytes, {found.rows:,} rows: "
+            + ("sound" if found.is_sound else "not sound")
+        )
+    return Status.OK if found.is_sound else Status.FAILED

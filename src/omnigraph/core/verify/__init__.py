@@ -1,0 +1,1 @@
+"""Verification: compares what a graph says about itself with what is stored."""

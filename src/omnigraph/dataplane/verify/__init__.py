@@ -1,0 +1,1 @@
+"""Verification of files and rows, by the tasks of a runner."""

@@ -1,0 +1,145 @@
+"""`verify` and `repair`: what is found in graphs that are sound, damaged, or adrift."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.core.failpoints import Fp
+from omnigraph.errors import InvalidInput, RecoveryRequired
+from omnigraph.runtime.failpoints import Refuse, armed
+from tests.cli.support import SCHEMA, invoke
+
+ADD = 'query q() { insert Person { name: "Ada" }  insert Person { name: "Bo" } }'
+KNOW = 'query q() { insert Knows { from: "Ada", to: "Bo" } }'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.pg").write_text(SCHEMA)
+    assert invoke("init", "--schema", "people.pg", "people.omni").exit_code == 0
+    with og.open("people.omni") as graph:
+        graph.mutate(ADD)
+        graph.mutate(KNOW)
+        graph.branches.create("dev")
+        graph.mutate('query q() { insert Person { name: "Cy" } }', branch="dev")
+    return tmp_path
+
+
+def table(kind: str) -> Path:
+    """The folder of the table of persons, or of who knows whom."""
+    with og.open("people.omni", "r") as graph:
+        key = {"nodes": "node:Person", "edges": "edge:Knows"}[kind]
+        return Path("people.omni", graph.snapshot().pinned.pin(key).path)
+
+
+def aspects(depth: str) -> set[tuple[str, str]]:
+    with og.open("people.omni", "r") as graph:
+        return {(each.severity, each.aspect) for each in graph.verify(depth).findings}
+
+
+def test_a_sound_graph_is_sound_at_every_depth(here: Path) -> None:
+    for depth in ("metadata", "files", "rows"):
+        told = json.loads(invoke("verify", "people.omni", "--depth", depth, "--json").stdout)
+        assert (told["sound"], told["findings"], told["depth"]) == (True, [], depth)
+        assert (told["branches"], told["tables"]) == (2, 2)
+        assert (told["files"] > 0) is (depth != "metadata")
+        assert (told["rows"] == 6) is (depth == "rows")
+    answer = invoke("verify", "people.omni")
+    assert (answer.exit_code, answer.stdout.splitlines()[-1].endswith("sound")) == (0, True)
+
+
+def test_there_are_three_depths(here: Path) -> None:
+    with og.open("people.omni") as graph, pytest.raises(InvalidInput, match="metadata, files"):
+        graph.verify("everything")
+
+
+def test_a_file_that_is_missing_or_changed_is_found(here: Path) -> None:
+    first, *_ = sorted((table("nodes") / "data").glob("*.lance"))
+    content = bytearray(first.read_bytes())
+    content[40] ^= 1
+    first.write_bytes(bytes(content))
+    assert aspects("metadata") == set()
+    assert ("error", "file") in aspects("files")
+    first.unlink()
+    answer = invoke("verify", "people.omni", "--depth", "files")
+    assert answer.exit_code == 1
+    assert "is missing" in answer.stdout
+    assert "not sound" in answer.stdout
+    assert ("error", "rows") in aspects("rows")
+
+
+def test_a_version_that_is_missing_is_found(here: Path) -> None:
+    folder = table("edges") / "_versions"
+    min(folder.glob("*.manifest")).unlink()
+    assert ("error", "pin") in aspects("metadata")
+
+
+def test_a_write_that_waits_is_told_and_repair_is_refused(here: Path) -> None:
+    with og.open("people.omni") as graph:
+        with armed({Fp.PUBLISH: Refuse()}), pytest.raises(RecoveryRequired):
+            graph.mutate('query q() { insert Person { name: "Di" } }')
+        assert [each.aspect for each in graph.verify().findings] == ["intent"]
+        assert graph.verify().is_sound
+        with pytest.raises(RecoveryRequired, match="omnigraph recover"):
+            graph.repair(dry_run=True)
+        assert graph.repair().tables == ()  # it recovers first
+        assert graph.verify("rows").findings == ()
+
+
+def test_maintenance_of_another_tool_is_healed(here: Path) -> None:
+    lance.dataset(str(table("nodes"))).create_scalar_index("name", "BTREE", name="other")
+    assert aspects("metadata") == {("error", "drift")}
+    told = invoke("repair", "people.omni")
+    assert told.exit_code == 1
+    assert "preview: node:Person on main" in told.stdout
+    done = json.loads(invoke("repair", "people.omni", "--yes", "--json").stdout)
+    (one,) = done["tables"]
+    assert (one["verdict"], one["action"], done["settled"]) == ("maintenance", "healed", True)
+    assert aspects("rows") == set()
+    with og.open("people.omni") as graph:
+        graph.mutate('query q() { insert Person { name: "Di" } }')
+        assert graph.commits.list(limit=2)[1].kind == "repair"
+
+
+def test_rows_that_another_tool_changed_are_refused_unless_forced(here: Path) -> None:
+    lance.dataset(str(table("nodes"))).delete("name = 'Ada'")
+    with og.open("people.omni") as graph:
+        refused = graph.repair()
+        assert [(each.verdict, each.action) for each in refused.tables] == [
+            ("suspicious", "refused")
+        ]
+        assert not refused.is_settled
+        forced = graph.repair(force=True)
+        assert [each.action for each in forced.tables] == ["forced"]
+        assert graph.snapshot().counts["node:Person"] == 1
+        found = graph.verify("rows")
+        assert [each.aspect for each in found.findings] == ["endpoint"]
+        assert "lead to no Person" in found.findings[0].text
+
+
+def test_two_rows_with_one_id_are_found(here: Path) -> None:
+    folder = str(table("nodes"))
+    rows = lance.dataset(folder).to_table()
+    lance.write_dataset(pa.concat_tables([rows, rows.slice(0, 1)]), folder, mode="overwrite")
+    with og.open("people.omni") as graph:
+        graph.repair(force=True)
+        assert {each.aspect for each in graph.verify("rows").findings} == {"key"}
+
+
+def test_forks_of_deleted_branches_are_told(here: Path) -> None:
+    with og.open("people.omni") as graph:
+        with armed({Fp.DROP: Refuse()}, nth=3):
+            graph.branches.delete("dev")
+        findings = graph.verify().findings
+        assert [(each.severity, each.aspect) for each in findings] == [("warning", "fork")]
+        graph.cleanup(keep=100)
+        assert graph.verify("rows").findings == ()
+    assert os.path.isdir("people.omni")
