@@ -23,6 +23,8 @@ LONG = {
     "revert",
     "branch_delete",
     "branch_rename",
+    "schema_drop",
+    "schema_merge",
     "transaction",
 }
 

@@ -94,10 +94,19 @@ node Company { name: String @key }
 edge Knows: Person -> Person
 """
 _NEXT_SCHEMA: Final = """
-node Person { name: String @key  age: I32?  city: String? }
+node Person {
+  name: String @key
+  years: I64? @rename_from("age")
+  city: String?
+  state: String @default("new")
+}
 node Company { name: String @key }
 node City { name: String @key }
-edge Knows: Person -> Person
+edge Knows: Person -> Person { since: I32 @default(1) }
+"""
+_LESS_SCHEMA: Final = """
+node Person { name: String @key }
+node Company { name: String @key }
 """
 
 
@@ -225,14 +234,34 @@ def commit_new_branch(
 
 
 def _schema_apply(repo: Repository) -> SchemaApplied:
-    """Alter one table, add another one, and put the new schema in force, all at once."""
+    """Rename, widen, fill and add columns of two tables, and add a table, all at once."""
+    return _apply(repo, _NEXT_SCHEMA)
+
+
+def _schema_drop(repo: Repository) -> SchemaApplied:
+    """Take a column out of the files of a table, and drop another table."""
+    return _apply(repo, _LESS_SCHEMA, allow_data_loss=True)
+
+
+def _apply(
+    repo: Repository, text: str, *, branch: BranchName = MAIN, allow_data_loss: bool = False
+) -> SchemaApplied:
     request = SchemaRequest(
-        catalog=compile_schema(_NEXT_SCHEMA),
-        text=_NEXT_SCHEMA,
+        catalog=compile_schema(text),
+        text=text,
+        branch=branch,
         actor="tester",
-        idempotency_key=_KEY,
+        idempotency_key=_KEY if branch == MAIN else None,
+        allow_data_loss=allow_data_loss,
     )
     return SchemaChanger(repo).apply(request)
+
+
+def _diverge_in_schema(repo: Repository) -> None:
+    """Change rows of both branches, and the schema of one."""
+    _apply(repo, _NEXT_SCHEMA, branch=DEV)
+    add(repo, {PERSON: ("m0", "m1"), CITY: ("m0",)}, branch=DEV)
+    add(repo, {PERSON: ("n0",)})
 
 
 def _diverge(repo: Repository) -> None:
@@ -413,6 +442,8 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "load": Action(run=_load),
         "branch_mutation": Action(run=_mutation_on_branch, needs_branch=True),
         "schema_apply": Action(run=_schema_apply),
+        "schema_drop": Action(run=_schema_drop),
+        "schema_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge_in_schema),
         "branch_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge),
         "revert": Action(run=_revert, prepare=_write_twice),
         "branch_delete": Action(run=_branch_delete, needs_branch=True, prepare=_write_to_branch),

@@ -185,12 +185,14 @@ def merged_columns(base: Side, ours: Side, theirs: Side) -> dict[str, Column]:
     found: dict[str, Column] = {}
     for key in {**ours.columns, **theirs.columns}:
         b, o, t = (each.columns.get(key) for each in (base, ours, theirs))
-        if o is not None and t is not None:
-            parts = {
-                name: picked(*(None if each is None else getattr(each, name) for each in (b, o, t)))
+        if b is None and o is not None and t is not None:
+            found[key] = picked(None, o, t)
+        elif b is not None and o is not None and t is not None:
+            parts = [
+                picked(*(getattr(each, name) for each in (b, o, t)))
                 for name in ("name", "kind", "fill")
-            }
-            found[key] = Column(**parts)
+            ]
+            found[key] = Column(*parts)
         elif b is None:
             found[key] = (o or t) or Column("")
         elif b not in (o, t):

@@ -28,9 +28,19 @@ class RemoteSchema:
         found = self._transport.request("GET", f"{self._path}/schema", terms=terms).json()
         return str(found["schema_source"])
 
-    def plan(self, schema: str | os.PathLike[str], *, branch: str | None = None) -> SchemaChange:
+    def plan(
+        self,
+        schema: str | os.PathLike[str],
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+    ) -> SchemaChange:
         """Tell what `apply` would do, and what stands in its way. Writes nothing."""
-        body = {"schema_source": _text(schema), "branch": branch or self._branch}
+        body = {
+            "schema_source": _text(schema),
+            "branch": branch or self._branch,
+            "allow_data_loss": allow_data_loss,
+        }
         answer = self._transport.request(
             "POST", f"{self._path}/schema/plan", body=body, is_safe=True
         )
@@ -41,16 +51,20 @@ class RemoteSchema:
         schema: str | os.PathLike[str],
         *,
         branch: str | None = None,
+        allow_data_loss: bool = False,
+        dry_run: bool = False,
         if_commit: str | None = None,
         message: str | None = None,
         idempotency_key: str | None = None,
     ) -> SchemaChange:
         """Change the schema of a branch; one commit, or nothing."""
+        if dry_run:
+            return self.plan(schema, branch=branch, allow_data_loss=allow_data_loss)
         body = {
             "schema_source": _text(schema),
             "branch": branch or self._branch,
             "message": message,
-            "allow_data_loss": True,
+            "allow_data_loss": allow_data_loss,
         }
         headers: dict[str, str] = {}
         if if_commit is not None:

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, NotRequired, TypedDict
 
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.policy.door import Permission
 from omnigraph.results.changes import Change
 from omnigraph.results.commits import Commit
 from omnigraph.results.wire import (
@@ -392,25 +391,19 @@ def show_schema(call: RouteCall) -> Reply:
 def plan_schema(call: RouteCall) -> Reply:
     """Say what a change of the schema would do."""
     asked: requests.SchemaInput = call.body
-    return Reply(
-        body=_change_json(call.graph.schema.plan(asked.schema_source, branch=asked.branch))
+    planned = call.graph.schema.plan(
+        asked.schema_source, branch=asked.branch, allow_data_loss=asked.allow_data_loss
     )
+    return Reply(body=_change_json(planned))
 
 
 def apply_schema(call: RouteCall) -> Reply:
     """Change the schema of a branch."""
     asked: requests.SchemaInput = call.body
-    graph = call.graph
-    if not asked.allow_data_loss:
-        call.server.authorise(call.actor, Permission.SCHEMA_APPLY, branch=asked.branch)
-        planned = graph.schema.plan(asked.schema_source, branch=asked.branch)
-        lossy = [step for step in planned.steps if step.get("tier") == "destructive"]
-        if lossy:
-            text = f"{lossy[0].get('kind')} loses data: say allow_data_loss to do it"
-            raise InvalidInput(Code.MIGRATION_UNSUPPORTED, text)
-    done = graph.schema.apply(
+    done = call.graph.schema.apply(
         asked.schema_source,
         branch=asked.branch,
+        allow_data_loss=asked.allow_data_loss,
         message=asked.message,
         idempotency_key=call.idempotency_key,
         if_commit=call.headers.get("omnigraph-if-graph-commit"),
