@@ -81,6 +81,7 @@ corpus: $(READY) ## Regenerate the expected answers of the language corpus; revi
 .PHONY: docs
 docs: $(READY) ## Rewrite the pages that are made from the code
 	@$(BIN)/python -m tools.diagnostics
+	@$(BIN)/python -m tools.commands
 
 .PHONY: lock
 lock: ## Resolve the dependencies into requirements/*.lock (UPGRADE=--upgrade for newer versions)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import commit, compile, growth, kernels, outgrown, report, views, wide
+from bench import cli, commit, compile, growth, kernels, outgrown, report, views, wide
 from bench.algorithms import group as algorithms
 from bench.load import group as load
 from bench.load.parts import PARTS
@@ -19,6 +19,7 @@ from omnigraph.errors import JsonValue
 
 # A group measures, tells, and answers its figures.
 GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
+    "cli": lambda _: cli.run(),
     "compile": lambda _: _measured("compile", compile.cases),
     "commit": lambda _: _measured("commit", commit.cases),
     "growth": lambda chosen: growth.run(chosen.scale),

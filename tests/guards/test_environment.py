@@ -18,6 +18,7 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|TERM|PATH")
 READERS = {
     "cli/environment.py": "the command line",
     "client/connecting.py": "omnigraph.connect, for the token",
+    "cli/completing.py": "completion in shells, which imports nothing else",
     "graph/opening.py": "omnigraph.init and omnigraph.open",
     "dataplane/spark/opened.py": "Spark opens the format `omnigraph`",
     "dataplane/spark/config.py": "every public call that takes `spark=`",

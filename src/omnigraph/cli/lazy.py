@@ -206,11 +206,14 @@ def command(
                 if has_target:
                     taken: Mapping[str, Any] = {name: values.pop(name) for name in names}
                     values[_TARGET] = words.target(ctx, taken, values)
+                target: Target | None = values.get(_TARGET)
                 try:
-                    raise typer.Exit(body(**values))
+                    status = body(**values)
                 except NotFound as error:
-                    target = values.get(_TARGET)
                     raise (error if target is None else target.hinted(error)) from error
+                if target is not None and target.branch is not None and status is Status.OK:
+                    target.remember(branch=[target.branch])
+                raise typer.Exit(status)
 
         _show_parameters(run, signature, added)
         single = typer.Typer(**PLAIN_HELP)

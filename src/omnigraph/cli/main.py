@@ -93,7 +93,9 @@ class Commands(LazyGroup):
             "recover", _UPKEEP, "Settle writes that stopped half-way, and say what was found."
         ),
         "clone": CommandEntry(
-            "clone", _DATA, "Copy a graph, or a branch of it, to another place: backup and restore."
+            "clone",
+            _UPKEEP,
+            "Copy a graph, or a branch of it, to another place: backup and restore.",
         ),
         "relocate": CommandEntry(
             "relocate", _UPKEEP, "Make the branches of a graph work that was moved or copied."
@@ -109,6 +111,11 @@ class Commands(LazyGroup):
         ),
         "logout": CommandEntry("logout", _ABOUT, "Forget the token of a server."),
         "serve": CommandEntry("serve", _DATA, "Serve graphs over HTTP, until a signal ends it."),
+        "completion": CommandEntry(
+            "completion",
+            _ABOUT,
+            "Print a script that completes commands, options and names in a shell.",
+        ),
         "version": CommandEntry(
             "version", _ABOUT, "Print the release and the version of the storage layout."
         ),

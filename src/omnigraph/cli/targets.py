@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,7 @@ import typer
 import omnigraph as og
 from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import Address, AddressUnusable, Given, resolve
+from omnigraph.cli.completing import cache_folder, remember
 from omnigraph.cli.config import Config
 from omnigraph.errors import GraphError, NotFound
 from omnigraph.types import MAIN
@@ -77,6 +79,11 @@ class Target:
         """The schema in force on the branch, as text."""
         with self.open("r") as graph:
             return graph.schema.show(self.on)
+
+    def remember(self, *, are_all: bool = False, **names: Iterable[str]) -> None:
+        """Keep names of the graph for completion in shells; see `completing.remember`."""
+        folder = cache_folder(environment.variables())
+        remember(folder, self.uri, names, are_all=are_all)
 
     def hinted(self, error: NotFound) -> NotFound:
         """The same error; if it is about a branch, with one that is spelled almost like it."""

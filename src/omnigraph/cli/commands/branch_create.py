@@ -29,6 +29,7 @@ def branch_create(
     """Make a branch. It takes one small write, however large the graph is."""
     with target.open() as graph:
         made = graph.branches.create(name, from_ or target.on, at=at)
+    target.remember(branch=[made.name])
     if as_json:
         render.out().json(branch_record(made))
     else:

@@ -21,6 +21,7 @@ def branch_delete(
     target.confirm(f"delete the branch {name}")
     with target.open() as graph:
         graph.branches.delete(name)
+        target.remember(branch=graph.branches.list(), are_all=True)
     if as_json:
         render.out().json({"name": name, "deleted": True})
     else:

@@ -22,6 +22,7 @@ def branch_list(target: Target, form: Form = None, as_json: Json = False) -> Sta
     """List the branches, each with what it was made from and its newest commit."""
     with target.open("r") as graph:
         records = [branch_record(graph.branches.show(name)) for name in graph.branches.list()]
+    target.remember(branch=[str(each["name"]) for each in records], are_all=True)
     chosen = chosen_format(form, target.config.output, as_json=as_json)
     show_listing(render.out(), _COLUMNS, records, chosen)
     return Status.OK

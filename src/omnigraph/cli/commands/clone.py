@@ -9,33 +9,28 @@ from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import At, Engine, Json, Quiet, Spark
+from omnigraph.cli.options import At, Engine, Json, Spark
 from omnigraph.cli.plain import amount, counted
+from omnigraph.cli.targets import Target
 
 
 @command(
     "omnigraph clone people.omni s3://backups/people-monday",
-    "omnigraph clone people.omni --branch draft draft.omni",
+    "omnigraph clone people.omni@draft draft.omni",
     "omnigraph clone s3://backups/people-monday restored.omni",
+    branch=True,
 )
 def clone(
-    source: Annotated[str, typer.Argument(metavar="GRAPH", help="A folder or s3://bucket/prefix.")],
-    target: Annotated[
+    target: Target,
+    to: Annotated[
         str, typer.Argument(metavar="TARGET", help="Where the copy will be; nothing may be there.")
     ],
-    branch: Annotated[
-        str | None,
-        typer.Option(
-            "--branch", "-b", metavar="NAME", help="Only this branch and those it was made from."
-        ),
-    ] = None,
     at: At = None,
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Compare sizes only; do not read the copy again.")
     ] = False,
     engine: Engine = "auto",
     spark: Spark = None,
-    quiet: Quiet = False,
     as_json: Json = False,
 ) -> Status:
     """Copy a graph, or a branch of it, to another place: backup and restore.
@@ -44,12 +39,12 @@ def clone(
     goes on with it.
     """
     with (
-        og.open(source, "r", settings=settings()) as graph,
-        render.progress(quiet=quiet or as_json) as listener,
+        og.open(target.stored, "r", settings=settings()) as graph,
+        render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         done = graph.copy_to(
-            target,
-            branch=branch,
+            to,
+            branch=target.branch,
             at=at,
             verify=not no_verify,
             engine=engine,

@@ -30,6 +30,7 @@ def init(
         snapshot = graph.snapshot()
         nodes = sum(key.startswith("node:") for key in snapshot.counts)
         edges = len(snapshot.counts) - nodes
+        target.remember(type=[key.partition(":")[2] for key in snapshot.counts], are_all=True)
         if as_json:
             render.out().json(
                 {"uri": graph.uri, "graph_commit_id": snapshot.commit, "types": [*snapshot.counts]}

@@ -25,6 +25,7 @@ def snapshot(target: Target, at: At = None, form: Form = None, as_json: Json = F
             "graph_commit_id": found.commit,
             "graph_manifest_version": found.version,
         }
+    target.remember(type=[each["type_name"] for each in records], are_all=True)
     screen = render.out()
     wanted = chosen_format(form, target.config.output, as_json=as_json)
     if wanted == "json":

@@ -31,6 +31,7 @@ def tag_create(
     """Give a commit a name; the newest one of the branch, if no other is named."""
     with target.open() as graph:
         made = graph.tags.create(name, at or target.on, message=message, force=force)
+    target.remember(tag=[made.name])
     if as_json:
         render.out().json(tag_record(made))
     else:

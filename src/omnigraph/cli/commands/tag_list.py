@@ -24,6 +24,7 @@ def tag_list(target: Target, form: Form = None, as_json: Json = False) -> Status
     """List the tags, each with its commit."""
     with target.open("r") as graph:
         records = [tag_record(each) for each in graph.tags.list()]
+    target.remember(tag=[str(each["name"]) for each in records], are_all=True)
     chosen = chosen_format(form, target.config.output, as_json=as_json)
     show_listing(render.out(), _COLUMNS, records, chosen)
     return Status.OK

@@ -1,0 +1,137 @@
+"""`omnigraph completion`: a script that makes a shell complete commands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, get_args
+
+import typer
+from typer.core import TyperOption
+
+from omnigraph.cli import environment, render
+from omnigraph.cli.completing import ASKED, FILES, cache_folder, write_table
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import LazyGroup, command
+
+_BASH: Final = f"""_omnigraph() {{
+    local IFS=$'\\n' word
+    COMPREPLY=()
+    for word in $(omnigraph {ASKED} bash "${{COMP_LINE:0:COMP_POINT}}" 2>/dev/null); do
+        if [ "$word" = "{FILES}" ]; then
+            COMPREPLY+=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}"))
+        else
+            COMPREPLY+=("$word")
+        fi
+    done
+}}
+complete -o filenames -F _omnigraph omnigraph
+"""
+_ZSH: Final = f"""#compdef omnigraph
+_omnigraph() {{
+    local -a words
+    words=("${{(@f)$(omnigraph {ASKED} zsh "$LBUFFER" 2>/dev/null)}}")
+    if (( ${{words[(I){FILES}]}} )); then
+        words=("${{(@)words:#{FILES}}}")
+        _files
+    fi
+    compadd -Q -- $words
+}}
+compdef _omnigraph omnigraph
+"""
+_FISH: Final = f"""function __omnigraph_words
+    for word in (omnigraph {ASKED} fish (commandline -cp) 2>/dev/null)
+        if test $word = "{FILES}"
+            __fish_complete_path (commandline -ct)
+        else
+            echo $word
+        end
+    end
+end
+complete -c omnigraph -f -a '(__omnigraph_words)'
+"""
+_SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+# The kinds of names that parameters take.
+_KINDS: Final = {
+    "graph_address": "graph",
+    "store": "graph",
+    "branch": "branch",
+    "from_": "branch",
+    "create_from": "branch",
+    "into": "branch",
+    "against": "branch",
+    "source": "branch",
+    "older": "branch",
+    "newer": "branch",
+    "types": "type",
+    "type_name": "type",
+    "at": "tag",
+    "to": "tag",
+    "revision": "tag",
+}
+
+
+@command(
+    'eval "$(omnigraph completion bash)"',
+    "omnigraph completion fish > ~/.config/fish/completions/omnigraph.fish",
+)
+def completion(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish", help="The shell.")
+    ],
+) -> Status:
+    """Print a script that completes commands, options and names in a shell.
+
+    Names of branches, tags and types are those that commands have met; no graph is asked for them.
+    """
+    # The commands are a module above this one.
+    from omnigraph.cli.main import app
+
+    write_table(
+        cache_folder(environment.variables()), completion_table(typer.main.get_command(app))
+    )
+    render.out().exactly(_SCRIPTS[shell])
+    return Status.OK
+
+
+def completion_table(group: Any, path: str = "") -> dict[str, Any]:
+    """The tree of commands: the options and arguments of each, and what they take."""
+    table: dict[str, Any] = {"options": {}, "arguments": []}
+    for each in group.params:
+        taken = _taken(each, path)
+        if isinstance(each, TyperOption):
+            if not each.hidden:
+                for name in (*each.opts, *each.secondary_opts):
+                    table["options"][name] = taken
+        else:
+            table["arguments"].append(taken)
+    if isinstance(group, LazyGroup):
+        names = [
+            name
+            for name in group.list_commands(None)
+            if name not in group.entries or not group.entries[name].hidden
+        ]
+        table["commands"] = {
+            name: completion_table(group.get_command(None, name), f"{path} {name}".strip())
+            for name in names
+        }
+    return table
+
+
+def _taken(each: Any, path: str) -> dict[str, Any]:
+    is_flag = isinstance(each, TyperOption) and (each.is_flag or each.count)
+    found: dict[str, Any] = {"value": not is_flag}
+    kind = _KINDS.get(each.name)
+    if each.name == "name" and path.startswith(("branch", "tag")):
+        kind = path.split(maxsplit=1)[0]
+    if kind is not None:
+        found["kind"] = kind
+    elif choices := _choices(each):
+        found["choices"] = choices
+    elif (each.metavar or "").startswith(("FILE", "PATH", "SOURCE", "TARGET")):
+        found["kind"] = "file"
+    return found
+
+
+def _choices(each: Any) -> list[str]:
+    """The words that a parameter takes, if they are few."""
+    annotation = getattr(getattr(each, "type_descriptor", None), "annotation", None)
+    return [word for word in get_args(annotation) if isinstance(word, str)]

@@ -1,0 +1,18 @@
+"""The start of the process: a key press in a shell is answered before much is imported."""
+
+import sys
+
+
+def run() -> None:
+    """Run the command line of this process, and end it."""
+    from omnigraph.cli.completing import ASKED, answer
+
+    if sys.argv[1:2] == [ASKED]:
+        sys.exit(answer(sys.argv[2:]))
+    from omnigraph.cli.main import run as run_command
+
+    run_command()
+
+
+if __name__ == "__main__":
+    run()

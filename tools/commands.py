@@ -1,0 +1,65 @@
+"""Write the table of commands in docs/cli.md from the commands, so that it cannot fall behind.
+
+Run as `python -m tools.commands`; a guard test compares the page with `page()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperOption
+
+from omnigraph.cli.lazy import LazyGroup
+from omnigraph.cli.main import app
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+MARK = "<!-- made by `make docs` -->\n"
+# Options that every command on a graph has; the page explains them once.
+SHARED = {"store", "server", "graph_id", "profile", "quiet", "as_json", "json_fields", "help"}
+
+
+def page() -> str:
+    """The whole page: what people wrote, and the table below the mark."""
+    written, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
+    rows = "".join(f"{row}\n" for row in _rows(typer.main.get_command(app), ""))
+    intro = (
+        "Options that name the graph, `--quiet` and `--json` are left out: "
+        "they mean the same everywhere.\n"
+    )
+    head = "| command | arguments | options | what it does |\n|---|---|---|---|\n"
+    return f"{written}{mark}\n{intro}\n{head}{rows}"
+
+
+def _rows(group: Any, path: str) -> Iterator[str]:
+    for name in sorted(group.list_commands(None)):
+        entry = group.entries.get(name)
+        command = group.get_command(None, name)
+        if isinstance(command, LazyGroup):
+            yield from _rows(command, f"{path}{name} ")
+        elif entry is not None and not entry.hidden:
+            cells = (f"`{path}{name}`", _arguments(command), _options(command), entry.summary)
+            yield f"| {' | '.join(cells)} |"
+
+
+def _arguments(command: Any) -> str:
+    found = [each for each in command.params if not isinstance(each, TyperOption)]
+    names = [each.metavar or str(each.name).upper() for each in found]
+    shown = [
+        name if each.required else f"[{name}]" for name, each in zip(names, found, strict=True)
+    ]
+    return " ".join(f"`{name}`" for name in shown).replace("|", "\\|")
+
+
+def _options(command: Any) -> str:
+    return " ".join(
+        f"`{each.opts[0]}`"
+        for each in command.params
+        if isinstance(each, TyperOption) and not each.hidden and each.name not in SHARED
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
