@@ -36,7 +36,7 @@ FILES = {
 # The commands of a session, by the file that holds what they print. G is the graph.
 SESSION: dict[str, tuple[tuple[str, ...], ...]] = {
     "load": (
-        ("load", "G", "--data", "people.jsonl", "--mode", "append", "-m", "first", "--as", "ada"),
+        ("load", "G", "--data", "people.jsonl", "--mode", "append", "-m", "first"),
         ("load", "G", "--data", "wrong.jsonl", "--mode", "append"),
         ("load", "G", "--data", "wrong.jsonl", "--mode", "append", "--json"),
         ("load", "G", "--data", "people.jsonl", "--mode", "merge", "--json=mode,total_entities"),
@@ -112,7 +112,7 @@ _COMMIT = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?")
 _SECONDS = re.compile(r"\d+\.\d\d s\b")
 _CURSOR = re.compile(r'(cursor"?:? "?)[\w=+/-]{20,}')
-_BYTES = re.compile(r"inprocess: [\d.]+ \w+")
+_REASON = re.compile(r"inprocess: [^;]+;")
 
 
 def played(graph: str) -> Iterator[tuple[str, str]]:
@@ -122,7 +122,7 @@ def played(graph: str) -> Iterator[tuple[str, str]]:
         for words in commands:
             given = [graph + word[1:] if word in ("G", "G@draft", "G@nowhere") else word
                      for word in words]  # fmt: skip
-            answer = invoke(*given)
+            answer = invoke(*given, OMNIGRAPH_HOME=".")
             text += f"$ omnigraph {' '.join(words)}\n"
             text += _masked(answer.stdout, graph)
             text += "".join(f"! {line}\n" for line in _masked(answer.stderr, graph).splitlines())
@@ -135,7 +135,7 @@ def _masked(text: str, graph: str) -> str:
     text = _COMMIT.sub("<commit>", text)
     text = _TIME.sub("<time>", text)
     text = _SECONDS.sub("<seconds>", text)
-    text = _BYTES.sub("inprocess: <bytes>", text)
+    text = _REASON.sub("inprocess: <reason>;", text)
     # The width of a column follows what is masked.
     text = re.sub(r"(<commit>|<time>) +", r"\1 ", text)
     text = re.sub(r"(commit|time) {3,}", r"\1 ", text)
@@ -144,6 +144,7 @@ def _masked(text: str, graph: str) -> str:
 
 def write_files(folder: Path) -> None:
     """Write the files of the session into the folder where it is played."""
+    (folder / "config.yaml").write_text("operator: {actor: anonymous}\n", encoding="utf-8")
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
 

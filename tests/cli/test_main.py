@@ -45,6 +45,7 @@ def test_help_groups_the_commands() -> None:
         "Graphs and data:",
         "Branches and history:",
         "Upkeep:",
+        "Servers:",
         "About:",
     ]
     assert all(f"\n  {name} " in answer.stdout for name in COMMANDS)

@@ -21,6 +21,7 @@ _LANGUAGES: Final = "Schemas and queries"
 _DATA: Final = "Graphs and data"
 _HISTORY: Final = "Branches and history"
 _UPKEEP: Final = "Upkeep"
+_SERVERS: Final = "Servers"
 _ABOUT: Final = "About"
 _COMMANDS: Final = "Commands"
 _LINT: Final = "Check a schema, and queries against it (alias: check)."
@@ -106,11 +107,14 @@ class Commands(LazyGroup):
             "Compute vectors that are missing from their texts; an interrupted call can be "
             "repeated.",
         ),
-        "login": CommandEntry(
-            "login", _ABOUT, "Keep the token of a server, in a file that only you may read."
+        "api": CommandEntry(
+            "api", _SERVERS, "Send a request to a server with its token, and print the answer."
         ),
-        "logout": CommandEntry("logout", _ABOUT, "Forget the token of a server."),
-        "serve": CommandEntry("serve", _DATA, "Serve graphs over HTTP, until a signal ends it."),
+        "login": CommandEntry(
+            "login", _SERVERS, "Keep the token of a server, in a file that only you may read."
+        ),
+        "logout": CommandEntry("logout", _SERVERS, "Forget the token of a server."),
+        "serve": CommandEntry("serve", _SERVERS, "Serve graphs over HTTP, until a signal ends it."),
         "completion": CommandEntry(
             "completion",
             _ABOUT,
@@ -296,7 +300,7 @@ GROUPS: Final = (
     ("blob", BlobCommands, _DATA, "Read large binary values."),
     ("profile", ProfileCommands, _DATA, "Measure a query; list and show profiles."),
     ("config", ConfigCommands, _ABOUT, "Explain what a command would work on."),
-    ("auth", AuthCommands, _ABOUT, "Show the tokens of servers."),
+    ("auth", AuthCommands, _SERVERS, "Show the tokens of servers."),
 )
 
 app = typer.Typer(name="omnigraph", cls=Commands, no_args_is_help=True, **PLAIN_HELP)

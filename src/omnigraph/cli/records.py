@@ -6,6 +6,7 @@ The names are those of the wire, so that a program reads the same from a command
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omnigraph.cli.results import plain_row
@@ -49,6 +50,14 @@ def tag_record(tag: og.Tag) -> dict[str, JsonValue]:
         "created_at": tag.created_at.isoformat().replace("+00:00", "Z"),
         "message": tag.message,
     }
+
+
+def told(change: og.Change) -> str:
+    """A change on one line; values as JSON says them, wherever it was read."""
+    before, after = (
+        None if image is None else plain_row(image) for image in (change.before, change.after)
+    )
+    return str(replace(change, before=before, after=after))
 
 
 def change_record(change: og.Change) -> dict[str, JsonValue]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import typer
 
@@ -14,6 +15,7 @@ from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import Address, AddressUnusable, Given, resolve
 from omnigraph.cli.completing import cache_folder, remember
 from omnigraph.cli.config import Config
+from omnigraph.cli.credentials import token_for
 from omnigraph.errors import GraphError, NotFound
 from omnigraph.types import MAIN
 
@@ -73,7 +75,21 @@ class Target:
         """
         if mode == "rw":
             self._echo()
+        if self.address.is_remote:
+            # It has the calls of a graph, and the errors.
+            return cast("og.Graph", self._connect())
         return og.open(self.uri, mode, actor=self.actor, settings=environment.settings())
+
+    def _connect(self) -> og.RemoteGraph:
+        if self.address.graph is None:
+            raise typer.BadParameter(f"name the graph on {self.address.place} with --graph ID")
+        return og.connect(self.address.place, self.address.graph, self.token)
+
+    @property
+    def token(self) -> str | None:
+        """The token for the server of the graph, if there is one."""
+        found = token_for(self.address, environment.home(), environment.variables())
+        return None if found is None else found.text
 
     def schema(self) -> str:
         """The schema in force on the branch, as text."""
@@ -153,7 +169,10 @@ def target_of(
         raise typer.BadParameter(
             f"the branch is {address.branch!r} in the address and {branch!r} by --branch"
         )
-    actor = said.pop("actor", None) or config.actor
+    actor = said.pop("actor", None)
+    if actor is not None and address.is_remote:
+        raise typer.BadParameter("a server knows who you are by your token; --as is for stores")
+    actor = actor or config.actor
     return Target(
         address=address,
         branch=branch or address.branch,

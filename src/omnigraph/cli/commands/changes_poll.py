@@ -13,7 +13,7 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
 from omnigraph.cli.plain import Screen
-from omnigraph.cli.records import change_record, commit_record
+from omnigraph.cli.records import change_record, told
 from omnigraph.cli.targets import Target
 from omnigraph.errors import JsonValue
 
@@ -71,11 +71,22 @@ def page_record(page: og.ChangePage) -> dict[str, JsonValue]:
     """A page in plain values: a block for each commit, with its changes."""
     blocks: list[dict[str, JsonValue]] = []
     for event in page.events:
-        cause = commit_record(event.commit)
+        cause = _cause(event.commit)
         if not blocks or blocks[-1]["cause"] != cause:
             blocks.append({"cause": cause, "changes": []})
         blocks[-1]["changes"].append(change_record(event.change))  # type: ignore[union-attr]
     return {"blocks": blocks, "cursor": page.cursor, "caught_up": not page.more}
+
+
+def _cause(commit: og.Commit) -> dict[str, JsonValue]:
+    return {
+        "graph_commit_id": commit.id,
+        "parent_commit_id": commit.parent_id,
+        "merged_parent_commit_id": commit.merged_parent_id,
+        "authored_branch": commit.branch,
+        "authored_at": commit.created_at.isoformat().replace("+00:00", "Z"),
+        "actor_id": commit.actor,
+    }
 
 
 def show_page(screen: Screen, page: og.ChangePage) -> None:
@@ -84,6 +95,6 @@ def show_page(screen: Screen, page: og.ChangePage) -> None:
     for event in page.events:
         if event.commit.id != last:
             last = event.commit.id
-            message = f"  {event.commit.message}" if event.commit.message else ""
-            screen.line((f"commit {last}", "yellow"), message)
-        screen.line((f"  {event.change}", STYLES[event.change.operation]))
+            by = f" by {event.commit.actor}" if event.commit.actor else ""
+            screen.line((f"commit {last}", "yellow"), by)
+        screen.line((f"  {told(event.change)}", STYLES[event.change.operation]))

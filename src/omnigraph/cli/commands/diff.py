@@ -12,7 +12,7 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
 from omnigraph.cli.plain import Screen
-from omnigraph.cli.records import change_record, counts_record
+from omnigraph.cli.records import change_record, counts_record, told
 from omnigraph.cli.targets import Target
 
 STYLES: Final = {"insert": "green", "update": "yellow", "delete": "red"}
@@ -61,4 +61,4 @@ def show_diff(screen: Screen, found: og.Diff, counts: bool, as_json: bool) -> No
         screen.table(("type", "inserted", "updated", "deleted"), rows)
     else:
         for change in found:
-            screen.line((str(change), STYLES[change.operation]))
+            screen.line((told(change), STYLES[change.operation]))

@@ -1,5 +1,6 @@
 """`omnigraph export`: the data of a graph as files."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -46,12 +47,13 @@ def export(
     """Write the data of a branch or commit to files that `load` reads back."""
     if as_json and out == "-":
         raise typer.BadParameter("standard output cannot take both the data and --json")
+    is_remote = target.address.is_remote
     with (
         target.open("r") as graph,
-        render.progress(quiet=target.is_quiet or as_json) as listener,
+        render.progress(quiet=is_remote or target.is_quiet or as_json) as listener,
     ):
         done = graph.export(
-            out,
+            sys.stdout.buffer if is_remote and out == "-" else out,
             format=format,
             types=types,
             branch=target.on,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, get_args
@@ -17,7 +19,7 @@ from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.cli.records import warning_records
 from omnigraph.cli.results import shown_value
 from omnigraph.cli.targets import Target
-from omnigraph.errors import ConstraintViolated, JsonValue
+from omnigraph.errors import Code, ConstraintViolated, JsonValue, NotFound
 from omnigraph.types import InputFormat, LoadMode
 
 _VIOLATIONS_SHOWN_MAX: Final = 20
@@ -101,11 +103,12 @@ def load(
     chosen, note = mode_and_message(mode, message, short)
     if chosen == "overwrite":
         target.confirm(f"replace the data of whole types on {target.on}")
+    is_remote = target.address.is_remote
     with target.open() as graph:
         try:
-            with render.progress(quiet=target.is_quiet or as_json) as listener:
+            with render.progress(quiet=is_remote or target.is_quiet or as_json) as listener:
                 done = graph.load(
-                    sources(data),
+                    sent(data) if is_remote else sources(data),
                     mode=chosen,
                     branch=target.on,
                     create_from=create_from,
@@ -116,10 +119,12 @@ def load(
                     spark=spark,
                     idempotency_key=idempotency_key,
                     message=note,
-                    violations_file=violations,
+                    violations_file=None if is_remote else violations,
                     progress=listener,
                 )
         except ConstraintViolated as error:
+            if is_remote:
+                complete(error, data, violations)
             if as_json:
                 raise
             show(error)
@@ -144,6 +149,30 @@ def mode_and_message(
     if short is not None and message is not None:
         raise typer.BadParameter("the message is given by --message and by -m")
     return mode, message or short
+
+
+def sent(data: Sequence[str]) -> object:
+    """The data as a server takes it: one file or stream, perhaps of one type."""
+    given = sources(data)
+    if len(data) != 1:
+        raise typer.BadParameter("one file or stream is sent to a server; give --data once")
+    ((name, (place,)),) = given.items() if isinstance(given, dict) else ((None, data),)
+    if place != "-" and not Path(place).is_file():
+        text = f"{place}: there is no such file"
+        raise NotFound(Code.FILE_NOT_FOUND, text, path=place)
+    source = sys.stdin.buffer if place == "-" else place
+    return source if name is None else {name: source}
+
+
+def complete(error: ConstraintViolated, data: Sequence[str], file: Path | None) -> None:
+    """Name the file in violations that a server found in a stream; write all that it told."""
+    found = [
+        {**item, "file": None if item.get("line") is None else data[0].rpartition("=")[2]}
+        for item in error.violations
+    ]
+    error.details["violations"] = found
+    if file is not None:
+        file.write_text("".join(json.dumps(item) + "\n" for item in found), encoding="utf-8")
 
 
 def sources(data: Sequence[str]) -> object:

@@ -1,0 +1,119 @@
+"""Commands on a graph behind a server print what they print on the graph itself, and end alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.golden import FOLDER, played, write_files
+from tests.cli.support import invoke, process
+
+HEAVY = {"lance", "numpy", "pyarrow", "obstore", "pandas", "rich", "starlette"}
+ALL = "query q() { match { $p: Person } return { $p.name as name } }"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("parity")
+    write_files(place)
+    made = process("init", "--schema", "people.pg", "people.omni", cwd=place)
+    assert made.returncode == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    """The address of the graph on a server that runs as a process of its own."""
+    command = [str(Path(sys.executable).with_name("omnigraph")), "serve", "people.omni"]
+    with subprocess.Popen(
+        [*command, "--bind", "127.0.0.1:0"],
+        cwd=folder,
+        env={"PATH": os.environ.get("PATH", ""), "OMNIGRAPH_HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip().partition("=")[2]
+        yield f"http://{address}/graphs/people"
+        server.terminate()
+
+
+def test_a_session_prints_the_same_through_a_server(
+    folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    for name, text in played(url):
+        assert text == (FOLDER / f"{name}.txt").read_text(encoding="utf-8"), name
+
+
+def test_every_way_to_name_a_server_reaches_it(folder: Path, url: str) -> None:
+    server = url.partition("/graphs/")[0]
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    (home / "config.yaml").write_text(
+        f"servers: {{here: {{url: '{server}'}}}}\n"
+        "profiles: {work: {server: here, default_graph: people}}\n"
+    )
+    for words in (
+        ("branch", "list", url),
+        ("branch", "list", "--store", url),
+        ("branch", "list", "--server", server, "--graph", "people"),
+        ("branch", "list", "--server", "here", "--graph", "people@main"),
+        ("--profile", "work", "branch", "list"),
+    ):
+        answer = invoke(*words, "--json=name", OMNIGRAPH_HOME=str(home))
+        assert (answer.exit_code, json.loads(answer.stdout)) == (0, [{"name": "main"}]), words
+    assert invoke("branch", "list", server).exit_code == 2
+    refused = invoke("mutate", url, "-e", ALL, "--as", "me")
+    assert (refused.exit_code, "token" in refused.stderr) == (2, True)
+
+
+def test_a_server_that_is_not_there_is_tried_later(url: str) -> None:
+    answer = invoke("branch", "list", "http://127.0.0.1:9/graphs/people")
+    assert answer.exit_code == 75
+    assert answer.stderr.startswith("error[unavailable]: ")
+    assert invoke("branch", "list", url.replace("people", "nobody")).exit_code == 1
+
+
+def test_requests_are_sent_as_they_are(url: str) -> None:
+    server = url.partition("/graphs/")[0]
+    health = invoke("api", "--server", server, "GET", "/healthz")
+    assert json.loads(health.stdout)["status"] == "ok"
+    told = invoke("api", url, "POST", "query", "-F", f"query={ALL}")
+    assert json.loads(told.stdout)["columns"] == ["name"]
+    assert invoke("api", url, "GET", "nothing").exit_code == 1
+    assert invoke("api", "people.omni", "GET", "/healthz").exit_code == 2
+    assert invoke("api", "--server", server, "GET", "branches").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("query", "URL", "-e", ALL), ("branch", "list", "URL"), ("log", "URL", "--json")]
+)
+def test_a_command_on_a_server_imports_no_engine(
+    folder: Path, url: str, words: tuple[str, ...]
+) -> None:
+    code = (
+        "import sys\n"
+        f"sys.argv = ['omnigraph', *{tuple(url if w == 'URL' else w for w in words)!r}]\n"
+        "from omnigraph.cli.entry import run\n"
+        "try:\n    run()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"OMNIGRAPH_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    loaded = set(answer.stderr.split())
+    assert "omnigraph.client.transport" in loaded
+    assert not {name.partition(".")[0] for name in loaded} & HEAVY
