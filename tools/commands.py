@@ -17,19 +17,14 @@ from omnigraph.cli.main import app
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 MARK = "<!-- made by `make docs` -->\n"
-# Options that every command on a graph has; the page explains them once.
-SHARED = {"store", "server", "graph_id", "profile", "quiet", "as_json", "json_fields", "help"}
 
 
 def page() -> str:
     """The whole page: what people wrote, and the table below the mark."""
     written, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     rows = "".join(f"{row}\n" for row in _rows(typer.main.get_command(app), ""))
-    intro = (
-        "Options that name the graph, `--quiet` and `--json` are left out: "
-        "they mean the same everywhere.\n"
-    )
-    head = "| command | arguments | options | what it does |\n|---|---|---|---|\n"
+    intro = "`omnigraph COMMAND --help` has the options of each.\n"
+    head = "| command | arguments | what it does |\n|---|---|---|\n"
     return f"{written}{mark}\n{intro}\n{head}{rows}"
 
 
@@ -40,7 +35,7 @@ def _rows(group: Any, path: str) -> Iterator[str]:
         if isinstance(command, LazyGroup):
             yield from _rows(command, f"{path}{name} ")
         elif entry is not None and not entry.hidden:
-            cells = (f"`{path}{name}`", _arguments(command), _options(command), entry.summary)
+            cells = (f"`{path}{name}`", _arguments(command), entry.summary)
             yield f"| {' | '.join(cells)} |"
 
 
@@ -51,14 +46,6 @@ def _arguments(command: Any) -> str:
         name if each.required else f"[{name}]" for name, each in zip(names, found, strict=True)
     ]
     return " ".join(f"`{name}`" for name in shown).replace("|", "\\|")
-
-
-def _options(command: Any) -> str:
-    return " ".join(
-        f"`{each.opts[0]}`"
-        for each in command.params
-        if isinstance(each, TyperOption) and not each.hidden and each.name not in SHARED
-    )
 
 
 if __name__ == "__main__":

@@ -117,3 +117,4 @@ def test_a_command_on_a_server_imports_no_engine(
     loaded = set(answer.stderr.split())
     assert "omnigraph.client.transport" in loaded
     assert not {name.partition(".")[0] for name in loaded} & HEAVY
+    assert not {"omnigraph.graph.facade", "omnigraph.lang.query.compile"} & loaded

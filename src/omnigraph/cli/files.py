@@ -1,5 +1,7 @@
 """Reads the files that the user names, and replaces them atomically."""
 
+from __future__ import annotations
+
 import difflib
 import os
 import shutil
@@ -8,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from omnigraph.errors import (
     Code,
@@ -19,10 +21,10 @@ from omnigraph.errors import (
     NotFound,
     Unavailable,
 )
-from omnigraph.lang import compile_schema
-from omnigraph.lang.catalog.canonical import loads
-from omnigraph.lang.catalog.model import Catalog
 from omnigraph.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from omnigraph.lang.catalog.model import Catalog
 
 SUFFIXES: Final = (".pg", ".gq")
 STDIN: Final = "<stdin>"
@@ -69,6 +71,10 @@ def decode(content: bytes, name: str) -> str:
 
 def read_catalog(path: Path, settings: Settings, *, accepted: bool = False) -> Catalog:
     """The catalog of a schema, given as `.pg` or as the canonical `.json` of a catalog."""
+    # Commands that read other files do not wait for the compiler.
+    from omnigraph.lang import compile_schema  # noqa: PLC0415
+    from omnigraph.lang.catalog.canonical import loads  # noqa: PLC0415
+
     text = read_text(path, settings)
     if path.suffix != ".json":
         return compile_schema(text, shown(path), accepted=accepted)

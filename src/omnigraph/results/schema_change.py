@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import JsonValue
-from omnigraph.lang.catalog.migrate import MigrationPlan
 from omnigraph.results.commits import Commit
+
+if TYPE_CHECKING:
+    # Whoever reaches a server has no plan, and does not wait for the compiler.
+    from omnigraph.lang.catalog.migrate import MigrationPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from omnigraph.cli.targets import Target
     "omnigraph schema apply people.omni --schema people_v2.pg",
     branch=True,
     writes=True,
+    destroys=True,
 )
 def schema_apply(
     target: Target,
@@ -46,6 +47,8 @@ def schema_apply(
     """
     if dry_run:
         return plan_stored(target, schema, [], allow_data_loss=allow_data_loss, as_json=as_json)
+    if allow_data_loss:
+        target.confirm("remove the values of dropped properties and types for good")
     text = read_text(schema, settings())
     with target.open() as graph:
         done = graph.schema.apply(
