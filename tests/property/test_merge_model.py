@@ -26,7 +26,10 @@ Entities = dict[tuple[str, str], dict[str, Any]]
 
 STEP = st.tuples(
     st.sampled_from(
-        ["insert", "set_a", "set_b", "delete", "link", "relink", "unlink", "reload", "optimize"]
+        [
+            *("insert", "set_a", "set_b", "delete", "link", "relink", "unlink"),
+            *("reload", "optimize", "index"),
+        ]
     ),
     st.sampled_from(NAMES),
     st.sampled_from(NAMES),
@@ -48,6 +51,8 @@ def act(graph: og.Graph, branch: str, step: tuple[str, str, str, int]) -> None:
     }
     if what == "optimize":
         graph.optimize(branch=branch)
+    elif what == "index":
+        graph.ensure_indices(branch=branch)
     elif what == "reload":
         people = [row for (kind, _), row in state(graph, branch).items() if kind == "Person"]
         rows = {row["id"]: {"name": row["id"], "a": row["a"], "b": row["b"]} for row in people}
@@ -106,6 +111,19 @@ def merged(
     return result, conflicts
 
 
+def applied(diff: og.Diff, start: Entities) -> Entities:
+    """A state with the changes that a diff tells."""
+    found = dict(start)
+    for change in diff:
+        key = change.type, change.id
+        assert found.get(key) == (change.before and {"id": change.id, **change.before})
+        if change.after is None:
+            del found[key]
+        else:
+            found[key] = {"id": change.id, **change.after}
+    return found
+
+
 def check_sides(graph: og.Graph) -> None:
     """Settled by one side, a merge is the mirrored merge, settled by the other."""
     for ours, theirs in (("ours", "theirs"), ("theirs", "ours")):
@@ -130,12 +148,17 @@ def check(histories: tuple[list[Any], list[Any], list[Any]], folder: Any) -> Non
         graph.load({"Person": [{"name": "p0", "a": 0, "b": 0}, {"name": "p1"}]})
         for step in before:
             act(graph, "main", step)
-        graph.branches.create("draft")
+        start = graph.branches.create("draft").head
         base = state(graph, "main")
         for branch, steps in (("main", ours), ("draft", theirs)):
             for step in steps:
                 act(graph, branch, step)
         sides = state(graph, "main"), state(graph, "draft")
+        assert applied(graph.diff("main", "draft"), sides[0]) == sides[1]
+        assert applied(graph.diff("draft", "main"), sides[1]) == sides[0]
+        graph.branches.create("base", at=start)
+        assert graph.branches.merge("base").outcome == "already_up_to_date"
+        assert state(graph, "main") == sides[0]
         expected, conflicts = merged(base, *sides)
         found = graph.branches.merge("draft", dry_run=True)
         assert {(item.kind.value, str(item.id)) for item in found.conflicts} == conflicts
