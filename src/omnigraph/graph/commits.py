@@ -115,7 +115,9 @@ class Commits:
         return log.manifest_version(CommitId(commit))
 
     def changes(self, commit: str) -> Diff:
-        """The changes that a commit made to the state of its first parent.
+        """The changes that a commit made to the state of its first parent, in a stable order.
+
+        `Diff.after` goes on behind a change, so they can be read page by page.
 
         Example:
             ```python

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from omnigraph.core.alignment import counterpart
 from omnigraph.core.graph_version import GraphVersion
@@ -283,6 +283,7 @@ class Graph(UpkeepCalls):
         *,
         types: Sequence[str] | None = None,
         operations: Collection[OperationName] | None = None,
+        kind: Literal["node", "edge"] | None = None,
     ) -> Diff:
         """Compare two states of the graph, entity by entity.
 
@@ -306,14 +307,19 @@ class Graph(UpkeepCalls):
             newer: The state that they lead to; by default the newest one.
             types: Only these types, by name or as `node:Person`.
             operations: Only `insert`, `update` or `delete`.
+            kind: Only nodes, or only edges.
 
         Raises:
             NotFound: There is no such branch or commit.
-            InvalidInput: There is no such type or operation.
+            InvalidInput: There is no such type, operation or kind.
         """
+        if kind not in (None, "node", "edge"):
+            text = f"the kind is 'node' or 'edge', not {kind!r:.80}"
+            raise InvalidInput(Code.INPUT_INVALID, text)
         states = (self._revision(older), self._revision(newer or self._branch))
         chosen = chosen_types(self._language(states[1]).catalog, types)
-        return self._diff(*states, chosen, operations)
+        of_kind = [item for item in chosen if kind in (None, item.kind)]
+        return self._diff(*states, of_kind, operations)
 
     def _changes_between(
         self,

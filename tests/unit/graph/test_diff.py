@@ -258,3 +258,13 @@ def check(
     assert before == after
     totals = [counts.total for counts in diff.counts.values()]
     assert sum(totals) == sum(1 for _ in diff)
+
+
+def test_a_diff_of_one_kind(tmp_path: Path) -> None:
+    schema = "node N { name: String @key }\nedge E: N -> N"
+    with og.init(str(tmp_path / "kinds.omni"), schema=schema) as graph:
+        graph.load({"N": [{"name": "a"}], "E": [{"from": "a", "to": "a"}]})
+        for kind, key in (("node", "node:N"), ("edge", "edge:E")):
+            assert list(graph.diff("main~1", "main", kind=kind).counts) == [key]  # type: ignore[arg-type]
+        with pytest.raises(og.errors.InvalidInput, match="kind"):
+            graph.diff("main~1", "main", kind="thing")  # type: ignore[arg-type]
