@@ -15,18 +15,30 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
+from omnigraph.core.formats import format_of
 from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import AUDIT, DELETED_BRANCHES, MANIFEST, SCHEMAS
+from omnigraph.core.layout import (
+    AUDIT,
+    DELETED_BRANCHES,
+    MANIFEST,
+    MERGED_BRANCHES,
+    ORIGINAL_ACTORS,
+    ORIGINAL_COMMITS,
+    ORIGINAL_NOTE,
+    SCHEMAS,
+)
 from omnigraph.core.lineage import merge_base
 from omnigraph.core.manifest import BranchInfo
 from omnigraph.core.records import VERSION_KIND
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import damaged
+from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.files import version_of
 from omnigraph.store.gateway import tree_path
 from omnigraph.store.objects import ObjectInfo
+from omnigraph.store.relocation import version_file_table
 from omnigraph.store.tables import Pin
 from omnigraph.store.used_files import UsedFiles
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -61,7 +73,7 @@ class CopyPlan:
 
     @property
     def bytes(self) -> int:
-        """How much there is to copy."""
+        """The number of bytes to copy."""
         return sum(file.size for file in self.files)
 
 
@@ -89,9 +101,12 @@ class CopyPlanner:
         """The plan for all branches, for one with those it was made from, or for one state."""
         deleted = self._repo.objects.list(DELETED_BRANCHES)
         heads = self._heads(branch if at is None else at.branch)
+        self._refuse_originals(heads)
         if at is None:
             for head in heads:
-                self._keep_history(head)
+                self._keep_history(head.fork, head.manifest_version)
+            if branch is None:
+                self._keep_deleted()
         else:
             self._used = UsedFiles()
             others = [head for head in heads if head.branch != at.branch]
@@ -160,6 +175,16 @@ class CopyPlanner:
                 found.append(self._repo.snapshot_at(base, other.branch))
         return found
 
+    def _refuse_originals(self, heads: Iterable[GraphVersion]) -> None:
+        for head in heads:
+            if self._repo.manifest.is_original(head):
+                text = (
+                    f"branch '{head.branch}' was written by the OmniGraph that is written in Rust: "
+                    "copy the graph with other tools, or write to the branch once, which takes it "
+                    "over, and copy it then"
+                )
+                raise InvalidInput(Code.INPUT_INVALID, text, branch=head.branch)
+
     # -- versions ----------------------------------------------------------------------------------
 
     def _of(self, path: str, fork: str | None) -> _Kept:
@@ -169,9 +194,22 @@ class CopyPlanner:
         kept = self._of(path, fork)
         kept.newest = max(kept.newest, version)
 
-    def _keep_history(self, head: GraphVersion) -> None:
-        pin = Pin(MANIFEST, head.manifest_version, head.fork)
-        self._up_to(MANIFEST, head.fork, head.manifest_version)
+    def _keep_deleted(self) -> None:
+        """Keep deleted branches whose files are there: merges may still be based on them."""
+        for info in self._repo.manifest.deleted_branches():
+            try:
+                version = self._repo.tables.head(MANIFEST, info.fork)
+                pin = Pin(MANIFEST, version, info.fork)
+                # Nobody has merged what was never taken over.
+                if not format_of(self._repo.tables.open(pin)).is_original:
+                    self._keep_history(info.fork, version)
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+
+    def _keep_history(self, fork: str | None, version: int) -> None:
+        pin = Pin(MANIFEST, version, fork)
+        self._up_to(MANIFEST, fork, version)
         rows = self._repo.tables.open(pin).read(_ROWS, filter=f"object_type = '{VERSION_KIND}'")
         for row in rows.to_pylist():
             self._up_to(row["location"], row["table_branch"], row["table_version"])
@@ -248,8 +286,10 @@ class CopyPlanner:
 
     def _small(self, deleted: Iterable[ObjectInfo]) -> Iterator[CopyFile]:
         """Schemas, the deletions of branches as they were before the heads, and the audit."""
-        for info in (*self._repo.objects.list(SCHEMAS), *deleted):
+        merged = self._repo.objects.list(MERGED_BRANCHES)
+        for info in (*self._repo.objects.list(SCHEMAS), *deleted, *merged):
             yield CopyFile(path=info.path, size=info.size, is_fixed=False)
+        yield from self._of_original()
         if not self._repo.tables.exists(AUDIT):
             return
         newest = self._repo.tables.head(AUDIT)
@@ -259,6 +299,21 @@ class CopyPlanner:
                 yield CopyFile(path=info.path, size=info.size)
             elif (version := _version(rest)) is not None and version <= newest:
                 yield CopyFile(path=info.path, size=info.size, is_fixed=False)
+
+    def _of_original(self) -> Iterator[CopyFile]:
+        """The lineage and the schema of a graph that was taken over; nobody writes them now."""
+        for path in (ORIGINAL_COMMITS, ORIGINAL_ACTORS):
+            for info in self._repo.objects.list(path):
+                is_version = "/_versions/" in info.path
+                yield CopyFile(
+                    path=info.path,
+                    size=info.size,
+                    table=version_file_table(info.path),
+                    is_fixed=not is_version,
+                )
+        if self._repo.objects.exists(ORIGINAL_NOTE):
+            size = len(self._repo.objects.get(ORIGINAL_NOTE))
+            yield CopyFile(path=ORIGINAL_NOTE, size=size, is_fixed=False)
 
 
 def _versions(states: Iterable[GraphVersion]) -> list[tuple[str, int]]:

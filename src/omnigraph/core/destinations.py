@@ -17,6 +17,7 @@ from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.manifest import Manifest
+from omnigraph.core.migrate import Migration
 from omnigraph.core.records import KEY, Record, encode
 from omnigraph.core.recovery.intent import Intent, IntentLog
 from omnigraph.core.requirements import Seen, branch_replaced
@@ -119,6 +120,7 @@ class Destinations:
     manifest: Manifest
     creation: BranchCreation
     intents: IntentLog
+    migration: Migration
     ids: Ids
 
     def of(self, target: Target) -> Destination:
@@ -170,6 +172,7 @@ class _BranchHead(Destination):
         self.graph.intents.remove(operation_id)
 
     def look(self) -> Seen:
+        self.graph.migration.bring_forward(self.target.branch)
         return self._seen(self.target.branch)
 
     def look_back(self) -> Seen | None:

@@ -33,6 +33,7 @@ class Fp(StrEnum):
     INIT_PUBLISH = "init.publish"  # the graph comes into being
     INIT_MANIFEST = "init.manifest"
     COPY_FINISH = "copy.finish"  # the copy of a graph becomes a graph
+    MIGRATE = "migrate.step"  # a manifest comes to the next format
     FORK = "branch.fork"  # of the manifest or of a table
     BEGIN = "branch.begin"  # the intent of a branch that is created with a commit
     FIRST_COMMIT = "branch.first-commit"  # on the staging ref; publishing it makes the branch

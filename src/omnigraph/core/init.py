@@ -27,13 +27,13 @@ from omnigraph.core.records import (
     ARROW_SCHEMA,
     FORMAT_VERSION,
     KEY,
-    STAMP,
     Commit,
     HeadRecord,
     Record,
     TableRecord,
     VersionRecord,
     encode,
+    format_metadata,
 )
 from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput
@@ -177,7 +177,7 @@ def _make_manifest(root: Root, records: list[Record], tables: Tables) -> None:
             MANIFEST,
             ARROW_SCHEMA,
             primary_key=KEY,
-            metadata={STAMP: str(FORMAT_VERSION)},
+            metadata=format_metadata(FORMAT_VERSION),
             rows=encode(records, manifest_version=1),
             row_ids=False,
         )

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from omnigraph.core.commit_log import CommitLog
 from omnigraph.core.deleted_branches import DeletedBranches
-from omnigraph.core.formats import check_format
+from omnigraph.core.formats import ManifestFormat, format_of
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import (
     MANIFEST,
@@ -32,6 +32,7 @@ from omnigraph.core.layout import (
     staging_ref_parts,
 )
 from omnigraph.core.manifest_index import ManifestIndex, sort_out, written_at
+from omnigraph.core.original import Originals
 from omnigraph.core.records import (
     COMMIT_COLUMNS,
     COMMIT_KIND,
@@ -88,12 +89,14 @@ class Manifest:
         self,
         tables: Tables,
         deleted: DeletedBranches,
+        originals: Originals,
         settle_torn: Callable[[GraphVersion], None] | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Read through these tables; what power cuts left in them is judged by `settle_torn`."""
         self._clock: Clock = clock or SystemClock()
         self._tables = tables
+        self._originals = originals
         self._deleted = deleted
         self._settle_torn = settle_torn
         self._lock = threading.Lock()
@@ -218,7 +221,7 @@ class Manifest:
         with self._lock:
             reader = self._readers.get(info.name)
         if reader is None or reader.info != info:
-            reader = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
+            reader = self._new_reader(info)
         reader.refresh()
         return reader
 
@@ -318,6 +321,20 @@ class Manifest:
         text = f"branch '{branch}' is deleted and made again while it is read"
         raise Conflict(Code.BRANCH_REPLACED, text, branch=branch)
 
+    def format(self, branch: BranchName) -> ManifestFormat:
+        """The format of the manifest of a branch, as of its last refresh."""
+        reader = self._reader(branch)
+        if reader.format is None:
+            self.snapshot(branch)
+            reader = self._reader(branch)
+        assert reader.format is not None, "it was read"
+        return reader.format
+
+    def is_original(self, snapshot: GraphVersion) -> bool:
+        """Is this a state that the original wrote?"""
+        pin = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
+        return format_of(self._tables.open(pin)).is_original
+
     def commits(self, branch: BranchName) -> CommitLog:
         """Every commit that the branch knows, as of its last refresh."""
         return self._reader(branch).index.commits
@@ -363,10 +380,14 @@ class Manifest:
             reader = self._readers.get(branch)
         if reader is None:
             info = self.branch(branch)
-            fresh = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
+            fresh = self._new_reader(info)
             with self._lock:
                 reader = self._readers.setdefault(branch, fresh)
         return reader
+
+    def _new_reader(self, info: BranchInfo) -> _BranchReader:
+        ancestry = self._ancestry(info)
+        return _BranchReader(self._tables, self._originals, info, ancestry, self._clock)
 
     def _ancestry(self, info: BranchInfo) -> tuple[BranchName, ...]:
         """The names under which the manifest has the head of a branch, or of its parents."""
@@ -429,7 +450,7 @@ class Manifest:
             known = self._past.get((info.incarnation, version))
         if known is not None:
             return known
-        reader = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
+        reader = self._new_reader(info)
         try:
             snapshot = reader.load(version)
         except StorageFailure as failure:
@@ -494,7 +515,7 @@ class Manifest:
             try:
                 version = self.log_of(info).manifest_version(commit)
                 if version is not None and version > info.parent_version:
-                    reader = _BranchReader(self._tables, info, self._ancestry(info), self._clock)
+                    reader = self._new_reader(info)
                     return reader.load(version)
             except StorageFailure as failure:
                 if failure.kind is not FailureKind.NOT_FOUND:
@@ -506,9 +527,15 @@ class _BranchReader:
     """The folded manifest of one incarnation of one branch."""
 
     def __init__(
-        self, tables: Tables, info: BranchInfo, ancestry: tuple[BranchName, ...], clock: Clock
+        self,
+        tables: Tables,
+        originals: Originals,
+        info: BranchInfo,
+        ancestry: tuple[BranchName, ...],
+        clock: Clock,
     ) -> None:
         self._tables = tables
+        self._originals = originals
         self._clock = clock
         self._seen_ns = 0  # when the newest version was looked for last
         self.info = info
@@ -517,6 +544,7 @@ class _BranchReader:
         self._fragments: frozenset[int] = frozenset()
         self._snapshot: GraphVersion | None = None
         self.index = ManifestIndex()
+        self.format: ManifestFormat | None = None
 
     def refresh(self) -> GraphVersion:
         """Fold what is new since the last look."""
@@ -556,7 +584,12 @@ class _BranchReader:
     def load(self, version: int) -> GraphVersion:
         """Fold the fragments of a version that are not folded yet."""
         table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self.info.fork))
-        check_format(table)
+        found = format_of(table)
+        if found != self.format and self.format is not None:
+            self.index, self._fragments = ManifestIndex(), frozenset()
+        self.format = found
+        if found.is_original:
+            return self._load_original(table, found)
         fragments = frozenset(table.fragment_ids())
         fresh = fragments - self._fragments
         if fresh:
@@ -572,6 +605,16 @@ class _BranchReader:
                 self.index.start(rows)
             telemetry.count("manifest.rows_read", rows.num_rows)
         self._fragments = fragments
+        return self._seen(version)
+
+    def _load_original(self, table: Table, found: ManifestFormat) -> GraphVersion:
+        """Read a manifest of the original, as a whole."""
+        index = ManifestIndex()
+        index.fold(self._originals.rows(table, self._ancestry[0], found))
+        self.index = index
+        return self._seen(table.pin.version)
+
+    def _seen(self, version: int) -> GraphVersion:
         info = self.info
         return self.index.snapshot(
             info.name, self._ancestry, info.incarnation, version, info.fork, info.generation

@@ -60,7 +60,9 @@ class Publisher:
         place = self._destinations.of(request.target)
         with telemetry.span("publish", branch=branch), place.publishing():
             for _ in range(ATTEMPTS_MAX):
-                seen = place.look()
+                seen = _looked(place)
+                if seen is None:
+                    continue
                 # Our own by a lost reply, or an earlier one by its key.
                 known = seen.commits.get(request.commit.id)
                 done = (
@@ -108,6 +110,17 @@ class Publisher:
         """Sync a manifest that shows a commit whose own sync nobody has seen to succeed."""
         graph = self._destinations
         graph.tables.sync(MANIFEST, graph.manifest.branch(branch).fork)
+
+
+def _looked(place: Destination) -> Seen | None:
+    """The newest state; None when others keep bringing the manifest to a newer format."""
+    try:
+        return place.look()
+    except Conflict as conflict:
+        if conflict.code is not Code.HEAD_CONTENTION:
+            raise
+        telemetry.count("publish.lost_race")
+        return None
 
 
 def _unknown(commit: Commit) -> RecoveryRequired:

@@ -16,9 +16,15 @@ import pyarrow as pa
 from omnigraph.errors import Code, Corrupt, InvalidInput, JsonValue
 from omnigraph.types import BranchName, CommitId
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 FORMAT_OLDEST = 4  # its rows of commits, heads and tables do not say who wrote them
+FORMAT_MARKED = 6  # from here on a manifest has a mark that is ours alone
+MARK = "omnigraph-python:format"
+# The original of OmniGraph, written in Rust, counts its formats under this key. It refuses a number
+# that it does not know yet, and takes a manifest without one for the oldest that there is. So ours
+# have numbers that it will never come to.
 STAMP = "omnigraph:internal_schema_version"
+STAMP_OURS = 1_000_000
 KEY = "object_id"
 COMMIT_KIND = "graph_commit"
 VERSION_KIND = "table_version"
@@ -110,13 +116,24 @@ class HeadRecord:
 Record = TableRecord | VersionRecord | TombstoneRecord | Commit | HeadRecord
 
 
+def format_metadata(version: int = FORMAT_VERSION) -> dict[str, str]:
+    """The marks of a manifest of one of our formats."""
+    if version < FORMAT_MARKED:
+        return {STAMP: str(version)}
+    return {MARK: str(version), STAMP: str(STAMP_OURS + version)}
+
+
 # -- to Arrow --------------------------------------------------------------------------------------
 
 
 def encode(records: Iterable[Record], manifest_version: int | None = None) -> pa.Table:
     """Records as rows of the manifest, written at one of its versions."""
-    written = {VERSION: manifest_version}
-    rows = [{**written, **_row(record)} for record in records]
+    return encode_dated((record, manifest_version) for record in records)
+
+
+def encode_dated(records: Iterable[tuple[Record, int | None]]) -> pa.Table:
+    """Records as rows of the manifest, each with the version of the manifest that wrote it."""
+    rows = [{VERSION: version, **_row(record)} for record, version in records]
     return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
 
 

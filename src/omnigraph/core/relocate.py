@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from omnigraph.core.layout import MANIFEST, table_folders
+from omnigraph.core.layout import MANIFEST, ORIGINAL_COMMITS, table_folders
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.runtime import telemetry
@@ -60,4 +60,5 @@ def _tables(objects: ObjectStore) -> Iterator[str]:
     for folder in table_folders():
         for name in objects.children(folder):
             yield f"{folder}/{name}"
+    yield ORIGINAL_COMMITS
     yield MANIFEST

@@ -28,6 +28,8 @@ from omnigraph.core.kept_states import KeptStates
 from omnigraph.core.layout import table_key
 from omnigraph.core.lineage import Ancestry, first_parents, merge_base
 from omnigraph.core.manifest import BranchInfo, Manifest
+from omnigraph.core.migrate import Migration
+from omnigraph.core.original import Originals
 from omnigraph.core.parts import Parts
 from omnigraph.core.publish import Published, Publisher
 from omnigraph.core.records import Commit
@@ -102,7 +104,11 @@ class Repository:
         self.intents = IntentLog(parts.objects)
         self.torn = TornFiles(parts.tables, self.intents, lambda: mode is OpenMode.READ_WRITE)
         deleted = DeletedBranches(parts.objects)
-        self.manifest = Manifest(parts.tables, deleted, self.torn.settle, parts.clock)
+        originals = Originals(parts.tables, parts.objects, self.schemas)
+        self.manifest = Manifest(parts.tables, deleted, originals, self.torn.settle, parts.clock)
+        self.migration = Migration(
+            parts.tables, parts.objects, self.schemas, self.manifest, originals, parts.ids
+        )
         claims = _claims(parts)
         self.creation = BranchCreation(root.uri, parts.tables, self.manifest, claims, self.intents)
         destinations = Destinations(
@@ -111,6 +117,7 @@ class Repository:
             manifest=self.manifest,
             creation=self.creation,
             intents=self.intents,
+            migration=self.migration,
             ids=parts.ids,
         )
         self.publisher = Publisher(destinations)
@@ -187,6 +194,8 @@ class Repository:
             with storage_errors():
                 raise
         if mode is OpenMode.READ_WRITE:
+            with storage_errors():
+                repo.migration.bring_forward(MAIN)
             repo.settled_on_open = repo._settle()
         return repo
 
@@ -377,7 +386,21 @@ class Repository:
             if start is None:
                 found = commit is not None and self.manifest.at_commit(commit, source)
                 start = found or self.manifest.snapshot(source)
-            return self.creation.begin(name, start, kind)
+            return self.creation.begin(name, self._in_our_form(start), kind)
+
+    def _in_our_form(self, start: GraphVersion) -> GraphVersion:
+        """The same state in a manifest of ours: a first commit cannot be written to another one."""
+        if not self.manifest.is_original(start):
+            return start
+        self.migration.bring_forward(start.branch)
+        newest = self.manifest.snapshot(start.branch)
+        if newest.head != start.head:
+            text = (
+                "a branch that starts from a commit of the original is made first, with "
+                "`graph.branches.create`, and written to then"
+            )
+            raise InvalidInput(Code.INPUT_INVALID, text, commit=start.head)
+        return newest
 
     def abandon_branch(self, base: GraphVersion) -> None:
         """Give up a branch that was begun; once its write was committed, do nothing."""

@@ -55,6 +55,10 @@ class SchemaFiles:
         self._cache[schema.digest] = schema
         return schema.digest
 
+    def remember(self, schema: AcceptedSchema) -> None:
+        """Know a schema that is stored elsewhere."""
+        self._cache[schema.digest] = schema
+
     def load(self, digest: str) -> AcceptedSchema:
         """The schema of a digest."""
         known = self._cache.get(digest)

@@ -28,6 +28,7 @@ from omnigraph.store.strict import ExactVersion
 from omnigraph.store.version_checksums import damage_of
 
 __all__ = [
+    "PRIMARY_KEY",
     "CommittedTransaction",
     "Dataset",
     "Fragment",
@@ -35,6 +36,7 @@ __all__ = [
     "Transaction",
     "annotated",
     "operation_name",
+    "primary_key",
     "read_commit",
     "transaction",
     "transaction_uuid",
@@ -46,7 +48,7 @@ Fragment: TypeAlias = Any
 Transaction: TypeAlias = Any
 
 STORAGE_VERSION: Final = "2.2"
-_PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
+PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
 # How many random numbers of 63 bits are tried; none at all with fewer than one.
 _NUMBERS_TRIED_MAX: Final = 2
 _OPERATION: Final = re.compile(r"operation: (\w+)")
@@ -263,5 +265,11 @@ def annotated(
         return schema
     position = schema.get_field_index(primary_key)
     field = schema.field(position)
-    noted = field.with_nullable(False).with_metadata({**(field.metadata or {}), **_PRIMARY_KEY})
+    noted = field.with_nullable(False).with_metadata({**(field.metadata or {}), **PRIMARY_KEY})
     return schema.set(position, noted)
+
+
+def primary_key(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns that a schema notes as its key."""
+    (name,) = PRIMARY_KEY
+    return tuple(field.name for field in schema if name.encode() in (field.metadata or {}))

@@ -16,6 +16,7 @@ from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import (
+    PRIMARY_KEY,
     Dataset,
     Gateway,
     Transaction,
@@ -81,13 +82,24 @@ class Lander:
 
     def stamp(self, path: str, branch: str | None, values: dict[str, str]) -> int:
         """Add to the schema metadata of the head; a commit of its own, as strict as the others."""
-        base = self._open(path, None, branch)
-        expected = int(base.version)
-        more = LanceOperation.UpdateMap(updates=dict(values))
+        version = int(self._open(path, None, branch).version)
+        return self.stamp_at(Pin(path, version, branch), values, None)
+
+    def stamp_at(self, at: Pin, values: dict[str, str], primary_key: str | None) -> int:
+        """Add to the schema metadata of a version, perhaps with a primary key, or CONFLICT."""
+        base = self._base(at)
+        keys = {}
+        if primary_key is not None:
+            number = base.lance_schema.field(primary_key).id()
+            keys = {number: LanceOperation.UpdateMap(updates=dict(PRIMARY_KEY))}
         change = transaction(
-            expected=expected, operation=LanceOperation.UpdateConfig(schema_metadata_updates=more)
+            expected=at.version,
+            operation=LanceOperation.UpdateConfig(
+                schema_metadata_updates=LanceOperation.UpdateMap(updates=dict(values)),
+                field_metadata_updates=keys,
+            ),
         )
-        return self._commit(base, change, path=path, branch=branch, expected=expected)
+        return self._commit(base, change, path=at.path, branch=at.branch, expected=at.version)
 
     def sync_head(self, place: str, handle: Dataset) -> None:
         """Make the commit durable that made the version of this handle."""

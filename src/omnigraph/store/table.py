@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.store.blobs import logical, marked
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
-from omnigraph.store.gateway import tree_path
+from omnigraph.store.gateway import primary_key, tree_path
 from omnigraph.store.model import IndexInfo, Pin
 from omnigraph.store.seals import Seals
 
@@ -77,6 +77,11 @@ class Table:
     def has_row_versions(self) -> bool:
         """True if rows keep an identity and know the versions that made and last wrote them."""
         return bool(self._dataset.has_stable_row_ids)
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns that are noted as its key."""
+        return primary_key(self.schema)
 
     @property
     def row_count(self) -> int:

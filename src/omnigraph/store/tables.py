@@ -604,6 +604,16 @@ class Tables:
         """Add to what is kept with the schema; return the version that this makes."""
         return self._lander.stamp(path, branch, dict(values))
 
+    def stamp(self, base: Pin, values: Mapping[str, str], *, primary_key: str | None = None) -> int:
+        """Add to what is kept with the schema, as version ``base.version + 1``, or raise CONFLICT.
+
+        Args:
+            base: The version that the values were chosen for.
+            values: What is added.
+            primary_key: A column that becomes the key, by which rows are told apart.
+        """
+        return self._lander.stamp_at(base, dict(values), primary_key)
+
     # ------------------------------------------------------------ inside
 
     def _private(self, pin: Pin) -> Table:

@@ -17,12 +17,13 @@ from omnigraph.core.records import (
     FORMAT_OLDEST,
     FORMAT_VERSION,
     KEY,
-    STAMP,
+    MARK,
     Record,
     TableRecord,
     TombstoneRecord,
     VersionRecord,
     encode,
+    format_metadata,
 )
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
@@ -338,17 +339,16 @@ def test_a_manifest_lists_nothing_of_its_history(graph: Repository) -> None:
 @pytest.mark.parametrize(
     ("stamp", "code"),
     [
-        (str(FORMAT_VERSION + 1), Code.FORMAT_UNSUPPORTED),
-        (str(FORMAT_OLDEST - 1), Code.FORMAT_UNSUPPORTED),
-        ("0", Code.FORMAT_UNSUPPORTED),
-        ("four", Code.CORRUPT),
+        (format_metadata(FORMAT_VERSION + 1), Code.FORMAT_UNSUPPORTED),
+        ({MARK: "0"}, Code.CORRUPT),
+        ({MARK: "four"}, Code.CORRUPT),
     ],
 )
 def test_other_formats_are_refused(
-    graph: Repository, root: Root, stamp: str, code: Code, mode: OpenMode
+    graph: Repository, root: Root, stamp: dict[str, str], code: Code, mode: OpenMode
 ) -> None:
     write(graph, {PERSON: people("a")})
-    graph.tables.update_schema_metadata(MANIFEST, None, {STAMP: stamp})
+    graph.tables.update_schema_metadata(MANIFEST, None, stamp)
     with pytest.raises(Corrupt) as caught:
         reopen(root, mode)
     assert caught.value.code is code

@@ -10,9 +10,12 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 
 import omnigraph as og
+from omnigraph.core.layout import MANIFEST
+from omnigraph.core.records import format_metadata
 from tests.data.graphs.make import FILL
 
 ARCHIVES = sorted((Path(__file__).parents[2] / "data" / "graphs").glob("*.tar.xz"))
@@ -50,7 +53,11 @@ def names(graph: og.Graph, *, branch: str = "main", at: str | None = None) -> li
 
 
 def test_every_format_is_there() -> None:
-    assert [path.name for path in ARCHIVES] == ["format-4.tar.xz", "format-5.tar.xz"]
+    assert [path.name for path in ARCHIVES] == [
+        "format-4.tar.xz",
+        "format-5.tar.xz",
+        "format-6.tar.xz",
+    ]
 
 
 def test_it_is_read_as_it_was_written(stored: tuple[Path, dict[str, Any]]) -> None:
@@ -101,6 +108,19 @@ def test_it_is_written_and_read_again(stored: tuple[Path, dict[str, Any]]) -> No
         assert names(graph, branch="later") == ["Ada", "Di", "Fy"]
         assert names(graph, at=expected["first"]) == ["Ada", "Bo", "Cy"]
         assert str(next(iter(graph.query(PEOPLE)))["born"]) == "1815-12-11"
+
+
+def test_it_gets_the_mark_of_ours_by_writing(stored: tuple[Path, dict[str, Any]]) -> None:
+    path, _ = stored
+    og.relocate(path)
+    og.open(str(path)).close()
+    found = lance.dataset(path / MANIFEST).schema.metadata
+    assert found == {key.encode(): value.encode() for key, value in format_metadata().items()}
+    with og.open(str(path)) as graph:
+        graph.mutate('query add() { insert Person { name: "Fy" } }', branch="draft")
+        assert names(graph, branch="draft") == ["Ada", "Bo", "Di", "Ed", "Fy"]
+    fork = lance.dataset(path / MANIFEST / "tree" / "draft")
+    assert fork.schema.metadata == found
 
 
 def test_a_repeated_key_is_still_known(stored: tuple[Path, dict[str, Any]]) -> None:

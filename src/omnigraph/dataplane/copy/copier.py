@@ -52,7 +52,7 @@ class Copier:
         self._repo = repo
 
     def bytes(self, request: CopyRequest) -> int:
-        """How much there is to copy."""
+        """The number of bytes to copy."""
         with storage_errors():
             return CopyPlanner(self._repo).plan(request.branch, request.at).bytes
 
