@@ -44,6 +44,7 @@ from omnigraph.exec.merge.table_merge import TableMerge
 from omnigraph.exec.merge.type_merge import TypeMerge
 from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
 from omnigraph.exec.schema_change.records import schema_records
+from omnigraph.lang.values import Base
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -134,6 +135,16 @@ class _States:
     theirs: GraphVersion
     schema: MergedSchema
 
+    def is_copied(self, sides: TypeSides) -> bool:
+        """Our side gets all rows of a new type, which nothing of ours can stand in the way of.
+
+        An edge of theirs may lead to a node that we have deleted.
+        """
+        is_new = sides.ours is None and sides.base is None and sides.theirs is not None
+        is_free = sides.entity.kind == "node" or self.ours.head == self.base.head
+        has_blobs = any(item.type.base is Base.BLOB for item in sides.entity.properties)
+        return is_new and is_free and not has_blobs
+
     def types(self) -> Iterator[TypeSides]:
         """Every type of the merged schema, as the three states have it."""
         schema = self.schema
@@ -156,6 +167,7 @@ class _MergePlan:
     conflicts: tuple[MergeConflict, ...]
     settled: tuple[tuple[MergeConflict, Choice], ...]
     taken_over: tuple[TakenOver, ...] = ()
+    copied: tuple[TypeSides, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
@@ -167,6 +179,9 @@ class _MergePlan:
         """The changes by table key; types that do not change are left out."""
         found = {key: item.merge.counts(item.outcome) for key, item in self.types.items()}
         found |= {item.key: item.counts for item in self.taken_over}
+        for sides in self.copied:
+            count = self.states.theirs.pin(sides.their_key).row_count
+            found[sides.key] = ChangeCounts(inserted=count)
         return {key: item for key, item in found.items() if item.total}
 
 
@@ -348,7 +363,9 @@ class Merger:
         """Merge against each base, and judge the outcome."""
         file = resolve if isinstance(resolve, ResolutionFile) else None
         resolving = Resolving(resolve) if file is None else Resolving(file, file.place)
-        types = self._types(states, resolving, {item.key for item in taken}, by_row=by_row)
+        copied = tuple(sides for sides in states[0].types() if states[0].is_copied(sides))
+        without = {item.key for item in taken} | {sides.our_key for sides in copied}
+        types = self._types(states, resolving, without, by_row=by_row)
         first = [each for item in types.values() for each in item.outcome.conflicts]
         while True:
             cancellation.check()
@@ -363,7 +380,7 @@ class Merger:
             met = [*conflicts, *(each for each, _ in resolving.settled.values())]
             self._check_lines(file, states, met, by_row=by_row)
         settled = tuple(resolving.settled.values())
-        return _MergePlan(states[0], types, images, conflicts, settled, taken)
+        return _MergePlan(states[0], types, images, conflicts, settled, taken, copied)
 
     def _check_lines(
         self,
@@ -559,6 +576,17 @@ class Merger:
             self._repo.schemas.keep_copies(plan.states.schema.accepted)
         return published
 
+    def _all_rows(self, sides: TypeSides) -> pa.RecordBatchReader:
+        """The rows of a type that our side does not have, as they are read."""
+        assert sides.theirs is not None, "only theirs has it"
+        rows = self._repo.type_diff(None, sides.theirs, sides.entity).added.rows
+        schema = table_schema(sides.entity)
+        batches = (
+            pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            for batch in cancellation.checked(rows.scan(schema.names))
+        )
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
     def _schema_records(self, plan: _MergePlan) -> tuple[tuple[Record, ...], str | None]:
         """What puts the merged schema in force, if our branch has another one."""
         schema, ours = plan.states.schema, plan.states.ours
@@ -569,6 +597,7 @@ class Merger:
             for key, item in plan.types.items()
             if item.sides.ours is None and plan.images[key] is not None
         }
+        rows |= {sides.key: self._all_rows(sides) for sides in plan.copied}
         found = schema_records(self._repo, ours, schema.ours, schema.catalog, rows)
         return tuple(found), self._repo.schemas.keep(schema.accepted)
 

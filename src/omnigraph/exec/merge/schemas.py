@@ -69,6 +69,12 @@ class TypeSides:
         return table_key(self.entity.kind, self.entity.name)
 
     @property
+    def their_key(self) -> str:
+        """The key of the table on their side."""
+        known = self.entity if self.theirs is None else self.theirs.entity
+        return table_key(known.kind, known.name)
+
+    @property
     def our_key(self) -> str:
         """The key of the table on our side."""
         known = self.entity if self.ours is None else self.ours.entity
