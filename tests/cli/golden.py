@@ -103,6 +103,8 @@ SESSION: dict[str, tuple[tuple[str, ...], ...]] = {
         ("export", "G", "--type", "Person", "--quiet"),
         ("blob", "get", "G", "File", "a", "content"),
         ("blob", "get", "G", "File", "b", "content"),
+        ("blob", "stat", "G", "File", "a", "content"),
+        ("blob", "stat", "G", "File", "b", "content"),
         ("schema", "show", "G"),
         ("schema", "apply", "G", "--schema", "wider.pg"),
         ("schema", "apply", "G", "--schema", "wider.pg"),

@@ -75,6 +75,26 @@ def test_every_way_to_name_a_server_reaches_it(folder: Path, url: str) -> None:
     assert (refused.exit_code, "token" in refused.stderr) == (2, True)
 
 
+def test_what_needs_the_store_says_so(url: str) -> None:
+    for words in (
+        ("cleanup", url),
+        ("verify", url),
+        ("repair", url),
+        ("recover", url),
+        ("embed", url),
+        ("log", url, "--graph"),
+        ("init", url, "--schema", "people.pg"),
+    ):
+        answer = invoke(*words)
+        assert (answer.exit_code, "where a graph is stored" in answer.stderr) == (2, True), words
+
+
+def test_changes_are_followed_through_a_server(url: str) -> None:
+    words = ("changes", "follow", url, "--start", "beginning", "--pages", "1", "--json")
+    page = json.loads(invoke(*words).stdout)
+    assert page["blocks"][0]["cause"]["actor_id"] == "anonymous"
+
+
 def test_a_server_that_is_not_there_is_tried_later(url: str) -> None:
     answer = invoke("branch", "list", "http://127.0.0.1:9/graphs/people")
     assert answer.exit_code == 75

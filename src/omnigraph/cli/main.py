@@ -79,15 +79,15 @@ class Commands(LazyGroup):
         ),
         "cleanup": CommandEntry(
             "cleanup",
-            _DATA,
+            _UPKEEP,
             "Remove old states of a graph, and every file that none of the others needs.",
         ),
         "verify": CommandEntry(
-            "verify", _DATA, "Compare what a graph says about itself with what is stored."
+            "verify", _UPKEEP, "Compare what a graph says about itself with what is stored."
         ),
         "repair": CommandEntry(
             "repair",
-            _DATA,
+            _UPKEEP,
             "Settle tables that are further than what is published, because of another tool.",
         ),
         "recover": CommandEntry(
@@ -238,6 +238,9 @@ class BlobCommands(LazyGroup):
             "blob_get",
             _COMMANDS,
             "Write the bytes of a blob, or of a part of it, to a file or to standard output.",
+        ),
+        "stat": CommandEntry(
+            "blob_stat", _COMMANDS, "Tell how many bytes a blob has, and of which commit it is."
         ),
     }
 

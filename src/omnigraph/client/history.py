@@ -21,6 +21,7 @@ from omnigraph.results.wire import (
     read_merge,
     read_tag,
 )
+from omnigraph.runtime.clock import SystemClock
 
 _PAGE = 500
 
@@ -254,6 +255,24 @@ class RemoteChanges:
         more = "next_page_token" in found
         place = found["next_page_token"] if more else found["cursor"]
         return ChangePage(events=events, cursor=place, more=more)
+
+    def follow(
+        self,
+        cursor: str | None = None,
+        *,
+        every: float = 1.0,
+        limit: int = 1_000,
+        start: Literal["beginning", "now"] = "now",
+        **terms: Any,
+    ) -> Iterator[ChangePage]:
+        """Yield pages with events for ever, and wait while there are none; `ChangeFeed.follow`."""
+        page = self.poll(cursor, start=start, limit=limit, **terms)
+        while True:
+            if page.events:
+                yield page
+            elif not page.more:
+                SystemClock().wait(int(every * 1_000_000))
+            page = self.poll(page.cursor, limit=limit)
 
     def baseline(
         self,

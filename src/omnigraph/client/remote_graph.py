@@ -296,6 +296,33 @@ class RemoteGraph:
                 return None
             raise
 
+    def blob_size(
+        self,
+        type_name: str,
+        id: str,
+        property_name: str,
+        *,
+        branch: str | None = None,
+        at: str | None = None,
+        entity: str = "node",
+    ) -> int | None:
+        """The number of bytes of one blob; None when it is null. See `read_blob`."""
+        terms = {"entity": entity, "type": type_name, "id": id, "property": property_name}
+        place = {"snapshot": at} if at is not None else {"branch": branch or self._branch}
+        try:
+            found = self._transport.request("HEAD", f"{self._path}/blob", terms={**terms, **place})
+        except NotFound:
+            # The answer to HEAD has no text: reading nothing of it says what is missing.
+            return (
+                None
+                if self.read_blob(
+                    type_name, id, property_name, length=1, branch=branch, at=at, entity=entity
+                )
+                is None
+                else 0
+            )
+        return int({name.lower(): value for name, value in found.headers.items()}["content-length"])
+
     # -- changing ----------------------------------------------------------------------------------
 
     def mutate(

@@ -45,7 +45,7 @@ def cleanup(
     both say so. Ends with 1 if a table could not be cleaned up.
     """
     with (
-        target.open() as graph,
+        target.open_stored() as graph,
         render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         done = graph.cleanup(

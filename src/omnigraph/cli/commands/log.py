@@ -53,7 +53,10 @@ def log(
             "--graph takes no --json, --format or --actor, and --all goes with --graph"
         )
     wanted = chosen_format(form, target.config.output, as_json=as_json)
-    with target.open("r") as graph, render.paged(as_json=wanted != "table") as screen:
+    with (
+        target.open_stored("r") if lines else target.open("r") as graph,
+        render.paged(as_json=wanted != "table") as screen,
+    ):
         if lines:
             names = graph.branches.list() if every else None
             for line in graph.commits.log(target.on, branches=names, limit=limit).splitlines():
