@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.figure import Figure, head, publish, table
-from bench.years import schema
+from bench.years import schema, upkeep
 from omnigraph.errors import JsonValue
 
 _PAGE: Final = "years"
@@ -17,6 +17,7 @@ _PAGE: Final = "years"
 # A subject measures in a folder of its own, at a scale.
 SUBJECTS: Mapping[str, Callable[[Path, float], list[Figure]]] = {
     "Schema changes": schema.figures,
+    "Upkeep": upkeep.figures,
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.core.failpoints import Fp
-from omnigraph.errors import InvalidInput, RecoveryRequired
+from omnigraph.errors import Corrupt, InvalidInput, NotFound, RecoveryRequired
 from omnigraph.runtime.failpoints import Refuse, armed
 from tests.cli.support import SCHEMA, invoke
 
@@ -143,3 +143,21 @@ def test_forks_of_deleted_branches_are_told(here: Path) -> None:
         graph.cleanup(keep=100)
         assert graph.verify("rows").findings == ()
     assert os.path.isdir("people.omni")
+
+
+def test_a_missing_file_of_a_state_that_is_there_is_damage_and_not_history(here: Path) -> None:
+    first, *_ = sorted((table("nodes") / "data").glob("*.lance"))
+    first.unlink()
+    with og.open("people.omni") as graph, pytest.raises(Corrupt, match="is missing") as caught:
+        graph.query("query q() { match { $p: Person } return { $p.name as n } }").to_pylist()
+    assert caught.value.details["path"] == str(first.relative_to("people.omni"))
+
+
+def test_what_is_no_graph_is_said_to_be_none(here: Path) -> None:
+    for name, content in (("empty", None), ("other", "x")):
+        (here / name).mkdir()
+        if content is not None:
+            (here / name / "notes.txt").write_text(content)
+        with pytest.raises(NotFound, match="there is no graph at") as caught:
+            og.open(name)
+        assert "lance" not in str(caught.value).lower()

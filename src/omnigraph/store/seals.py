@@ -108,12 +108,26 @@ class Seals:
                 folder = bases.get(base_id, own)
             path = os.path.join(folder, name)
             if path not in self._checked:
-                reason = damage_of_file(path)
+                reason = damage_of_file(path) or _loss(path, own, int(dataset.version))
                 if reason is not None:
                     where = os.path.relpath(path, self._base)
                     raise StorageFailure(FailureKind.CORRUPT, verb, where, reason)
                 with self._lock:
                     self._checked.add(path)
+
+
+def _loss(path: str, own: str, version: int) -> str | None:
+    """Tell that a file is missing, if the version that refers to it is there.
+
+    A clean-up takes versions before their files. So where both are gone, it is history that went.
+    """
+    if os.path.exists(path):
+        return None
+    # Spelled as `manifest_name` does, which stands above this module.
+    name = f"{(1 << 64) - 1 - version:020d}.manifest"
+    if not os.path.exists(os.path.join(own, "_versions", name)):
+        return None
+    return f"it is missing, and version {version} refers to it"
 
 
 def checksum_suffix(name: str) -> str:
