@@ -22,7 +22,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
-from omnigraph.errors import Busy, Cancelled, Code, GraphError, Internal, InvalidInput
+from omnigraph.errors import (
+    Busy,
+    Cancelled,
+    Code,
+    GraphError,
+    Internal,
+    InvalidInput,
+    LimitExceeded,
+)
 from omnigraph.policy.door import Permission
 from omnigraph.server import openapi
 from omnigraph.server.auth import ANONYMOUS
@@ -39,6 +47,8 @@ logger = logging.getLogger("omnigraph.server")
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _API_HEADER: Final = "omnigraph-http-api"
+_DRAIN_BYTES: Final = 8 << 20
+_DRAIN_SECONDS: Final = 2.0
 _SECURITY: Final = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -98,6 +108,9 @@ def _endpoint(server: Server, route: Route) -> Endpoint:
             logger.exception("request %s failed", request_id)
             hidden = Internal(Code.INTERNAL, type(error).__name__)
             failure, response = error, _failed(server, hidden, request_id)
+        is_read = getattr(request.state, "is_read", False)
+        if failure is not None and not is_read and not await _drained(request):
+            response.headers["connection"] = "close"
         response.headers["x-request-id"] = request_id
         for name, value in _SECURITY.items():
             response.headers.setdefault(name, value)
@@ -109,6 +122,22 @@ def _endpoint(server: Server, route: Route) -> Endpoint:
         return response
 
     return endpoint
+
+
+async def _drained(request: Request) -> bool:
+    """Take the rest of a body that nobody wants, so that the client hears the answer.
+
+    Not for long: False if there is more of it, and the connection has to be closed.
+    """
+    taken = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while taken < _DRAIN_BYTES:
+                message = await request.receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return True
+                taken += len(message.get("body", b""))
+    return False
 
 
 def _log(
@@ -230,6 +259,7 @@ def _places(server: Server, route: Route, actor: str) -> AbstractContextManager[
 async def _read_body(server: Server, route: Route, request: Request, call: RouteCall) -> None:
     most = server.config.budgets.body_bytes
     data = await _whole_body(server, request, most)
+    request.state.is_read = True
     if route.input is None:
         if data and route.body == "none" and request.method == "POST" and data.strip() != b"{}":
             raise InvalidInput(Code.INPUT_INVALID, "this route takes no body")
@@ -248,16 +278,19 @@ async def _whole_body(server: Server, request: Request, most: int) -> bytes:
     said = request.headers.get("content-length", "0")
     if said.isdigit() and int(said) > most:
         raise too_large("body_bytes", most)
-    upload = Upload(most, "body_bytes", server.config.budgets.body_idle_seconds)
     pieces: list[bytes] = []
     total = 0
-    async with asyncio.timeout(server.config.budgets.body_idle_seconds):
-        async for piece in request.stream():
-            total += len(piece)
-            if total > most:
-                raise too_large("body_bytes", most)
-            pieces.append(piece)
-    upload.abandon()
+    seconds = server.config.budgets.body_idle_seconds
+    try:
+        async with asyncio.timeout(seconds):
+            async for piece in request.stream():
+                total += len(piece)
+                if total > most:
+                    raise too_large("body_bytes", most)
+                pieces.append(piece)
+    except TimeoutError:
+        text = f"the body did not come within {seconds} seconds"
+        raise LimitExceeded(Code.TIMEOUT, text, limit="body_idle_seconds") from None
     server.metrics.bytes_in += total
     return b"".join(pieces)
 
@@ -283,6 +316,7 @@ async def _streaming(server: Server, route: Route, request: Request, call: Route
     filling = asyncio.create_task(upload.fill(request.receive))
     try:
         reply = await _on_thread(server, route.pool, route.handler, call)
+        request.state.is_read = True
     finally:
         upload.abandon()
         filling.cancel()

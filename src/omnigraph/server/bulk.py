@@ -27,6 +27,8 @@ OCTETS: Final = "application/octet-stream"
 _FORMATS: Final = {NDJSON: "ndjson", ARROW: "arrow", PARQUET: "parquet"}
 # What an Arrow stream may ask for at once: a forged length must not reserve memory.
 _ARROW_READ_MAX: Final = 256 << 20
+_ARROW_MARK: Final = 8
+_FOOTER_MAX: Final = 8 << 20
 _BLOB_CHUNK: Final = 4 << 20
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 
@@ -204,6 +206,38 @@ def _loaded(
     return dict(load_json(done, base, graph.commits.version(done.commit.id)))
 
 
+class ArrowStream:
+    """Takes an Arrow file, and hands on the stream that it contains.
+
+    A file is a stream between a mark and a footer. The footer is known by the last bytes, so as
+    many of them are held back as a footer may have.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        """Hand the stream to this sink."""
+        self._sink = sink
+        self._skip = _ARROW_MARK
+        self._tail = bytearray()
+
+    def write(self, data: Any) -> int:
+        """Take bytes of the file."""
+        piece = bytes(data)
+        self._tail += piece[self._skip :]
+        self._skip = max(0, self._skip - len(piece))
+        if len(self._tail) > 2 * _FOOTER_MAX:
+            self._sink.write(self._tail[:-_FOOTER_MAX])
+            del self._tail[:-_FOOTER_MAX]
+        return len(piece)
+
+    def flush(self) -> None:
+        """Do nothing: bytes are handed on when they are known to be no footer."""
+
+    def finish(self) -> None:
+        """Hand on what is left, without the footer."""
+        length = int.from_bytes(self._tail[-10:-6], "little")
+        self._sink.write(self._tail[: -10 - length])
+
+
 # -- exports ---------------------------------------------------------------------------------------
 
 
@@ -235,8 +269,9 @@ def _export(
     compression: str | None,
 ) -> Streamed:
     def write(sink: Sink) -> None:
+        target: Any = ArrowStream(sink) if form == "arrow" else sink
         call.graph.export(
-            sink,  # type: ignore[arg-type]  # it writes, and that is all an export needs
+            target,
             format=form,
             branch=pinned.branch,
             at=pinned.commit,
@@ -245,6 +280,8 @@ def _export(
             engine="inprocess",
             cancel=call.cancel,
         )
+        if isinstance(target, ArrowStream):
+            target.finish()
 
     media = next(media for media, name in _FORMATS.items() if name == form)
     headers = {"omnigraph-graph-commit": pinned.commit}

@@ -29,6 +29,10 @@ class GuardedProtocol(HttpToolsProtocol):
     _deadline: TimerHandle | None = None
     _in_headers = True
     _is_refused = False
+    _has_served = False
+
+    # A test may shorten it.
+    header_seconds = HEADER_SECONDS_MAX
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to wait for headers."""
@@ -84,13 +88,13 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End a request, and wait for the next one."""
-        self._in_headers = True
+        self._in_headers = self._has_served = True
         if not self._is_refused:
             super().on_message_complete()
 
     def _arm(self) -> None:
         self._disarm()
-        self._deadline = self.loop.call_later(HEADER_SECONDS_MAX, self._late)
+        self._deadline = self.loop.call_later(self.header_seconds, self._late)
 
     def _disarm(self) -> None:
         if self._deadline is not None:
@@ -99,7 +103,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _late(self) -> None:
         self._deadline = None
-        if self._in_headers and (self._header_bytes or not self.server_state.total_requests):
+        if self._in_headers and (self._header_bytes or not self._has_served):
             self._refuse(408)
 
     def _refuse(self, status: int) -> None:

@@ -98,4 +98,13 @@ def _run(
         timeout_graceful_shutdown=config.budgets.shutdown_seconds,
         backlog=_BACKLOG,
     )
-    uvicorn.Server(settings).run(sockets=[listening])
+    _Gentle(settings).run(sockets=[listening])
+
+
+class _Gentle(uvicorn.Server):
+    """A server for which a signal is a way to end well, not a failure."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, and forget the signal that asked for it."""
+        await super().shutdown(sockets)
+        self._captured_signals.clear()

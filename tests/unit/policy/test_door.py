@@ -137,7 +137,7 @@ CALLS: dict[type[Any], tuple[Callable[[og.Graph], Any], dict[str, tuple[Any, ...
     ChangeFeed: (lambda graph: graph.changes, {"baseline": (), "follow": (), "poll": ()}),
     Schema: (
         lambda graph: graph.schema,
-        {"apply": (SCHEMA,), "plan": (SCHEMA,), "show": ()},
+        {"apply": (SCHEMA,), "drift": (), "plan": (SCHEMA,), "show": ()},
     ),
     Algorithms: (
         lambda graph: graph.algorithms,
@@ -153,7 +153,10 @@ CALLS: dict[type[Any], tuple[Callable[[og.Graph], Any], dict[str, tuple[Any, ...
         lambda graph: graph.snapshot(),
         {"explain": (ALL,), "profile": (ALL,), "query": (ALL,)},
     ),
-    og.Transaction: (entered, {"mutate": (ADD,), "query": (ALL,)}),
+    og.Transaction: (
+        entered,
+        {"load": ({"Person": [{"name": "Di"}]},), "mutate": (ADD,), "query": (ALL,)},
+    ),
 }
 NAMED = {"stream_sink": {"stream": "people"}, "shortest_paths": {"sources": "Ada"}}
 # They read and write nothing; a transaction has asked when it was opened.

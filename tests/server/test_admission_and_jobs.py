@@ -1,0 +1,184 @@
+"""Tokens, rates, deadlines, cancelled reads, and jobs that outlive their requests."""
+
+import http.client
+import json
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import InvalidInput
+from omnigraph.runtime.clock import ManualClock
+from omnigraph.server.auth import digest
+from omnigraph.server.config import ServerConfig
+from tests.server.support import ALL, G, config_of, send
+from tests.serving import Served, serving
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+NDJSON = "application/x-ndjson"
+
+
+def write_tokens(path: Path, **actors: str) -> None:
+    """One token per actor; `ada="2030-02-01"` expires then, and an empty text never."""
+    listed = [
+        {"sha256": digest(f"og_{name}"), "actor": name, "expires": until or None}
+        for name, until in actors.items()
+    ]
+    path.write_text(json.dumps({"tokens": listed}))
+
+
+def as_actor(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer og_{name}"}
+
+
+def until(check: Callable[[], Any]) -> Any:
+    """Wait for what other threads do; the limit of a test ends it."""
+    pause = threading.Event()
+    while not (found := check()):
+        pause.wait(0.02)
+    return found
+
+
+def test_tokens_expire_and_are_read_anew(tmp_path: Path) -> None:
+    write_tokens(tmp_path / "tokens.json", ada="2030-02-01T00:00:00", bo="")
+    clock = ManualClock(now_us=int(NOW.timestamp() * 1_000_000))
+    config = config_of(tmp_path, tokens=tmp_path / "tokens.json")
+    with serving(config, clock=clock) as served:
+        path = f"{G}/mutate"
+        body = {"query": 'query q() { insert Person { name: "A" } }'}
+        done = json.loads(send(served, "POST", path, body, **as_actor("ada"))[2])
+        assert done["actor_id"] == done["commit"]["actor_id"] == "ada"
+        spoofed = {**as_actor("bo"), "x_actor": "ada"}
+        assert json.loads(send(served, "POST", path, body, **spoofed)[2])["actor_id"] == "bo"
+        clock.advance(int(timedelta(days=40).total_seconds() * 1_000_000))
+        assert send(served, "GET", f"{G}/snapshot", **as_actor("ada"))[0] == 401
+        assert send(served, "GET", f"{G}/snapshot", **as_actor("bo"))[0] == 200
+        write_tokens(tmp_path / "tokens.json", cy="")
+        assert send(served, "GET", f"{G}/snapshot", **as_actor("bo"))[0] == 401
+        assert send(served, "GET", f"{G}/snapshot", **as_actor("cy"))[0] == 200
+        (tmp_path / "tokens.json").write_text("broken")
+        assert send(served, "GET", f"{G}/snapshot", **as_actor("cy"))[0] == 200
+        assert send(served, "GET", "/openapi.json")[0] == 200
+
+
+def test_tokens_of_an_identity_provider(tmp_path: Path) -> None:
+    secret = "s" * 32
+    (tmp_path / "key").write_text(secret)
+    settings = {
+        "issuer": "https://id.example",
+        "audience": "omnigraph",
+        "algorithms": ["HS256"],
+        "key_file": str(tmp_path / "key"),
+    }
+    claims = {"iss": "https://id.example", "aud": "omnigraph", "sub": "ada", "exp": 1 << 33}
+
+    def status(served: Served, **changed: Any) -> int:
+        token = jwt.encode({**claims, **changed}, changed.pop("key", secret), "HS256")
+        return send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {token}")[0]
+
+    with serving(config_of(tmp_path, jwt=settings)) as served:
+        assert status(served) == 200
+        assert status(served, aud="other") == 401
+        assert status(served, iss="https://evil.example") == 401
+        assert status(served, exp=1) == 401
+        forged = jwt.encode(claims, "f" * 32, "HS256")
+        assert send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {forged}")[0] == 401
+        unsigned = jwt.encode(claims, None, "none")  # type: ignore[arg-type]
+        assert send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {unsigned}")[0] == 401
+
+
+def test_without_tokens_only_this_machine_is_served(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="loopback"):
+        config_of(tmp_path, host="0.0.0.0")
+    assert config_of(tmp_path, host="0.0.0.0", unauthenticated=True).is_open
+    entry = config_of(tmp_path).graphs[0]
+    with pytest.raises(InvalidInput, match="twice"):
+        ServerConfig(graphs=(entry, entry))
+
+
+def test_an_actor_that_asks_too_often_waits(tmp_path: Path) -> None:
+    write_tokens(tmp_path / "tokens.json", ada="", bo="")
+    clock = ManualClock(now_us=1)
+    config = config_of(
+        tmp_path, tokens=tmp_path / "tokens.json", budgets={"requests_per_second": 2}
+    )
+    with serving(config, clock=clock) as served:
+        statuses = [send(served, "GET", f"{G}/snapshot", **as_actor("ada"))[0] for _ in range(3)]
+        assert statuses == [200, 200, 429]
+        status, headers, found = send(served, "GET", f"{G}/snapshot", **as_actor("ada"))
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert json.loads(found)["code"] == "too_many_requests"
+        assert send(served, "GET", f"{G}/snapshot", **as_actor("bo"))[0] == 200
+        clock.advance(1_000_000)
+        assert send(served, "GET", f"{G}/snapshot", **as_actor("ada"))[0] == 200
+
+
+def test_an_actor_has_so_many_loads_at_once(tmp_path: Path) -> None:
+    with serving(config_of(tmp_path, budgets={"loads_per_actor": 1})) as served:
+        slow = http.client.HTTPConnection(served.host, served.port)
+        slow.putrequest("POST", f"{G}/load/ndjson")
+        slow.putheader("content-type", NDJSON)
+        slow.putheader("content-length", "10")
+        slow.endheaders(b"    ")
+        until(lambda: served.server.in_use["bulk"])
+        status, headers, _ = send(served, "POST", f"{G}/load/ndjson", b"\n", content_type=NDJSON)
+        assert (status, headers["retry-after"]) == (429, "1")
+        slow.close()
+        until(lambda: not served.server.in_use["bulk"])
+        done = send(served, "POST", f"{G}/load/ndjson", b"\n", content_type=NDJSON)
+        assert done[0] == 200, done
+
+
+def test_a_query_has_a_deadline_and_a_client_that_leaves_ends_it(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    with og.open(config.graphs[0].uri) as graph:
+        graph.load({"Person": [{"name": f"p{number:04}"} for number in range(3000)]})
+    pairs = (
+        "query q() { match { $a: Person  $b: Person  $c: Person  $a.age = $b.age } "
+        "return { count($a) as n } }"
+    )
+    with serving(config) as served:
+        status, _, found = send(served, "POST", f"{G}/query", {"query": pairs, "timeout": 0.05})
+        assert status in (408, 413), found
+        connection = http.client.HTTPConnection(served.host, served.port)
+        connection.request("POST", f"{G}/query", json.dumps({"query": ALL}))
+        connection.close()
+        until(lambda: not served.server.in_use["read"])
+        text = send(served, "GET", "/metrics")[2].decode()
+        assert 'omnigraph_requests_total{route="cluster_query"' in text
+
+
+def test_jobs_are_done_kept_and_expire(tmp_path: Path) -> None:
+    clock = ManualClock(now_us=1_000_000)
+    config = config_of(tmp_path, jobs=tmp_path / "jobs")
+    with serving(config, clock=clock) as served:
+        send(served, "POST", f"{G}/load", {"data": '{"type":"Person","data":{"name":"A"}}\n'})
+        status, headers, _ = send(served, "POST", f"{G}/jobs", {"kind": "export"})
+        assert status == 202
+        path = headers["location"]
+
+        def done() -> Any:
+            shown = json.loads(send(served, "GET", path)[2])
+            return shown if shown["status"] == "done" else None
+
+        job = until(done)
+        assert job["result"]["rows"]["node:Person"] == 1
+        link = job["parts"][0]["url"]
+        assert send(served, "GET", link)[0] == 200
+        assert send(served, "GET", link.replace("signature=", "signature=0"))[0] == 403
+    # Another server finds the job where the first one left it.
+    with serving(config, clock=clock) as served:
+        assert json.loads(send(served, "GET", path)[2])["status"] == "done"
+        assert send(served, "GET", link)[0] == 200
+        clock.advance(25 * 3600 * 1_000_000)
+        assert send(served, "GET", path)[0] == 410
+        _, headers, _ = send(served, "POST", f"{G}/jobs", {"kind": "optimize"})
+        second = headers["location"]
+        assert send(served, "DELETE", second)[0] == 200
+        assert json.loads(send(served, "GET", second)[2])["status"] == "cancelled"
+        assert send(served, "GET", f"{G}/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] == 404

@@ -1,0 +1,161 @@
+"""Loads and exports as streams: media types, compression, budgets, keys, and what a cut leaves."""
+
+import gzip
+import io
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.server.support import G, config_of, names, raw, send
+from tests.serving import Served, serving
+
+NDJSON = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
+BUDGETS = {"load_bytes": 1 << 20, "load_decompressed_bytes": 4 << 20, "body_idle_seconds": 2}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("bulk")
+    (folder / "inbox").mkdir()
+    (folder / "inbox" / "in.jsonl").write_bytes(lines("ref"))
+    config = config_of(folder, budgets=BUDGETS, load_prefixes=(str(folder / "inbox"),))
+    with serving(config) as found:
+        yield found
+
+
+def lines(*people: str) -> bytes:
+    rows = [{"type": "Person", "data": {"name": name}} for name in people]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def stream_of(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def load(served: Served, body: Any, media: str, terms: str = "", **headers: str) -> Any:
+    status, _, found = send(
+        served, "POST", f"{G}/load?mode=merge{terms}", body, content_type=media, **headers
+    )
+    return status, json.loads(found)
+
+
+def test_ndjson_comes_plain_and_compressed(served: Served) -> None:
+    assert load(served, lines("a1"), NDJSON)[1]["total_entities"] == 1
+    packed = gzip.compress(lines("a2")) + gzip.compress(lines("a3"))
+    assert load(served, packed, NDJSON, content_encoding="gzip")[1]["total_entities"] == 2
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as out:
+        out.write(lines("a4"))
+    zstd = sink.getvalue().to_pybytes()
+    assert load(served, zstd, NDJSON, content_encoding="zstd")[1]["total_entities"] == 1
+    assert {"a1", "a2", "a3", "a4"} <= set(names(served))
+    assert load(served, lines("x"), NDJSON, content_encoding="br")[0] == 415
+    assert load(served, b"a,b", "text/csv")[0] == 415
+
+
+def test_arrow_parquet_and_several_parts(served: Served) -> None:
+    people = pa.table({"name": ["b1", "b2"], "age": pa.array([1, 2], pa.int32())})
+    assert load(served, stream_of(people), ARROW, "&type=Person")[1]["total_entities"] == 2
+    assert load(served, stream_of(people), ARROW)[0] == 400
+    file = io.BytesIO()
+    pq.write_table(pa.table({"name": ["b3"]}), file)
+    done = load(served, file.getvalue(), PARQUET, "&type=Person")
+    assert done[1]["total_entities"] == 1, done
+    knows = pa.table({"from": ["b1"], "to": ["b4"]})
+    parts = b"".join(
+        b'--cut\r\nContent-Type: %b\r\nContent-Disposition: attachment; name="%b"\r\n\r\n%b\r\n'
+        % (ARROW.encode(), name, stream_of(table))
+        for name, table in ((b"Person", pa.table({"name": ["b4"]})), (b"Knows", knows))
+    )
+    media = 'multipart/mixed; boundary="cut"'
+    done = load(served, parts + b"--cut--\r\n", media)
+    assert (done[0], done[1]["total_entities"]) == (200, 2), done
+    assert load(served, parts, media)[0] == 400
+
+
+def test_budgets_are_named_and_nothing_is_published(served: Served) -> None:
+    before = names(served)
+    large = lines("c0") * 40_000
+    status, found = load(served, large, NDJSON)
+    assert status == 413
+    assert found["resource_limit"]["resource"] == "load_bytes"
+    bomb = gzip.compress(b" " * (8 << 20))
+    status, found = load(served, bomb, NDJSON, content_encoding="gzip")
+    assert status == 413
+    assert found["resource_limit"]["resource"] == "load_decompressed_bytes"
+    status, found = load(served, gzip.compress(lines("c1"))[:-4], NDJSON, content_encoding="gzip")
+    assert status == 400
+    forged = bytearray(stream_of(pa.table({"name": ["c2"]})))
+    forged[4:8] = (1 << 30).to_bytes(4, "little")
+    status, found = load(served, bytes(forged), ARROW, "&type=Person")
+    assert status in (400, 413), found
+    assert names(served) == before
+
+
+def test_an_upload_that_is_cut_publishes_nothing(served: Served) -> None:
+    before = names(served)
+    head = (
+        f"POST {G}/load/ndjson HTTP/1.1\r\nHost: x\r\nContent-Type: {NDJSON}\r\n"
+        "Content-Length: 1000\r\n\r\n"
+    ).encode()
+    with socket.create_connection((served.host, served.port)) as connection:
+        connection.sendall(head + lines("d1"))
+    silent = raw(served, head + lines("d2"))
+    assert b" 408 " in silent.splitlines()[0]
+    assert names(served) == before
+
+
+def test_a_key_names_a_load(served: Served) -> None:
+    first = load(served, lines("e1"), NDJSON, idempotency_key="one")[1]
+    again = load(served, lines("e1"), NDJSON, idempotency_key="one")[1]
+    assert again["replayed"] is True
+    assert again["graph_commit_id"] == first["graph_commit_id"]
+    _, _, found = send(served, "GET", f"{G}/commits?idempotency_key=one")
+    assert [item["graph_commit_id"] for item in json.loads(found)["commits"]] == [
+        first["graph_commit_id"]
+    ]
+
+
+def test_references_are_read_below_the_prefixes_only(served: Served, tmp_path: Path) -> None:
+    inbox = served.server.config.load_prefixes[0]
+    done = send(served, "POST", f"{G}/load", {"uri": f"{inbox}/in.jsonl"})
+    assert done[0] == 200, done
+    for uri in (
+        f"{inbox}/../g.omni/x.jsonl",
+        f"{inbox}-other/in.jsonl",
+        str(tmp_path / "in.jsonl"),
+        "http://169.254.169.254/latest",
+        "s3://elsewhere/in.jsonl",
+    ):
+        assert send(served, "POST", f"{G}/load", {"uri": uri})[0] == 403, uri
+
+
+def test_exports_are_pinned_and_negotiated(served: Served) -> None:
+    load(served, lines("f1"), NDJSON)
+    head = json.loads(send(served, "GET", f"{G}/snapshot")[2])["graph_commit_id"]
+    _, headers, plain = send(served, "GET", f"{G}/export?types=Person")
+    assert headers["omnigraph-graph-commit"] == head
+    _, headers, packed = send(served, "GET", f"{G}/export?types=Person", accept_encoding="gzip")
+    assert headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed) == plain
+    _, headers, arrow = send(served, "GET", f"{G}/export?types=Person", accept=ARROW)
+    assert headers["content-type"] == ARROW
+    table = pa.ipc.open_stream(arrow).read_all()
+    assert table.num_rows == len(plain.splitlines())
+    _, _, file = send(served, "GET", f"{G}/export?types=Person", accept=PARQUET)
+    assert pq.read_table(io.BytesIO(file)).num_rows == table.num_rows
+    load(served, lines("f2"), NDJSON)
+    _, _, old = send(served, "GET", f"{G}/export?types=Person&at={head}")
+    assert old == plain
