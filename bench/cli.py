@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +68,24 @@ def measured(folder: Path) -> list[Measured]:
         ("omnigraph version", [program, "version"], 150),
         ("first local query", [program, "query", "people.omni", "-e", QUERY], 1000),
     ]
-    return [Measured(name, *_times(command), target) for name, command, target in cases]
+    with _served(program) as url:
+        cases.append(("a query on a server", [program, "query", url, "-e", QUERY], 250))
+        return [Measured(name, *_times(command), target) for name, command, target in cases]
+
+
+@contextmanager
+def _served(program: str) -> Iterator[str]:
+    """The address of the graph on a server of this machine."""
+    with subprocess.Popen(
+        [program, "serve", "people.omni", "--bind", "127.0.0.1:0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip().partition("=")[2]
+        yield f"http://{address}/graphs/people"
+        server.terminate()
 
 
 def _times(command: Sequence[str]) -> tuple[float, float]:
