@@ -138,3 +138,10 @@ def test_a_command_on_a_server_imports_no_engine(
     assert "omnigraph.client.transport" in loaded
     assert not {name.partition(".")[0] for name in loaded} & HEAVY
     assert not {"omnigraph.graph.facade", "omnigraph.lang.query.compile"} & loaded
+
+
+def test_a_branch_is_renamed_through_a_server(folder: Path, url: str) -> None:
+    assert invoke("branch", "create", url, "draft").exit_code == 0
+    answer = invoke("branch", "rename", url, "draft", "final")
+    assert (answer.exit_code, answer.stdout) == (0, "draft is final now\n"), answer.stderr
+    assert invoke("branch", "delete", url, "final", "--yes").exit_code == 0

@@ -56,8 +56,12 @@ class RemoteBranches:
         """Delete a branch; its commits that no other branch shares go with it."""
         self._transport.request("DELETE", f"{self._path}/{segment(name)}")
 
+    def rename(self, name: str, to: str, *, message: str | None = None) -> Branch:
+        """Give a branch another name; see `Branches.rename`."""
+        return read_branch(self._post("/rename", {"branch": name, "to": to, "message": message}))
+
     def protect(self, name: str, *, message: str | None = None) -> Branch:
-        """Protect a branch: it can be neither deleted nor reset."""
+        """Protect a branch: it is neither deleted, renamed nor reset."""
         return read_branch(self._post("/protect", {"branch": name, "message": message}))
 
     def unprotect(self, name: str, *, message: str | None = None) -> Branch:

@@ -150,7 +150,7 @@ class Branches:
         return self.show(made)
 
     def protect(self, name: str, *, message: str | None = None, actor: str | None = None) -> Branch:
-        """Protect a branch: it can be neither deleted nor reset. `main` is from the beginning.
+        """Protect a branch: it is neither deleted, renamed nor reset. `main` is from the beginning.
 
         Example:
             ```python

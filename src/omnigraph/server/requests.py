@@ -143,6 +143,14 @@ class ProtectInput(Input):
     message: str | None = None
 
 
+class RenameInput(Input):
+    """A branch, and the name that it gets."""
+
+    branch: str
+    to: str
+    message: str | None = None
+
+
 class TagInput(Input):
     """A tag to be made."""
 

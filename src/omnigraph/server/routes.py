@@ -133,6 +133,8 @@ _VERSIONS: Final = (
           input=requests.RevertInput, output=MergeOutput),
     _post(f"{G}/branches/protect", "cluster_protect", versioning.protect, tag="branches",
           input=requests.ProtectInput, output=BranchOutput),
+    _post(f"{G}/branches/rename", "cluster_rename_branch", versioning.rename, tag="branches",
+          input=requests.RenameInput, output=BranchOutput),
     _get(f"{G}/branches/{{branch:path}}", "cluster_show_branch", versioning.show_branch,
          tag="branches", output=BranchOutput),
     _delete(f"{G}/branches/{{branch:path}}", "cluster_delete_branch", versioning.delete_branch,

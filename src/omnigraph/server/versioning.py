@@ -187,6 +187,13 @@ def protect(call: RouteCall) -> Reply:
     return Reply(body=branch_json(change(asked.branch, message=asked.message)))
 
 
+def rename(call: RouteCall) -> Reply:
+    """Give a branch another name."""
+    asked: requests.RenameInput = call.body
+    made = call.graph.branches.rename(asked.branch, asked.to, message=asked.message)
+    return Reply(body=branch_json(made))
+
+
 # -- tags ------------------------------------------------------------------------------------------
 
 
