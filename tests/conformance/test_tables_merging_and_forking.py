@@ -3,8 +3,8 @@
 import pytest
 
 from omnigraph.runtime import telemetry
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.merge import FANOUT
 from omnigraph.store.tables import Btree, Pin, Tables
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import (
@@ -81,7 +81,7 @@ def test_merging_row_by_row_leaves_few_fragments_and_keeps_identities(tables: Ta
             assert len(now) + 1 == len(found) == number + 2
             assert {key: now[key] for key in born} == born
             born = now
-    assert max(seen) <= 2 * FANOUT
+    assert max(seen) <= 2 * tuning.active.absorbed_fanout
     assert all(version == int(key[1:]) + 2 for key, (_, version) in born.items())
 
 

@@ -163,7 +163,7 @@ def test_every_line_says_what_its_row_has(data: st.DataObject, name: str, rows_m
         start = data.draw(st.integers(0, len(rows)))
         # A slice shares the buffers of the whole, other rows included.
         batch = batch_of(entity, rows).slice(start)
-        with tuning.changed(tuning.active, spelled_rows_min=rows_min):
+        with tuning.tuned(spelled_rows_min=rows_min):
             lines = bytes(encoder.encode(batch)).split(b"\n")
         assert lines.pop() == b""
         found = [exact(json.loads(line, object_pairs_hook=list)) for line in lines]

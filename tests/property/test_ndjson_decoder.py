@@ -67,7 +67,7 @@ def test_the_decoder_agrees_with_the_simple_one(
     data: bytes, sizes: list[int], block_bytes: int, few: int
 ) -> None:
     # Where lines are divided to find the ones that are not in order.
-    with tuning.changed(tuning.active, row_wise_lines_max=few):
+    with tuning.tuned(row_wise_lines_max=few):
         found = decode(data, sizes, block_bytes)
     assert found == expected(read(data, CATALOG, LINE_BYTES_MAX), CATALOG)
 

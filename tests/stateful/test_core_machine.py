@@ -35,7 +35,7 @@ from omnigraph.errors import (
 )
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Fault, InjectedFault, LostReply, Refuse
-from omnigraph.store import merge
+from omnigraph.store import tuning
 from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
@@ -397,12 +397,8 @@ class CoreMachine(RuleBasedStateMachine):
 @contextmanager
 def small_manifests() -> Iterator[None]:
     """Small fragments, so that short sequences meet the rewriting of large ones, too."""
-    before = merge.SMALL_ROWS, merge.FANOUT
-    merge.SMALL_ROWS, merge.FANOUT = 6, 2
-    try:
+    with tuning.tuned(absorbed_rows=6, absorbed_fanout=2):
         yield
-    finally:
-        merge.SMALL_ROWS, merge.FANOUT = before
 
 
 def test_core_machine() -> None:

@@ -2,14 +2,16 @@
 
 Results never depend on them. The unit is in each name. `python -m bench load` shows their effect,
 by the part that stands beside them; `kernels` measures the tables of small numbers. Tests use other
-values through `changed`, so that small data takes the ways of large data.
+values through `tuned`, so that small data takes the ways of large data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from omnigraph.runtime.tuning import changed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,14 +55,5 @@ class BulkTuning:
 active = BulkTuning()
 
 
-@contextmanager
-def changed(values: object, **changes: int) -> Iterator[None]:
-    """Give some of these values others for a while, in all threads. For tests."""
-    before = {name: getattr(values, name) for name in changes}
-    try:
-        for name, value in changes.items():
-            setattr(values, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(values, name, value)
+# Uses other thresholds for a while, in all threads. For tests.
+tuned: Final = partial(changed, active)

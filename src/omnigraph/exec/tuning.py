@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from omnigraph.dataplane.tuning import changed
+from omnigraph.runtime.tuning import changed
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import RowDatasetVersionMeta
 
+from omnigraph.store import tuning
 from omnigraph.store.blobs import marked
 from omnigraph.store.table import CREATED_AT, ROW_ADDRESS, ROW_ID, Table
 
@@ -31,9 +32,6 @@ __all__ = ["created_at_once", "fold_candidates", "rows_to_fold", "scattered_crea
 # once per factor of this size.
 FANOUT: Final = 16
 _TIERS: Final = (FANOUT, FANOUT**2, FANOUT**3)
-_BYTES_MAX: Final = 64 << 20
-# Files are compressed, and Arrow gathers no more text than 32-bit offsets reach.
-_GATHERED_BYTES_MAX = 1 << 30
 
 # A fragment that lists more characters than this has more runs of creation than one fold of single
 # rows brings together. A run takes 10 to 20 numbers of one to three digits.
@@ -54,7 +52,7 @@ def fold_candidates(table: Table, fragments: Sequence[Any]) -> tuple[int, ...]:
     for rows_max in reversed(_TIERS):
         tier = [f for f in free if f.num_rows < rows_max]
         top = [f for f in tier if f.num_rows >= rows_max // FANOUT]
-        if len(top) >= FANOUT and _bytes(tier) <= _BYTES_MAX:
+        if len(top) >= FANOUT and _bytes(tier) <= tuning.active.rewritten_bytes_max:
             return tuple(sorted(fragment.id for fragment in tier))
     return ()
 
@@ -66,7 +64,7 @@ def rows_to_fold(table: Table, chosen: Collection[int], dead: Any) -> pa.Table:
     """
     others = [fragment for fragment in table.fragment_ids() if fragment not in set(chosen)]
     rows = table.scan_new_fragments(others, table.schema.names)
-    if rows.nbytes > _GATHERED_BYTES_MAX:
+    if rows.nbytes > tuning.active.gathered_bytes_max:
         return _in_order(rows, dead)
     rows = rows.sort_by(ROW_ID)
     if not len(dead):

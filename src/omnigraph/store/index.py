@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 from lance import Index, LanceOperation
 
 from omnigraph.runtime.cancellation import checked
+from omnigraph.store import tuning
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import transaction, transaction_uuid, tree_path
@@ -24,10 +25,6 @@ from omnigraph.store.stage import checked_uuid
 from omnigraph.store.table import Table
 
 __all__ = ["build_segment", "existing_segments", "segments_of", "stage_indexes"]
-
-# Rows of one partition: below that, comparing with every vector is as fast.
-_PARTITION_ROWS: Final = 4_096
-_PARTITIONS_MAX: Final = 4_096
 
 
 def build_segment(
@@ -138,4 +135,4 @@ def _build(dataset: Any, column: str, kind: IndexKind, name: str, fragments: lis
 
 def _partitions(dataset: Any, fragments: list[int]) -> int:
     rows = sum(int(dataset.get_fragment(each).metadata.num_rows) for each in fragments)
-    return max(1, min(_PARTITIONS_MAX, rows // _PARTITION_ROWS))
+    return max(1, min(tuning.active.partitions_max, rows // tuning.active.partition_rows))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.runtime.telemetry import logger
+from omnigraph.store import tuning
 from omnigraph.store.sync import replace
 
 __all__ = ["INDEX_FOLDER", "WHOLE_BYTES_MAX", "IndexChecksums"]
@@ -28,7 +29,6 @@ INDEX_FOLDER: Final = "_indices"
 # Measured: comparing a file of this size takes about 25 ms. Of a larger one, the end is compared,
 # where Lance's files say what is in them.
 WHOLE_BYTES_MAX: Final = 64 << 20
-_BLOCK_BYTES: Final = 1 << 20
 # The mark in the second group of a UUID, and its version.
 _MARK: Final = 0x6F67
 _VERSION: Final = 8
@@ -134,7 +134,7 @@ def _checksum(folder: Path) -> int:
         total = zlib.crc32(head.encode(), total)
         with path.open("rb") as file:
             if size > WHOLE_BYTES_MAX:
-                file.seek(size - _BLOCK_BYTES)
-            while block := file.read(_BLOCK_BYTES):
+                file.seek(size - tuning.active.compared_block_bytes)
+            while block := file.read(tuning.active.compared_block_bytes):
                 total = zlib.crc32(block, total)
     return total

@@ -19,25 +19,15 @@ and a little slow, until they are many or that segment is replaced.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from omnigraph.store import tuning
 from omnigraph.store.model import Btree, Fts, IndexWish, Vector
 from omnigraph.store.shape import FragmentInfo, SegmentInfo, Shape
 
 __all__ = ["IndexBuild", "MaintenancePlan", "Probe", "plan_maintenance"]
 
 T = TypeVar("T")
-
-# What one task rewrites into one fragment, besides the number of rows that the caller names.
-_FRAGMENT_BYTES_MAX: Final = 1 << 30
-# What one task indexes.
-_SEGMENT_ROWS: Final = 1 << 22
-# What is tiny, as a part of a full fragment.
-_TINY_DIVISOR: Final = 256
-# Updated rows are many when they are more than one in this many.
-_UPDATED_DIVISOR: Final = 16
-# A fragment with more than one deleted row in this many is worth rewriting.
-_DELETED_DIVISOR: Final = 10
 
 
 class Probe(Protocol):
@@ -106,7 +96,7 @@ def plan_maintenance(
         probe: Asked only where the shape does not tell.
         target_rows: How many rows a full fragment has.
     """
-    tiny = target_rows // _TINY_DIVISOR
+    tiny = target_rows // tuning.active.tiny_share
     rows = {fragment.id: fragment.rows for fragment in shape.fragments}
     planner = _IndexPlanner(shape, probe, rows, tiny)
     moving = [build for wish in wishes if (build := planner.moving(wish)) is not None]
@@ -148,7 +138,7 @@ class _IndexPlanner:
         build = self._folded(wish, known, bare, spoiled=spoiled)
         if isinstance(wish.kind, Fts) and bare and len(build.replaced) < len(known):
             updated = self.probe.older(bare, max(segment.built_at for segment in known))
-            if _UPDATED_DIVISOR * self._count(updated) > sum(self.rows.values()):
+            if tuning.active.updated_share * self._count(updated) > sum(self.rows.values()):
                 return self._build(wish, self.rows.keys(), known)
             if updated:
                 build = self._folded(wish, known, bare - updated, spoiled=spoiled)
@@ -175,7 +165,7 @@ class _IndexPlanner:
         units = [group for group in groups if whole.issuperset(group)]
         grouped = frozenset(fragment for unit in units for fragment in unit)
         units += [(fragment,) for fragment in sorted(whole - grouped)]
-        packs = _packed(units, lambda unit: (self._count(unit),), (_SEGMENT_ROWS,))
+        packs = _packed(units, lambda unit: (self._count(unit),), (tuning.active.segment_rows,))
         parts = [frozenset(fragment for unit in pack for fragment in unit) for pack in packs]
         if isinstance(build.wish.kind, Vector) and len(parts) > 1:
             # Lance cannot train on nothing.
@@ -206,7 +196,8 @@ class _IndexPlanner:
         small = {
             segment: rows
             for segment, there in left.items()
-            if segment not in spoiled and 2 * (rows := self._count(there)) <= _SEGMENT_ROWS
+            if segment not in spoiled
+            and 2 * (rows := self._count(there)) <= tuning.active.segment_rows
         }
         merged = _merged(small.items(), self._count(fragments) + self.tiny)
         fragments = fragments.union(*(left[segment] for segment in merged))
@@ -253,7 +244,9 @@ def _groups(
         chosen = set(_merged([(each, each.rows) for each in small], tiny))
         joined = [each for each in members if each in chosen]
         packs = _packed(
-            joined, lambda each: (each.rows, each.bytes), (target_rows, _FRAGMENT_BYTES_MAX)
+            joined,
+            lambda each: (each.rows, each.bytes),
+            (target_rows, tuning.active.fragment_bytes_max),
         )
         packs += [[each] for each in members if each not in chosen]
         for pack in packs:
@@ -262,11 +255,13 @@ def _groups(
 
 
 def _is_small(fragment: FragmentInfo, target_rows: int) -> bool:
-    return 2 * fragment.rows <= target_rows and 2 * fragment.bytes <= _FRAGMENT_BYTES_MAX
+    return (
+        2 * fragment.rows <= target_rows and 2 * fragment.bytes <= tuning.active.fragment_bytes_max
+    )
 
 
 def _is_worn(fragment: FragmentInfo) -> bool:
-    return fragment.deleted * _DELETED_DIVISOR > fragment.rows + fragment.deleted
+    return fragment.deleted * tuning.active.deleted_share > fragment.rows + fragment.deleted
 
 
 def _merged(sizes: Iterable[tuple[T, int]], start: int) -> list[T]:

@@ -5,18 +5,19 @@ nothing. So whoever merges from a base that is no longer the newest is refused, 
 
 A table that is merged into a few rows at a time would get a fragment for each change. Instead a
 change takes the rows of small fragments along into its own: those of the smallest size always, and
-those of each larger size when there are ``FANOUT`` of them. So there are few fragments, no
+those of each larger size when there are ``absorbed_fanout`` of them. So there are few fragments, no
 compaction is needed, and a row is rewritten a number of times that grows with the logarithm of the
 table.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.store import tuning
 from omnigraph.store.blobs import marked
 from omnigraph.store.files import Files
 from omnigraph.store.gateway import transaction, tree_path
@@ -25,11 +26,6 @@ from omnigraph.store.stage import Stager, change_operation, fragment_of
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["RowMerger", "fragments_to_absorb"]
-
-# Fragments with fewer rows are always taken along.
-SMALL_ROWS = 32
-FANOUT = 8
-_BYTES_MAX: Final = 64 << 20
 
 
 class RowMerger:
@@ -99,13 +95,16 @@ def fragments_to_absorb(table: Table, fragments: Sequence[Any]) -> frozenset[int
         return frozenset()
     covered = frozenset().union(*(index.fragments for index in table.indexes()))
     free = [fragment for fragment in fragments if fragment.id not in covered]
-    chosen = [fragment for fragment in free if fragment.num_rows < SMALL_ROWS]
-    low = SMALL_ROWS
-    while tier := [f for f in free if low <= f.num_rows < low * FANOUT]:
-        if len(tier) < FANOUT or _bytes(chosen) + _bytes(tier) > _BYTES_MAX:
+    chosen = [fragment for fragment in free if fragment.num_rows < tuning.active.absorbed_rows]
+    low = tuning.active.absorbed_rows
+    while tier := [f for f in free if low <= f.num_rows < low * tuning.active.absorbed_fanout]:
+        if (
+            len(tier) < tuning.active.absorbed_fanout
+            or _bytes(chosen) + _bytes(tier) > tuning.active.rewritten_bytes_max
+        ):
             break
         chosen.extend(tier)
-        low *= FANOUT
+        low *= tuning.active.absorbed_fanout
     return frozenset(fragment.id for fragment in chosen)
 
 

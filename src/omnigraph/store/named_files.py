@@ -17,6 +17,7 @@ from lance.file import LanceFileWriter
 from lance.fragment import DataFile
 
 from omnigraph.runtime.ids import Ids, UlidIds
+from omnigraph.store import tuning
 from omnigraph.store.gateway import STORAGE_VERSION
 from omnigraph.store.model import WrittenBy
 from omnigraph.store.root import Root
@@ -25,8 +26,6 @@ from omnigraph.store.streams import stream_size
 
 __all__ = ["NamedFiles"]
 
-# As Lance has it by default.
-_ROWS_MAX: Final = 1 << 20
 _BATCH_ROWS: Final = 1 << 16
 _MAJOR, _MINOR = map(int, STORAGE_VERSION.split("."))
 
@@ -46,8 +45,8 @@ class NamedFiles:
         rows = rows.cast(dataset.schema)
         fields = leaf_fields(dataset.lance_schema.fields())
         found = []
-        for start in range(0, rows.num_rows, _ROWS_MAX):
-            part = rows.slice(start, _ROWS_MAX)
+        for start in range(0, rows.num_rows, tuning.active.file_rows_max):
+            part = rows.slice(start, tuning.active.file_rows_max)
             name, size = self._file(place, part, by)
             file = DataFile(name, fields, list(range(len(fields))), _MAJOR, _MINOR, size)
             found.append(FragmentMetadata(0, [file], part.num_rows))

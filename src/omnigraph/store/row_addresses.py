@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import RowIdSequence
 
+from omnigraph.store import tuning
 from omnigraph.store.blobs import marked
 from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -27,12 +28,6 @@ Offsets = npt.NDArray[np.uint32]
 
 FRAGMENT_BITS: Final = 32
 _OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
-# Of a fragment of which one row in so many is wanted, all are read.
-_SCANNED_SHARE: Final = 8
-# The row ids of smaller fragments are expanded, sooner than a query is planned for a few of them.
-_SEQUENCE_ROWS: Final = 1 << 16
-# Row addresses in one filter: planning it costs more than linearly in its length.
-_ADDRESSES_PER_FILTER: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +180,7 @@ class AddressedRows:
         scanned: list[int] = []
         for number, mine in zip(numbers.tolist(), np.split(distinct, starts[1:]), strict=True):
             fragment = self._fragment(number)
-            if len(mine) * _SCANNED_SHARE > fragment.rows:
+            if len(mine) * tuning.active.scanned_share > fragment.rows:
                 scanned.append(number)
             else:
                 parts.append((mine, self._take(fragment, mine, names)))
@@ -196,8 +191,8 @@ class AddressedRows:
     def _described(self, distinct: Addresses, names: list[str]) -> list[tuple[Addresses, pa.Table]]:
         """Rows with descriptions of blobs, which Lance does not take from a fragment."""
         parts = []
-        for start in range(0, len(distinct), _ADDRESSES_PER_FILTER):
-            condition = _among(distinct[start : start + _ADDRESSES_PER_FILTER])
+        for start in range(0, len(distinct), tuning.active.filter_addresses):
+            condition = _among(distinct[start : start + tuning.active.filter_addresses])
             rows = self.table.read_described(names, filter=condition, row_address=True)
             parts.append((rows.column(ROW_ADDRESS).to_numpy(), rows.select(names)))
         return parts
@@ -245,13 +240,16 @@ class AddressedRows:
         for number in np.unique(owners).tolist():
             mine = owners == number
             rows = int(self._fragment(int(number)).handle.metadata.physical_rows)
-            if rows > _SEQUENCE_ROWS and mine.sum() <= _ADDRESSES_PER_FILTER:
+            if (
+                rows > tuning.active.expanded_rows_max
+                and mine.sum() <= tuning.active.filter_addresses
+            ):
                 looked_up |= mine
             else:
                 found[mine] = self._sequence(int(number))[addresses[mine] & _OFFSET_MASK]
         places = np.flatnonzero(looked_up)
-        for start in range(0, len(places), _ADDRESSES_PER_FILTER):
-            chosen = places[start : start + _ADDRESSES_PER_FILTER]
+        for start in range(0, len(places), tuning.active.filter_addresses):
+            chosen = places[start : start + tuning.active.filter_addresses]
             found[chosen] = self._looked_up(addresses[chosen])
         return found
 

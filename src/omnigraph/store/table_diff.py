@@ -15,18 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.store import tuning
 from omnigraph.store.aligned_rows import AlignedRows
 from omnigraph.store.alter import AlteredColumn
 from omnigraph.store.row_addresses import FRAGMENT_BITS, AddressedRows, Addresses, Fragment
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["RowSelection", "TableDiff", "diff_tables"]
-
-# So many rows and bytes are held in memory without a second thought.
-_SMALL_ROWS = 8_192
-_SMALL_BYTES = 8 << 20
-# Rows that are read one by one at once.
-_ADDRESSES_PER_READ = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +48,11 @@ class RowSelection:
     @property
     def is_small(self) -> bool:
         """True if the rows are those of a few small files, which are sooner read as a whole."""
-        if len(self.addresses) or self.count > _SMALL_ROWS:
+        if len(self.addresses) or self.count > tuning.active.held_rows_max:
             return False
         metadata = (self.rows.fragments[number].handle.metadata for number in self.fragments)
         sizes = [file.file_size_bytes for each in metadata for file in each.files]
-        return all(sizes) and sum(map(int, sizes)) <= _SMALL_BYTES
+        return all(sizes) and sum(map(int, sizes)) <= tuning.active.held_bytes_max
 
     def scan(self, columns: list[str]) -> pa.RecordBatchReader:
         """Stream the rows with their ``_rowaddr``: whole fragments, then single rows."""
@@ -87,8 +82,8 @@ class RowSelection:
         if self.fragments:
             whole = self.rows.scan(columns, row_address=True, fragments=self.fragments)
             yield from (batch.select(schema.names) for batch in whole)
-        for start in range(0, len(self.addresses), _ADDRESSES_PER_READ):
-            chosen = self.addresses[start : start + _ADDRESSES_PER_READ]
+        for start in range(0, len(self.addresses), tuning.active.read_addresses):
+            chosen = self.addresses[start : start + tuning.active.read_addresses]
             single = self.rows.take(chosen, columns).append_column(ROW_ADDRESS, pa.array(chosen))
             yield from single.to_batches()
 

@@ -1,7 +1,7 @@
 """Reading the manifest: cost, compaction, stamps, time travel, many threads."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,9 +28,8 @@ from omnigraph.core.records import (
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
-from omnigraph.store import merge as merging
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.merge import SMALL_ROWS
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -88,7 +87,7 @@ def test_looking_reads_only_what_is_new(graph: Repository, root: Root) -> None:
         read = counted(graph)
         # The fragment that the last publish wrote, with the rows that it took along.
         assert read["manifest.fragments_read"] == 1
-        assert read["manifest.rows_read"] <= SMALL_ROWS + 3
+        assert read["manifest.rows_read"] <= tuning.active.absorbed_rows + 3
         assert read["table.scan"] == 1
     assert counted(graph) == {"table.head": 1}
 
@@ -170,10 +169,10 @@ def test_a_row_that_cannot_be_read_is_reported_when_the_graph_is_opened(
 
 
 @pytest.fixture
-def small_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_tiers() -> Iterator[None]:
     """A short history meets every size of fragment, too."""
-    monkeypatch.setattr(merging, "SMALL_ROWS", 6)
-    monkeypatch.setattr(merging, "FANOUT", 2)
+    with tuning.tuned(absorbed_rows=6, absorbed_fanout=2):
+        yield
 
 
 def test_the_manifest_stays_in_few_fragments(

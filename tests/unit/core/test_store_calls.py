@@ -15,7 +15,7 @@ import pytest
 
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.runtime import telemetry
-from omnigraph.store.merge import SMALL_ROWS
+from omnigraph.store import tuning
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName, TagName
 from tests.graphs import (
@@ -115,7 +115,7 @@ def test_history_costs_nothing(tmp_path: Path, short: dict[str, dict[str, int]])
             pieces = "manifest.fragments_read"
             assert long[operation].get(pieces) == calls.get(pieces), operation
             # The newest fragment, which takes its rows along until it is full.
-            assert long[operation].get("manifest.rows_read", 0) <= SMALL_ROWS + 5
+            assert long[operation].get("manifest.rows_read", 0) <= tuning.active.absorbed_rows + 5
 
 
 def test_types_cost_nothing(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """Folding: tables written row by row stay in few fragments, and nothing of their content moves."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from omnigraph.store import fold
+from omnigraph.store import tuning
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.delta import table_delta
 from omnigraph.store.fold import FANOUT
@@ -68,11 +68,11 @@ class Rows:
 
 
 @pytest.fixture(params=["gathered", "by slices"])
-def rows(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Rows:
+def rows(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rows]:
     """A table whose rows are folded as small ones, and as if they were more than Arrow gathers."""
-    if request.param == "by slices":
-        monkeypatch.setattr(fold, "_GATHERED_BYTES_MAX", 0)
-    return Rows(tmp_path)
+    limits = {"gathered_bytes_max": 0} if request.param == "by slices" else {}
+    with tuning.tuned(**limits):
+        yield Rows(tmp_path)
 
 
 def test_one_row_at_a_time_stays_in_few_fragments(rows: Rows) -> None:

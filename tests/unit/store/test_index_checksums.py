@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.store import index_checksums
+from omnigraph.store import index_checksums, tuning
 from omnigraph.store.root import Root
 from omnigraph.store.tables import (
     Btree,
@@ -172,7 +172,7 @@ def test_of_a_large_file_size_and_end_are_compared(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_checksums, "WHOLE_BYTES_MAX", 64)
-    monkeypatch.setattr(index_checksums, "_BLOCK_BYTES", 32)
+    monkeypatch.setattr(tuning.active, "compared_block_bytes", 32)
     pin = made(tables, BTREE)
     path = index_files(root)[0]
     good = path.read_bytes()

@@ -5,10 +5,9 @@ from typing import Any
 
 import lance
 import pyarrow as pa
-import pytest
 from lance.fragment import write_fragments
 
-from omnigraph.store import named_files
+from omnigraph.store import tuning
 from omnigraph.store.model import WrittenBy
 from omnigraph.store.named_files import NamedFiles
 from omnigraph.store.root import Root
@@ -35,7 +34,7 @@ def rows(count: int) -> pa.Table:
     )
 
 
-def test_a_fragment_is_as_lance_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fragment_is_as_lance_writes_it(tmp_path: Path) -> None:
     """Of a table that has lost a column and got another one, so that fields have gaps."""
     place = "nodes/t"
     uri = str(tmp_path / place)
@@ -44,9 +43,9 @@ def test_a_fragment_is_as_lance_writes_it(tmp_path: Path, monkeypatch: pytest.Mo
     made.drop_columns(["gone"])
     dataset: Any = lance.dataset(uri)
     given = rows(30).append_column("more", pa.array(range(30))).select(dataset.schema.names)
-    monkeypatch.setattr(named_files, "_ROWS_MAX", 20)
     root = Root.parse(str(tmp_path))
-    found = NamedFiles(root, Seals(tmp_path)).write(dataset, place, given, BY)
+    with tuning.tuned(file_rows_max=20):
+        found = NamedFiles(root, Seals(tmp_path)).write(dataset, place, given, BY)
     (theirs,) = write_fragments(given, dataset, mode="append")
     assert [fragment.physical_rows for fragment in found] == [20, 10]
     for fragment in found:

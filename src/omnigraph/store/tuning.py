@@ -1,0 +1,59 @@
+"""Thresholds of the store: how rows are read and found, and how fragments and indexes are cut.
+
+Answers never depend on them. The unit is in each name; a `share` of n stands for one in n. The
+groups of `make bench` that show their effect stand beside them. Tests use other values through
+`tuned`, so that small data takes the ways of large data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from omnigraph.runtime.tuning import changed
+
+
+@dataclass(slots=True, kw_only=True)
+class StoreTuning:
+    """The thresholds, all of them."""
+
+    # Fragments of the manifest that a publish takes along (`store.merge`). `commit`, `growth`.
+    absorbed_rows: int = 32  # fragments with fewer rows are always taken along
+    absorbed_fanout: int = 8  # larger ones when there are so many of similar size
+
+    # Small fragments of tables (`store.fold`), and those of the manifest. `growth`.
+    rewritten_bytes_max: int = 64 << 20  # of fragments that one write rewrites
+    # Files are compressed, and Arrow gathers no more text than 32-bit offsets reach.
+    gathered_bytes_max: int = 1 << 30
+
+    # Rows that differ between two versions (`store.table_diff`). `versioning`.
+    held_rows_max: int = 8_192  # so many rows and bytes are held in memory
+    held_bytes_max: int = 8 << 20
+    read_addresses: int = 65_536  # rows that are read one by one at once
+
+    # Rows by their address (`store.row_addresses`). `versioning`.
+    scanned_share: int = 8  # of a fragment of which one row in so many is wanted, all are read
+    # The row ids of smaller fragments are expanded, sooner than a query is planned for a few.
+    expanded_rows_max: int = 1 << 16
+    filter_addresses: int = 2_000  # planning a filter costs more than linearly in its length
+
+    # Files and indexes. `load`, `query`.
+    file_rows_max: int = 1 << 20  # of a data file, as Lance has it by default
+    compared_block_bytes: int = 1 << 20  # of an index file that is compared with its checksum
+    partition_rows: int = 4_096  # below that, comparing with every vector is as fast
+    partitions_max: int = 4_096
+
+    # Tasks of an optimisation (`store.maintenance_plan`). `load`.
+    fragment_bytes_max: int = 1 << 30  # rewritten into one fragment, besides the number of rows
+    segment_rows: int = 1 << 22  # indexed by one task
+    tiny_share: int = 256  # a fragment is tiny below this part of a full one
+    updated_share: int = 16  # updated rows are many when they are more than one in this many
+    deleted_share: int = 10  # more deleted rows than one in this many are worth rewriting
+
+
+active = StoreTuning()
+
+
+# Uses other thresholds for a while, in all threads. For tests.
+tuned: Final = partial(changed, active)
