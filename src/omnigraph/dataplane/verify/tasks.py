@@ -22,7 +22,7 @@ class FilesTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesReceipt:
-    """What was read, and what is wrong with files, by their paths."""
+    """The outcome of reading files: how much was read, and the damage by path."""
 
     files: int
     bytes: int

@@ -39,7 +39,7 @@ _RESTORE: Final = "restore it from a backup"
 
 
 class Depth(StrEnum):
-    """How much is looked at; each includes those before it."""
+    """The depths of a verification; each includes those before it."""
 
     METADATA = "metadata"
     FILES = "files"
