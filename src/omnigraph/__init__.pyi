@@ -44,9 +44,9 @@ from omnigraph.results.recovery import SetAsideFile as SetAsideFile
 from omnigraph.results.schema_change import SchemaChange as SchemaChange
 from omnigraph.results.upkeep import CleanedTable as CleanedTable
 from omnigraph.results.upkeep import CleanupResult as CleanupResult
-from omnigraph.results.upkeep import Finding as Finding
 from omnigraph.results.upkeep import RepairedTable as RepairedTable
 from omnigraph.results.upkeep import RepairResult as RepairResult
+from omnigraph.results.upkeep import VerifyFinding as VerifyFinding
 from omnigraph.results.upkeep import VerifyResult as VerifyResult
 from omnigraph.results.writes import CopyResult as CopyResult
 from omnigraph.results.writes import EmbedResult as EmbedResult
@@ -79,7 +79,6 @@ __all__ = [
     "EmbedResult",
     "Embedder",
     "ExportResult",
-    "Finding",
     "Graph",
     "IndexResult",
     "LoadResult",
@@ -107,6 +106,7 @@ __all__ = [
     "Tag",
     "Transaction",
     "TransactionResult",
+    "VerifyFinding",
     "VerifyResult",
     "__version__",
     "connect",

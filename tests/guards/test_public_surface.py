@@ -33,7 +33,7 @@ SURFACE = {
     "EmbedResult",
     "Embedder",
     "ExportResult",
-    "Finding",
+    "VerifyFinding",
     "Graph",
     "IndexResult",
     "LoadResult",

@@ -34,7 +34,7 @@ _MAINTENANCE: Final = frozenset({"Rewrite", "CreateIndex", "ReserveFragments"})
 _VERSIONS_MAX: Final = 256
 
 
-class Verdict(StrEnum):
+class DriftVerdict(StrEnum):
     """The judgement on a table that is adrift."""
 
     MAINTENANCE = "maintenance"
@@ -54,15 +54,15 @@ class Drift:
     has_same_columns: bool
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DriftVerdict:
         """The judgement, from the evidence alone."""
         known = len(self.operations) == self.head - self.pin.version
         if not known or self.rows is None or None in self.operations:
-            return Verdict.UNVERIFIABLE
+            return DriftVerdict.UNVERIFIABLE
         same = self.rows == self.pin.row_count and self.has_same_columns
         if same and _MAINTENANCE.issuperset(name or "" for name in self.operations):
-            return Verdict.MAINTENANCE
-        return Verdict.SUSPICIOUS
+            return DriftVerdict.MAINTENANCE
+        return DriftVerdict.SUSPICIOUS
 
 
 class Repairer:
@@ -107,7 +107,7 @@ class Repairer:
         chosen = [
             drift
             for drift in drifts
-            if drift.verdict is Verdict.MAINTENANCE or (force and drift.rows is not None)
+            if drift.verdict is DriftVerdict.MAINTENANCE or (force and drift.rows is not None)
         ]
         made: dict[BranchName, CommitId] = {}
         for branch in sorted({drift.branch for drift in chosen}):

@@ -36,7 +36,7 @@ from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import Base
-from omnigraph.results.upkeep import Finding, VerifyResult
+from omnigraph.results.upkeep import VerifyFinding, VerifyResult
 from omnigraph.results.writes import (
     CopyResult,
     EmbedResult,
@@ -223,7 +223,7 @@ class Bulk:
         return VerifyResult(
             depth=depth.value,
             findings=tuple(
-                Finding(
+                VerifyFinding(
                     severity="warning" if flaw.is_harmless else "error",
                     aspect=flaw.aspect.value,
                     place=flaw.place,

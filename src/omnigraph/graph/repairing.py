@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from omnigraph.core.repair import Drift, Verdict
+from omnigraph.core.repair import Drift, DriftVerdict
 from omnigraph.results.upkeep import RepairedTable, RepairResult
 from omnigraph.types import BranchName, CommitId
 
 _EXPLANATIONS = {
-    Verdict.MAINTENANCE: "another tool has rewritten fragments or built indexes; rows are the same",
-    Verdict.SUSPICIOUS: (
+    DriftVerdict.MAINTENANCE: (
+        "another tool has rewritten fragments or built indexes; rows are the same"
+    ),
+    DriftVerdict.SUSPICIOUS: (
         "another tool has changed rows, columns or settings; take that back with the tool that "
         "made it, or publish it as it is with `force`"
     ),
-    Verdict.UNVERIFIABLE: "what was done cannot be told; restore the table from a backup",
+    DriftVerdict.UNVERIFIABLE: "what was done cannot be told; restore the table from a backup",
 }
 
 
@@ -33,7 +35,7 @@ def _table(drift: Drift, made: Mapping[BranchName, CommitId], *, dry_run: bool) 
     is_done = drift.branch in made and drift.rows is not None
     if dry_run:
         action = "preview"
-    elif drift.verdict is Verdict.MAINTENANCE:
+    elif drift.verdict is DriftVerdict.MAINTENANCE:
         action = "healed"
     else:
         action = "forced" if is_done else "refused"

@@ -61,7 +61,7 @@ class CleanupResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class VerifyFinding:
     """Something that is not as it should be in a graph.
 
     Attributes:
@@ -97,7 +97,7 @@ class VerifyResult:
     """
 
     depth: str
-    findings: tuple[Finding, ...]
+    findings: tuple[VerifyFinding, ...]
     branches: int
     commits: int
     tables: int
