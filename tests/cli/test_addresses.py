@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.cli.addresses import (
-    Address,
     AddressUnusable,
-    Given,
+    GraphAddress,
+    GraphWords,
     is_graph_argument,
     resolve,
     split_branch,
@@ -36,7 +36,7 @@ def config(text: str = CONFIG) -> Config:
 
 
 def found(variable: str | None = None, /, text: str = CONFIG, **given: str) -> str:
-    return str(resolve(Given(**given), config(text), variable))
+    return str(resolve(GraphWords(**given), config(text), variable))
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_the_nearest_word_wins() -> None:
 
 
 def test_the_server_of_an_address_keeps_its_name() -> None:
-    by_name = resolve(Given(server="prod", graph="g"), config(), None)
-    by_url = resolve(Given(server="https://graphs.example.com", graph="g"), config(), None)
+    by_name = resolve(GraphWords(server="prod", graph="g"), config(), None)
+    by_url = resolve(GraphWords(server="https://graphs.example.com", graph="g"), config(), None)
     assert (by_name.server, by_url.server, by_name.is_remote) == ("prod", "prod", True)
 
 
@@ -168,8 +168,8 @@ def test_a_key_that_means_nothing_is_a_warning() -> None:
 
 
 def test_a_token_is_for_its_own_server_and_for_its_owner_alone(tmp_path: Path) -> None:
-    prod = Address(place="https://a", server="prod")
-    other = Address(place="https://b")
+    prod = GraphAddress(place="https://a", server="prod")
+    other = GraphAddress(place="https://b")
     path = keep(tmp_path, "prod", "og_secret-secret")
     assert path.stat().st_mode & 0o777 == 0o600
     token = token_for(prod, tmp_path, {})

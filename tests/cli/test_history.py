@@ -43,7 +43,7 @@ def test_commits_are_listed_filtered_and_shown(stored: Path) -> None:
     assert invoke("commit", "list", stored, "--filter", "colour=red").exit_code == 2
     shown = run("show", stored, "main~1")
     assert "actor:  bo\n" in shown
-    assert "~ Person 'Ada'  born: null -> 1815-12-10" in shown.replace("None", "null")
+    assert "~ Person 'Ada'  born: null -> '1815-12-10'" in shown.replace("None", "null")
     counts = json.loads(run("show", stored, "main~1", "--stat", "--json=counts,actor_id"))
     assert counts == {
         "counts": {"node:Person": {"inserted": 0, "updated": 1, "deleted": 0}},

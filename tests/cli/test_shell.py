@@ -14,10 +14,10 @@ import pytest
 
 import omnigraph as og
 from omnigraph.cli.shell.input import as_query, is_complete
-from omnigraph.cli.shell.names import Names, completions
+from omnigraph.cli.shell.names import ShellNames, completions
 from tests.cli.support import SCHEMA, invoke
 
-NAMES = Names(
+NAMES = ShellNames(
     properties={"Person": ("born", "name"), "Company": ("city",), "Knows": ()},
     edges=("knows",),
     commands={":branch": ("draft", "main"), ":format": ("csv", "table"), ":quit": ()},

@@ -15,9 +15,9 @@ from enum import StrEnum
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from omnigraph.core.branch_info import BranchInfo
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import BRANCH_CLAIM, INTENTS
-from omnigraph.core.manifest import BranchInfo
 from omnigraph.core.publish import Published
 from omnigraph.core.recovery import owner
 from omnigraph.core.recovery.intent import WriterKind

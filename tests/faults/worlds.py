@@ -33,13 +33,8 @@ from omnigraph.errors import Code, Conflict, GraphError, NotFound
 from omnigraph.exec.access import QueryEngine
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.merge.conflicts import unsettled
-from omnigraph.exec.merge.merger import (
-    Merged,
-    Merger,
-    MergeRequest,
-    ResetRequest,
-    RevertRequest,
-)
+from omnigraph.exec.merge.merger import Merger
+from omnigraph.exec.merge.requests import Merged, MergeRequest, ResetRequest, RevertRequest
 from omnigraph.exec.mutate.mutator import CommitTerms, Mutated, Mutator
 from omnigraph.exec.mutate.transaction import begin as begin_transaction
 from omnigraph.exec.read.limits import Limits

@@ -30,7 +30,7 @@ class AddressUnusable(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class GraphWords:
     """The words that name a graph, as they stand in a command."""
 
     argument: str | None = None
@@ -44,11 +44,11 @@ class Given:
         """True if an option names the graph, so that no argument does."""
         return any((self.store, self.server, self.graph, self.profile))
 
-    def over(self, outer: Given) -> Given:
+    def over(self, outer: GraphWords) -> GraphWords:
         """The same, completed by the options that stand before the command."""
         if self.argument is not None or self.store or self.server:
             return replace(self, graph=self.graph or (outer.graph if self.server else None))
-        return Given(
+        return GraphWords(
             store=outer.store,
             server=outer.server,
             graph=self.graph or outer.graph,
@@ -57,7 +57,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class GraphAddress:
     """The place of a graph.
 
     Attributes:
@@ -137,7 +137,9 @@ def split_branch(text: str) -> tuple[str, str | None]:
     return text[:at], text[at + 1 :]
 
 
-def resolve(given: Given, config: Config, profile: str | None, *, branches: bool = True) -> Address:
+def resolve(
+    given: GraphWords, config: Config, profile: str | None, *, branches: bool = True
+) -> GraphAddress:
     """The graph that a command is about.
 
     Args:
@@ -198,20 +200,22 @@ def server_of(name: str, config: Config) -> tuple[str, str | None]:
     return config.servers[name], name
 
 
-def _parsed(text: str, origin: str, branches: bool) -> Address:
+def _parsed(text: str, origin: str, branches: bool) -> GraphAddress:
     place, branch = split_branch(text) if branches else (text, None)
     if not is_url(place):
         if place.startswith("~"):
             place = os.path.expanduser(place)
-        return Address(place=place, branch=branch, origin=origin)
+        return GraphAddress(place=place, branch=branch, origin=origin)
     base, separator, graph = place.rstrip("/").partition(_GRAPHS)
-    return Address(place=base, graph=graph if separator else None, branch=branch, origin=origin)
+    return GraphAddress(
+        place=base, graph=graph if separator else None, branch=branch, origin=origin
+    )
 
 
-def _on_server(server: str, graph: str | None, config: Config, origin: str) -> Address:
+def _on_server(server: str, graph: str | None, config: Config, origin: str) -> GraphAddress:
     url, name = server_of(server, config)
     known, branch = (None, None) if graph is None else split_branch(graph)
-    return Address(place=url, graph=known, branch=branch, server=name, origin=origin)
+    return GraphAddress(place=url, graph=known, branch=branch, server=name, origin=origin)
 
 
 def _chosen(profile: str | None, config: Config) -> Place:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from omnigraph.cli import environment
-from omnigraph.cli.addresses import Given, is_graph_argument
+from omnigraph.cli.addresses import GraphWords, is_graph_argument
 from omnigraph.cli.options import FIELDS_OPTION, JSON_OPTION
 from omnigraph.cli.targets import Target, target_of
 
@@ -177,8 +177,8 @@ def names_a_graph(values: Mapping[str, Any]) -> bool:
     return found.argument is not None or found.has_option
 
 
-def _given(values: Mapping[str, Any]) -> Given:
-    return Given(
+def _given(values: Mapping[str, Any]) -> GraphWords:
+    return GraphWords(
         argument=values.get(GRAPH.name) or None,
         store=values.get("store"),
         server=values.get("server"),

@@ -102,7 +102,7 @@ def parse_config(text: str, path: Path) -> Config:
         whole = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise _wrong(path, f"is not YAML: {error}") from error
-    checked = _Reader(path)
+    checked = _ConfigReader(path)
     top = checked.section(whole, "")
     operator = checked.section(top.get("operator"), "operator")
     defaults = checked.section(top.get("defaults"), "defaults")
@@ -128,7 +128,7 @@ def parse_config(text: str, path: Path) -> Config:
     )
 
 
-class _Reader:
+class _ConfigReader:
     """Takes a document apart, and says which key is wrong."""
 
     def __init__(self, path: Path) -> None:

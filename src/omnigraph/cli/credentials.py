@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omnigraph.cli.addresses import Address
+from omnigraph.cli.addresses import GraphAddress
 from omnigraph.cli.environment import TOKEN_OF_ANY_SERVER, TOKEN_PREFIX
 from omnigraph.errors import Code, Forbidden, InvalidInput
 
@@ -38,7 +38,7 @@ class Token:
         return f"{self.text[:6]}…" if len(self.text) > 12 else "…"
 
 
-def token_for(address: Address, folder: Path, variables: Mapping[str, str]) -> Token | None:
+def token_for(address: GraphAddress, folder: Path, variables: Mapping[str, str]) -> Token | None:
     """The token for a server: of its own variable, of the file, or of the variable for all.
 
     Raises:

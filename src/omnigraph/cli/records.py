@@ -1,4 +1,4 @@
-"""What commands print about commits, branches, tags, changes and results, as plain values.
+"""Output of commands about commits, branches, tags, changes and results, as plain values.
 
 The names are those of the wire, so that a program reads the same from a command as from a server.
 """

@@ -30,7 +30,7 @@ _NULL: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ListingColumn:
     """A column of a listing.
 
     Attributes:
@@ -55,7 +55,7 @@ def chosen_format(form: Format | None, default: str | None, *, as_json: bool) ->
 
 def show_listing(
     screen: Screen,
-    columns: Sequence[Column],
+    columns: Sequence[ListingColumn],
     records: Sequence[Mapping[str, Any]],
     form: Format,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 
 import omnigraph as og
 from omnigraph.cli import environment, render
-from omnigraph.cli.addresses import Address, AddressUnusable, Given, resolve
+from omnigraph.cli.addresses import AddressUnusable, GraphAddress, GraphWords, resolve
 from omnigraph.cli.completing import cache_folder, remember
 from omnigraph.cli.config import Config
 from omnigraph.cli.credentials import token_for
@@ -35,7 +35,7 @@ class Target:
         config: The configuration.
     """
 
-    address: Address
+    address: GraphAddress
     branch: str | None = None
     actor: str | None = None
     command: str = ""
@@ -141,7 +141,7 @@ class Target:
 
 
 def target_of(
-    given: Given,
+    given: GraphWords,
     *,
     branch: str | None = None,
     branches: bool = True,

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from omnigraph.core.branch_creation import BranchCreation
 from omnigraph.core.branch_ends import Announced, BranchEnds
+from omnigraph.core.branch_info import BranchInfo
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.graph_version import GraphVersion, TablePin
@@ -27,7 +28,7 @@ from omnigraph.core.layout import (
     fork_name,
     staging_ref_parts,
 )
-from omnigraph.core.manifest import BranchInfo, Manifest
+from omnigraph.core.manifest import Manifest
 from omnigraph.core.recovery.intent import IntentLog, WriterKind
 from omnigraph.core.refs import require_unprotected, tags_of
 from omnigraph.core.requirements import branch_exists, branch_replaced, require_head

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
+from omnigraph.core.branch_info import BranchInfo
 from omnigraph.core.formats import format_of
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import (
@@ -28,7 +29,6 @@ from omnigraph.core.layout import (
     SCHEMAS,
 )
 from omnigraph.core.lineage import merge_base
-from omnigraph.core.manifest import BranchInfo
 from omnigraph.core.records import VERSION_KIND
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.schema_state import AcceptedSchema

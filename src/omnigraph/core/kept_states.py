@@ -10,9 +10,10 @@ from __future__ import annotations
 from itertools import combinations
 from urllib.parse import quote
 
+from omnigraph.core.branch_info import BranchInfo
 from omnigraph.core.layout import MERGED_BRANCHES
 from omnigraph.core.lineage import Ancestry, first_parents, merge_bases, newest_first
-from omnigraph.core.manifest import BranchInfo, Manifest
+from omnigraph.core.manifest import Manifest
 from omnigraph.errors import NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure

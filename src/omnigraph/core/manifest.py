@@ -14,68 +14,38 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TypeAlias
 
-import pyarrow as pa
-
+from omnigraph.core.branch_info import MAIN_INFO, BranchInfo, branch_info, branch_of_fork
+from omnigraph.core.branch_reader import BranchReader
 from omnigraph.core.commit_log import CommitLog
 from omnigraph.core.deleted_branches import DeletedBranches
 from omnigraph.core.formats import ManifestFormat, format_of
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import (
     MANIFEST,
-    STAGING_REFS,
     branch_fork,
     branch_parts,
     staging_ref_parts,
 )
-from omnigraph.core.manifest_index import ManifestIndex, sort_out, written_at
 from omnigraph.core.original import Originals
 from omnigraph.core.records import (
-    COMMIT_COLUMNS,
-    COMMIT_KIND,
-    OUTLINE_COLUMNS,
-    READ_COLUMNS,
     Commit,
     Record,
     object_id,
 )
 from omnigraph.core.refs import renamed_branches
 from omnigraph.core.requirements import branch_replaced
-from omnigraph.core.target import created_by
-from omnigraph.errors import Code, Conflict, Corrupt, Gone, InvalidInput, NotFound
+from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
-from omnigraph.store import newest
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.table import CREATED_AT, ROW_ID
-from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
+from omnigraph.store.tables import ForkInfo, Pin, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
 
 _LOOKS_MAX = 5
-_HISTORY = f"object_type = '{COMMIT_KIND}'"
 _PAST_MAX = 64
-# Measured: up to this size, reading everything at once takes no longer than picking the present.
-FEW_ROWS = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchInfo:
-    """A branch: what it was made from, and which one of its name it is."""
-
-    name: BranchName
-    parent: BranchName | None  # None for main
-    parent_version: int
-    incarnation: str
-    fork: str | None = None  # of the manifest; None for main
-    parent_fork: str | None = None  # the fork that it was made from; None for main
-    generation: int = 0  # how many branches of this name were deleted before
-    staging_ref: str | None = None  # where it got its first commit, if it was created with one
-
-
-_MAIN_INFO = BranchInfo(name=MAIN, parent=None, parent_version=0, incarnation="main")
 
 
 # By fork, the name that a branch was given later, and which of that name it is.
@@ -100,7 +70,7 @@ class Manifest:
         self._deleted = deleted
         self._settle_torn = settle_torn
         self._lock = threading.Lock()
-        self._readers: dict[BranchName, _BranchReader] = {}
+        self._readers: dict[BranchName, BranchReader] = {}
         self._renames: tuple[Mapping[str, Commit], Renames] = ({}, {})
         self._past: OrderedDict[tuple[str, int], GraphVersion] = OrderedDict()
 
@@ -118,7 +88,7 @@ class Manifest:
         self._look_at_names()
         forks = self._tables.forks(MANIFEST)
         living = {name: self._info(text, forks[text]) for name, text in self._living(forks)}
-        return {MAIN: _MAIN_INFO, **living}
+        return {MAIN: MAIN_INFO, **living}
 
     def _living(self, forks: Iterable[str]) -> list[tuple[BranchName, str]]:
         """Of forks of the manifest, those that are branches and not deleted, with their names."""
@@ -133,7 +103,7 @@ class Manifest:
     def _named(self, fork: str) -> tuple[tuple[BranchName, int], ...]:
         """The name that a branch has by now, and its generation; nothing for what is no branch."""
         later = self._renamed().get(fork)
-        return _valid(fork) if later is None else (later,)
+        return branch_of_fork(fork) if later is None else (later,)
 
     def _renamed(self) -> Renames:
         refs = self._reader(MAIN).known().refs
@@ -201,7 +171,7 @@ class Manifest:
         return {
             self._info(text, fork).incarnation
             for text, fork in forks.items()
-            if _valid(text) and (text not in without or text in parents)
+            if branch_of_fork(text) and (text not in without or text in parents)
         }
 
     def find_incarnation(self, incarnation: str) -> BranchName | None:
@@ -217,7 +187,7 @@ class Manifest:
         """The newest commit of a branch, also of one that is deleted and whose files stay."""
         return self._whole(info).known().head
 
-    def _whole(self, info: BranchInfo) -> _BranchReader:
+    def _whole(self, info: BranchInfo) -> BranchReader:
         with self._lock:
             reader = self._readers.get(info.name)
         if reader is None or reader.info != info:
@@ -244,7 +214,7 @@ class Manifest:
     def branch(self, name: BranchName) -> BranchInfo:
         """One branch as it is now."""
         if name == MAIN:
-            return _MAIN_INFO
+            return MAIN_INFO
         found = self._find(name)
         if found is None:
             self.forget(name)
@@ -278,7 +248,7 @@ class Manifest:
     def _info(self, text: str, fork: ForkInfo) -> BranchInfo:
         """A branch as it is named by now."""
         ((name, generation),) = self._named(text)
-        info = _info(name, text, fork)
+        info = branch_info(name, text, fork)
         if info.parent is not None and self._renamed():
             above = self._parent_fork(info)
             if above is not None:
@@ -375,7 +345,7 @@ class Manifest:
         """Is this branch of a name neither deleted nor renamed?"""
         return not self._deleted.is_deleted(name, generation)
 
-    def _reader(self, branch: BranchName) -> _BranchReader:
+    def _reader(self, branch: BranchName) -> BranchReader:
         with self._lock:
             reader = self._readers.get(branch)
         if reader is None:
@@ -385,9 +355,9 @@ class Manifest:
                 reader = self._readers.setdefault(branch, fresh)
         return reader
 
-    def _new_reader(self, info: BranchInfo) -> _BranchReader:
+    def _new_reader(self, info: BranchInfo) -> BranchReader:
         ancestry = self._ancestry(info)
-        return _BranchReader(self._tables, self._originals, info, ancestry, self._clock)
+        return BranchReader(self._tables, self._originals, info, ancestry, self._clock)
 
     def _ancestry(self, info: BranchInfo) -> tuple[BranchName, ...]:
         """The names under which the manifest has the head of a branch, or of its parents."""
@@ -437,12 +407,12 @@ class Manifest:
     def at_state(self, fork: str | None, version: int) -> GraphVersion:
         """The state at a version of the manifest, on main or on the fork that a branch is."""
         if fork is None:
-            return self._at(_MAIN_INFO, version, _MAIN_INFO)
+            return self._at(MAIN_INFO, version, MAIN_INFO)
         found = self._tables.fork_info(MANIFEST, fork)
         if found is None:
             raise NotFound(Code.NOT_FOUND, f"there is no fork {fork!r} of the manifest", fork=fork)
         # Also of a deleted branch whose files stay.
-        return self._at(self._info(fork, found), version, _MAIN_INFO)
+        return self._at(self._info(fork, found), version, MAIN_INFO)
 
     def _at(self, info: BranchInfo, version: int, asked: BranchInfo) -> GraphVersion:
         """A state of a branch, if the one that was asked for it stands."""
@@ -523,173 +493,8 @@ class Manifest:
         return None
 
 
-class _BranchReader:
-    """The folded manifest of one incarnation of one branch."""
-
-    def __init__(
-        self,
-        tables: Tables,
-        originals: Originals,
-        info: BranchInfo,
-        ancestry: tuple[BranchName, ...],
-        clock: Clock,
-    ) -> None:
-        self._tables = tables
-        self._originals = originals
-        self._clock = clock
-        self._seen_ns = 0  # when the newest version was looked for last
-        self.info = info
-        self._ancestry = ancestry
-        self._lock = threading.Lock()
-        self._fragments: frozenset[int] = frozenset()
-        self._snapshot: GraphVersion | None = None
-        self.index = ManifestIndex()
-        self.format: ManifestFormat | None = None
-
-    def refresh(self) -> GraphVersion:
-        """Fold what is new since the last look."""
-        # Probing outside the lock lets readers look at once; whoever saw more, folds more.
-        last = self._snapshot
-        ticks = self._clock.ticks_ns()
-        # A clean-up leaves gaps behind versions that were superseded long ago: looking for the next
-        # one would end there.
-        is_fresh = ticks - self._seen_ns < newest.TRUSTED_NS
-        known = last.manifest_version if last is not None and is_fresh else None
-        version = self._tables.head(MANIFEST, self.info.fork, known=known)
-        with self._lock:
-            self._seen_ns = max(ticks, self._seen_ns)
-            if self._snapshot is None or self._snapshot.manifest_version < version:
-                self._snapshot = self.load(version)
-            return self._snapshot
-
-    def known(self) -> GraphVersion:
-        """The version of the last look."""
-        return self._snapshot or self.refresh()
-
-    def has_folded(self, version: int) -> bool:
-        """True if everything is known that was published up to a version."""
-        last = self._snapshot
-        return last is not None and last.manifest_version >= version
-
-    def _history(self, table: Table) -> tuple[pa.Table, list[int]]:
-        """The commits of a version; of the newest one if a clean-up has taken its files."""
-        try:
-            return _history(table)
-        except StorageFailure as failure:
-            if failure.kind is not FailureKind.NOT_FOUND:
-                raise
-            head = self._tables.head(MANIFEST, self.info.fork)
-            return _history(self._tables.open(Pin(MANIFEST, head, self.info.fork)))
-
-    def load(self, version: int) -> GraphVersion:
-        """Fold the fragments of a version that are not folded yet."""
-        table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self.info.fork))
-        found = format_of(table)
-        if found != self.format and self.format is not None:
-            self.index, self._fragments = ManifestIndex(), frozenset()
-        self.format = found
-        if found.is_original:
-            return self._load_original(table, found)
-        fragments = frozenset(table.fragment_ids())
-        fresh = fragments - self._fragments
-        if fresh:
-            telemetry.count("manifest.fragments_read", len(fresh))
-            if self._fragments or table.row_count <= FEW_ROWS:
-                dated = table.has_row_versions
-                rows = table.scan_new_fragments(self._fragments, READ_COLUMNS, versions=dated)
-                self.index.fold(rows)
-            else:
-                # History is most of it, and whoever only reads the present never needs it.
-                self.index.commits.defer(partial(self._history, table))
-                rows = _present(table)
-                self.index.start(rows)
-            telemetry.count("manifest.rows_read", rows.num_rows)
-        self._fragments = fragments
-        return self._seen(version)
-
-    def _load_original(self, table: Table, found: ManifestFormat) -> GraphVersion:
-        """Read a manifest of the original, as a whole."""
-        index = ManifestIndex()
-        index.fold(self._originals.rows(table, self._ancestry[0], found))
-        self.index = index
-        return self._seen(table.pin.version)
-
-    def _seen(self, version: int) -> GraphVersion:
-        info = self.info
-        return self.index.snapshot(
-            info.name, self._ancestry, info.incarnation, version, info.fork, info.generation
-        )
-
-
-def _present(table: Table) -> pa.Table:
-    """The rows that make up the present, without commits and superseded versions.
-
-    A filter would take longer than reading a few narrow columns of all rows does, and it could not
-    tell which versions are the latest.
-    """
-    outline = table.read(OUTLINE_COLUMNS, row_id=True).combine_chunks()
-    telemetry.count("manifest.rows_outlined", outline.num_rows)
-    _, present = sort_out(outline)
-    return table.take(outline.column(ROW_ID).take(present), READ_COLUMNS)
-
-
-def _history(table: Table) -> tuple[pa.Table, list[int]]:
-    rows = table.read(COMMIT_COLUMNS, filter=_HISTORY, versions=table.has_row_versions)
-    telemetry.count("manifest.history_read", rows.num_rows)
-    return rows.select(COMMIT_COLUMNS), written_at(rows, CREATED_AT)
-
-
 def _files_missing(info: BranchInfo) -> Corrupt:
     """The error of a branch that is recorded and has no version: records come last and go first."""
     place = f"{MANIFEST}/tree/{info.fork}"
     text = f"the files of branch '{info.name}' are missing: restore {place} from a copy"
     return Corrupt(Code.CORRUPT, text, branch=info.name, path=place)
-
-
-def _info(name: BranchName, text: str, fork: ForkInfo) -> BranchInfo:
-    staged = staging_ref_parts(fork.parent_branch)
-    if staged is not None:
-        return _created_info(name, text, fork, *staged)
-    parent = MAIN
-    if fork.parent_branch is not None:
-        parent = BranchName(branch_parts(fork.parent_branch)[0])
-    return BranchInfo(
-        name=name,
-        parent=parent,
-        parent_version=fork.parent_version,
-        incarnation=fork.identifier,
-        fork=text,
-        parent_fork=fork.parent_branch,
-        generation=branch_parts(text)[1],
-    )
-
-
-def _created_info(
-    name: BranchName, text: str, fork: ForkInfo, operation_id: str, source: str
-) -> BranchInfo:
-    """A branch that was forked from its staging ref, which itself is nobody's parent.
-
-    The identifier has a step for each fork on the way; the last but one made the staging ref.
-    """
-    made_at, _, _ = fork.identifier.split("/")[-2].partition(":")
-    return BranchInfo(
-        name=name,
-        parent=BranchName(source),
-        parent_version=int(made_at),
-        incarnation=created_by(operation_id),
-        fork=text,
-        generation=branch_parts(text)[1],
-        staging_ref=fork.parent_branch,
-    )
-
-
-def _valid(text: str) -> tuple[tuple[BranchName, int], ...]:
-    """Name and generation, or nothing: what other tools forked is no branch of ours."""
-    if text.startswith(f"{STAGING_REFS}/"):
-        return ()
-    name, generation = branch_parts(text)
-    try:
-        return ((BranchName(name), generation),)
-    except InvalidInput:
-        telemetry.count("manifest.foreign_fork")
-        return ()

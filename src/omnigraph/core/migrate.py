@@ -17,10 +17,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.branch_info import BranchInfo
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.formats import ManifestFormat, format_of, unreadable_original
 from omnigraph.core.layout import MANIFEST, ORIGINAL_RUNS, branch_parts, table_key
-from omnigraph.core.manifest import BranchInfo, Manifest
+from omnigraph.core.manifest import Manifest
 from omnigraph.core.original import OriginalCommit, Originals
 from omnigraph.core.records import (
     ARROW_SCHEMA,

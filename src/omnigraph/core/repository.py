@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from omnigraph.core.alignment import TypeState, type_diff
 from omnigraph.core.branch_creation import BranchCreation
+from omnigraph.core.branch_info import BranchInfo
 from omnigraph.core.branches import Branches
 from omnigraph.core.claims import Claims, open_claims
 from omnigraph.core.cleanup.cleaner import Cleaned, Cleaner, CleanupRequest
@@ -27,7 +28,7 @@ from omnigraph.core.init import create_graph, refuse_unfinished_copy
 from omnigraph.core.kept_states import KeptStates
 from omnigraph.core.layout import table_key
 from omnigraph.core.lineage import Ancestry, first_parents, merge_base
-from omnigraph.core.manifest import BranchInfo, Manifest
+from omnigraph.core.manifest import Manifest
 from omnigraph.core.migrate import Migration
 from omnigraph.core.original import Originals
 from omnigraph.core.parts import Parts

@@ -8,7 +8,8 @@ from typing import Literal
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
-from omnigraph.exec.merge.merger import Merger, MergeRequest, ResetRequest, RevertRequest
+from omnigraph.exec.merge.merger import Merger
+from omnigraph.exec.merge.requests import MergeRequest, ResetRequest, RevertRequest
 from omnigraph.graph.merging import Resolution, as_resolve, merge_result
 from omnigraph.graph.values import commit_of
 from omnigraph.policy.door import Door, Permission

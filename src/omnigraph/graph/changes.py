@@ -294,7 +294,7 @@ class ChangeFeed:
 
 
 def type_token(entity: EntityType) -> str:
-    """What a cursor calls a type: the same at every commit, whatever the type is called there."""
+    """The name of a type in a cursor: the same at every commit, whatever it is called there."""
     return f"{entity.kind}#{entity.id}"
 
 

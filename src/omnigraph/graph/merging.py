@@ -9,7 +9,7 @@ from typing import Final
 
 from omnigraph.errors import Code, InvalidInput, LimitExceeded, NotFound
 from omnigraph.exec.merge.conflicts import Choice, MergeConflict, Resolve, Side, resolver
-from omnigraph.exec.merge.merger import Merged
+from omnigraph.exec.merge.requests import Merged
 from omnigraph.exec.merge.resolution_file import ResolutionFile
 from omnigraph.graph.values import commit_of
 from omnigraph.results.merging import MergeResult

@@ -63,7 +63,7 @@ class Schema:
         return self._repo.schema(self._pins.pinned(branch, at)).text
 
     def drift(self) -> tuple[str, ...]:
-        """What the files `_schema.pg`, `_schema.ir.json` and `__schema_state.json` say wrongly.
+        """The mistakes in `_schema.pg`, `_schema.ir.json` and `__schema_state.json`.
 
         They are copies for people and tools, of the schema that is in force on `main`. Nothing
         reads them; the next change of the schema writes them again. An empty answer means that

@@ -1,4 +1,4 @@
-"""What the layers below made, as the results that the facade returns."""
+"""Values of the layers below, turned into the results that the facade returns."""
 
 from __future__ import annotations
 

@@ -16,9 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.files import manifest_name
+from omnigraph.store.objects import Backend
 
-__all__ = ["NOTE", "TRUSTED_NS", "near_head", "noted_head"]
+__all__ = ["NOTE", "TRUSTED_NS", "is_passed", "near_head", "noted_head"]
 
 # How far from a known version the newest is looked for before all of them are listed.
 _VERSIONS_AHEAD_MAX: Final = 6
@@ -68,3 +70,16 @@ def _note(folder: Path) -> int | None:
     if not isinstance(version, int) or abs(changed_at - noted_at) > _SAME_MOMENT_NS:
         return None
     return version
+
+
+def is_passed(backend: Backend, place: str, version: int) -> bool:
+    """True if a version has got its place below others that are older; it is removed then."""
+    folder = f"{place}/_versions"
+    own = f"{folder}/{manifest_name(version)}"
+    found = storage_call(StorageCall.OBJECT_LIST, folder, lambda: backend.list(folder))
+    placed_at = next((info.modified_us for info in found if info.path == own), 0)
+    # Versions count down in the names of their files.
+    if not any(info.path < own and info.modified_us < placed_at for info in found):
+        return False
+    storage_call(StorageCall.OBJECT_DELETE, own, lambda: backend.delete(own))
+    return True

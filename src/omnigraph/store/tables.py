@@ -17,12 +17,12 @@ from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.store.alter import AlteredColumn, stage_alteration, stage_rows
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.calls import StorageCall, storage_call
+from omnigraph.store.create import NewTable, TableCreator
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.files import Files, manifest_name
 from omnigraph.store.forks import Forks
 from omnigraph.store.gateway import (
     Gateway,
-    annotated,
     operation_name,
     transaction_uuid,
     tree_path,
@@ -49,12 +49,12 @@ from omnigraph.store.model import (
     Vector,
     WrittenBy,
 )
-from omnigraph.store.newest import near_head
+from omnigraph.store.newest import is_passed, near_head
 from omnigraph.store.objects import Backend, checked_path, open_backend
 from omnigraph.store.quarantine import Quarantine, SetAside
 from omnigraph.store.root import Root
 from omnigraph.store.stage import Stager
-from omnigraph.store.strict import ExactVersion, Placer, open_placer
+from omnigraph.store.strict import Placer, open_placer
 from omnigraph.store.table import Table, TableCache
 from omnigraph.store.table_diff import TableDiff, diff_tables
 from omnigraph.store.torn_versions import TornVersions
@@ -132,13 +132,15 @@ class Tables:
         self._stager = Stager(root, gateway, files)
         self._merger = RowMerger(self._stager, files)
         self.grafter = Grafter(self._stager, files, backend)
-        self._lander = Lander(
-            gateway, files, placer, self.open, self._torn.clear_way, self._is_passed, clock
-        )
+        clear, passed = self._torn.clear_way, partial(is_passed, backend)
+        self._lander = Lander(gateway, files, placer, self.open, clear, passed, clock)
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.maintenance = Maintenance(gateway, files, backend)
         self.leftovers = Leftovers(backend, self.open)
         self.inventories = Inventories(gateway, backend, self._forks, root.uri)
+        self._creator = TableCreator(
+            gateway, files, placer, self._torn, self.exists, self.transaction_uuid
+        )
         self._cache = TableCache()
 
     @property
@@ -163,75 +165,13 @@ class Tables:
         rows: pa.Table | None = None,
         row_ids: bool = True,
     ) -> int:
-        """Create a table; EXISTS if there is one. Of racing callers exactly one wins.
-
-        Args:
-            path: Where.
-            schema: Its columns.
-            primary_key: The column by which ``merge_rows`` tells rows apart.
-            metadata: Kept with the schema.
-            rows: Its first content, in the same version.
-            row_ids: Whether rows keep an identity and the versions that wrote them. Every version
-                has to list these, a few bytes for each change that rows are left of.
-        """
-        place = checked_path(StorageCall.TABLE_CREATE.value, path)
-        full = annotated(schema, primary_key, metadata)
-        content = full.empty_table() if rows is None else rows.select(full.names).cast(full)
-        if self.exists(place):
-            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_CREATE, place, "it is there")
-        # What a power cut left of an earlier attempt is only in the way.
-        self._torn.set_aside(place, None)
-        first = storage_call(
-            StorageCall.TABLE_WRITE,
-            place,
-            lambda: self._gateway.write_new(place, content, row_ids=row_ids),
-        )
-        first.operation.fragments = self._files.seals.seal(place, first.operation.fragments)
-        data = self._files.of_fragments(place, first.operation.fragments)
-        self._files.sync(place, data)
-        uuid = str(first.uuid)
-        note, version = self._files.of_commit(place, version=1, read_version=0, uuid=uuid)
-        exact = ExactVersion(self._placer, place, 1)
-        try:
-            storage_call(
-                StorageCall.TABLE_CREATE,
-                place,
-                lambda: self._gateway.create(place, first, exact, row_ids=row_ids),
-            )
-        except StorageFailure as failure:
-            self._settle_create(failure, place, uuid)
-        if not exact.placed:
-            # It is there, but perhaps it was cut off before it was durable.
-            self._files.sync(place, version)
-        self._files.discard(note)
-        return 1
+        """Create a table; EXISTS if there is one. Of racing callers exactly one wins."""
+        first = NewTable(schema, primary_key, metadata, rows, row_ids)
+        return self._creator.create(path, first)
 
     def create_empty(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Create several tables without rows, where nobody else does; durable on return.
-
-        They are synced together at the end, which is why it takes a fraction of what ``create``
-        takes. Until then a power cut may leave any part of them: nothing may refer to them yet, and
-        whoever tries again removes what is there.
-
-        Args:
-            schemas: The columns of each, by its path.
-        """
-        notes: list[str] = []
-        versions: list[str] = []
-        for path, schema in schemas.items():
-            place = checked_path(StorageCall.TABLE_CREATE.value, path)
-            first = self._gateway.empty(schema)
-            create = partial(self._gateway.create, place, first, None, row_ids=True)
-            uuid = str(first.uuid)
-            try:
-                storage_call(StorageCall.TABLE_CREATE, place, create)
-            except StorageFailure as failure:
-                self._settle_create(failure, place, uuid)
-            note, version = self._files.of_commit(place, version=1, read_version=0, uuid=uuid)
-            notes += note
-            versions += version
-        self._files.sync(", ".join(schemas), versions)
-        self._files.discard(notes)
+        """Create several tables without rows, where nobody else does; durable on return."""
+        self._creator.create_empty(schemas)
 
     def exists(self, path: str) -> bool:
         """Tell whether a table is there."""
@@ -637,18 +577,6 @@ class Tables:
 
         return storage_call(StorageCall.TABLE_HEAD, path, look)
 
-    def _is_passed(self, place: str, version: int) -> bool:
-        """True if a version has got its place below others that are older; it is removed then."""
-        folder = f"{place}/_versions"
-        own = f"{folder}/{manifest_name(version)}"
-        found = storage_call(StorageCall.OBJECT_LIST, folder, lambda: self._backend.list(folder))
-        placed_at = next((info.modified_us for info in found if info.path == own), 0)
-        # Versions count down in the names of their files.
-        if not any(info.path < own and info.modified_us < placed_at for info in found):
-            return False
-        storage_call(StorageCall.OBJECT_DELETE, own, lambda: self._backend.delete(own))
-        return True
-
     def _latest(self, path: str, branch: str | None) -> Any:
         checked_path(StorageCall.TABLE_HEAD.value, path)
         found = storage_call(
@@ -664,17 +592,6 @@ class Tables:
         """Drop the readers of a fork whose name is about to mean something else."""
         self._cache.forget(path, branch)
         self._files.forget(tree_path(path, branch))
-
-    def _settle_create(self, failure: StorageFailure, place: str, uuid: str) -> None:
-        try:
-            found = self.transaction_uuid(Pin(place, 1))
-        except StorageFailure as lookup:
-            if lookup.kind is not FailureKind.NOT_FOUND:
-                raise failure from lookup
-            raise failure from None
-        if found != uuid:
-            text = f"it was created by commit {found}"
-            raise _failure(FailureKind.EXISTS, StorageCall.TABLE_CREATE, place, text) from failure
 
 
 def _failure(kind: FailureKind, call: StorageCall, place: str, text: str) -> StorageFailure:

@@ -215,7 +215,7 @@ def test_a_commit_that_sleeps_does_not_land_in_a_gap(root: Root) -> None:
 def test_a_history_that_was_not_read_yet_is_read_from_what_is_left(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.core.manifest.FEW_ROWS", 1)
+    monkeypatch.setattr("omnigraph.core.branch_reader.FEW_ROWS", 1)
     repo = make(root)
     for number in range(20):
         write(repo, {PERSON: people(f"p{number}")})

@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.core import destinations, manifest, publish
+from omnigraph.core import branch_reader, destinations, publish
 from omnigraph.core import init as initial
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.records import (
@@ -51,11 +51,11 @@ DEV, CHILD = BranchName("dev"), BranchName("child")
 THREADS = 8
 
 
-@pytest.fixture(autouse=True, params=[0, manifest.FEW_ROWS], ids=["outlined", "whole"])
+@pytest.fixture(autouse=True, params=[0, branch_reader.FEW_ROWS], ids=["outlined", "whole"])
 def few_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """A manifest is read in one of two ways when it is opened; everything holds for both."""
     rows: int = request.param
-    monkeypatch.setattr(manifest, "FEW_ROWS", rows)
+    monkeypatch.setattr(branch_reader, "FEW_ROWS", rows)
     return rows
 
 

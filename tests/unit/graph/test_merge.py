@@ -10,7 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.core.layout import MANIFEST
 from omnigraph.errors import Code
-from omnigraph.exec.merge.merger import Merged, MergeRequest
+from omnigraph.exec.merge.requests import Merged, MergeRequest
 
 SCHEMA = """
 node Person {

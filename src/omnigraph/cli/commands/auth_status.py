@@ -3,18 +3,18 @@
 from typing import Final
 
 from omnigraph.cli import environment, render
-from omnigraph.cli.addresses import Address, is_url
+from omnigraph.cli.addresses import GraphAddress, is_url
 from omnigraph.cli.credentials import stored, token_for
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
-from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 
 _COLUMNS: Final = (
-    Column("server", "server"),
-    Column("url", "url"),
-    Column("token", "token"),
-    Column("origin", "from"),
+    ListingColumn("server", "server"),
+    ListingColumn("url", "url"),
+    ListingColumn("token", "token"),
+    ListingColumn("origin", "from"),
 )
 
 
@@ -22,10 +22,10 @@ _COLUMNS: Final = (
 def auth_status(form: Form = None, as_json: Json = False) -> Status:
     """List the servers of the configuration and of kept tokens, and the token that each gets."""
     config, folder = environment.config(), environment.home()
-    places = {name: Address(place=url, server=name) for name, url in config.servers.items()}
+    places = {name: GraphAddress(place=url, server=name) for name, url in config.servers.items()}
     for name in stored(folder):
         if is_url(name):
-            places.setdefault(name, Address(place=name))
+            places.setdefault(name, GraphAddress(place=name))
     records = []
     for name, address in places.items():
         token = token_for(address, folder, environment.variables())

@@ -9,16 +9,16 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json
 from omnigraph.cli.records import commit_record
-from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
 
 _COLUMNS: Final = (
-    Column("graph_commit_id", "commit", "yellow"),
-    Column("created_at", "time"),
-    Column("actor_id", "actor"),
-    Column("operation", "operation"),
-    Column("changed", "changed"),
-    Column("message", "message"),
+    ListingColumn("graph_commit_id", "commit", "yellow"),
+    ListingColumn("created_at", "time"),
+    ListingColumn("actor_id", "actor"),
+    ListingColumn("operation", "operation"),
+    ListingColumn("changed", "changed"),
+    ListingColumn("message", "message"),
 )
 
 

@@ -7,13 +7,13 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
 from omnigraph.cli.records import branch_record
-from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
 
 _COLUMNS: Final = (
-    Column("name", "branch"),
-    Column("parent", "from"),
-    Column("graph_commit_id", "commit", "yellow"),
+    ListingColumn("name", "branch"),
+    ListingColumn("parent", "from"),
+    ListingColumn("graph_commit_id", "commit", "yellow"),
 )
 
 

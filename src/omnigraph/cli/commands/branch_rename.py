@@ -20,7 +20,7 @@ def branch_rename(
     as_json: Json = False,
 ) -> Status:
     """Give a branch another name."""
-    with target.open_stored() as graph:
+    with target.open() as graph:
         made = graph.branches.rename(name, to, message=message)
     if as_json:
         render.out().json({"name": made.name, "renamed_from": name, "head": made.head})

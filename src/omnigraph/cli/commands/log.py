@@ -9,15 +9,15 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
 from omnigraph.cli.records import commit_record
-from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
 
 COLUMNS: Final = (
-    Column("graph_commit_id", "commit", "yellow"),
-    Column("created_at", "time"),
-    Column("kind", "kind"),
-    Column("actor_id", "actor"),
-    Column("message", "message"),
+    ListingColumn("graph_commit_id", "commit", "yellow"),
+    ListingColumn("created_at", "time"),
+    ListingColumn("kind", "kind"),
+    ListingColumn("actor_id", "actor"),
+    ListingColumn("message", "message"),
 )
 Limit = Annotated[
     int, typer.Option("--limit", "-n", metavar="COUNT", min=1, help="How many commits at most.")

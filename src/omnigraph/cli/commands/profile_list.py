@@ -7,15 +7,15 @@ from omnigraph.cli.config import Place
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
-from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.errors import JsonValue
 
 _COLUMNS: Final = (
-    Column("name", "profile"),
-    Column("store", "store"),
-    Column("server", "server"),
-    Column("default_graph", "graph"),
-    Column("active", "active"),
+    ListingColumn("name", "profile"),
+    ListingColumn("store", "store"),
+    ListingColumn("server", "server"),
+    ListingColumn("default_graph", "graph"),
+    ListingColumn("active", "active"),
 )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli import environment, render
-from omnigraph.cli.addresses import Given, resolve
+from omnigraph.cli.addresses import GraphWords, resolve
 from omnigraph.cli.commands.profile_list import profile_record
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
@@ -25,7 +25,7 @@ def profile_show(
     chosen = name or environment.profile()
     if chosen is None:
         raise typer.BadParameter("name a profile; `omnigraph profile list` shows them")
-    address = resolve(Given(profile=chosen), config, None)
+    address = resolve(GraphWords(profile=chosen), config, None)
     is_active = chosen == environment.profile()
     record = profile_record(chosen, config.profiles[chosen], is_active=is_active)
     if as_json:

@@ -6,10 +6,10 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json
-from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
 
-_COLUMNS: Final = (Column("type", "type"), Column("entity_count", "entities"))
+_COLUMNS: Final = (ListingColumn("type", "type"), ListingColumn("entity_count", "entities"))
 
 
 @command(

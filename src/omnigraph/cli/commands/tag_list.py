@@ -7,15 +7,15 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
 from omnigraph.cli.records import tag_record
-from omnigraph.cli.results import Column, Form, chosen_format, show_listing
+from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
 
 _COLUMNS: Final = (
-    Column("name", "tag"),
-    Column("graph_commit_id", "commit", "yellow"),
-    Column("graph_branch", "branch"),
-    Column("actor_id", "actor"),
-    Column("message", "message"),
+    ListingColumn("name", "tag"),
+    ListingColumn("graph_commit_id", "commit", "yellow"),
+    ListingColumn("graph_branch", "branch"),
+    ListingColumn("actor_id", "actor"),
+    ListingColumn("message", "message"),
 )
 
 

@@ -26,7 +26,7 @@ _WORD: Final = re.compile(r"[\w$:/.~-]*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class ShellNames:
     """The names that a graph has.
 
     Attributes:
@@ -40,9 +40,9 @@ class Names:
     commands: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def names_of(catalog: Catalog, commands: Mapping[str, Sequence[str]]) -> Names:
+def names_of(catalog: Catalog, commands: Mapping[str, Sequence[str]]) -> ShellNames:
     """The names of a catalog."""
-    return Names(
+    return ShellNames(
         properties={
             each.name: tuple(each.property_by_name) for each in (*catalog.nodes, *catalog.edges)
         },
@@ -51,7 +51,7 @@ def names_of(catalog: Catalog, commands: Mapping[str, Sequence[str]]) -> Names:
     )
 
 
-def completions(text: str, names: Names) -> tuple[str, list[str]]:
+def completions(text: str, names: ShellNames) -> tuple[str, list[str]]:
     """The word before the cursor, and the names that begin with it and fit there.
 
     Args:
@@ -78,7 +78,7 @@ def completions(text: str, names: Names) -> tuple[str, list[str]]:
     return _fitting(last, KEYWORDS)
 
 
-def _of_command(text: str, names: Names) -> tuple[str, list[str]]:
+def _of_command(text: str, names: ShellNames) -> tuple[str, list[str]]:
     command, is_complete, value = text.partition(" ")
     if not is_complete:
         return _fitting(command, names.commands)

@@ -15,13 +15,13 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from omnigraph.cli.shell.input import is_complete
-from omnigraph.cli.shell.names import Names, completions
+from omnigraph.cli.shell.names import ShellNames, completions
 
 
 class Prompt:
     """Reads statements from a terminal."""
 
-    def __init__(self, history: Path, names: Callable[[], Names]) -> None:
+    def __init__(self, history: Path, names: Callable[[], ShellNames]) -> None:
         """Keep what is typed in a file, and complete the names that a function knows."""
         self._session: PromptSession[str] = PromptSession(
             history=FileHistory(str(history)),
@@ -76,7 +76,7 @@ def _keys() -> KeyBindings:
 class _NameCompleter(Completer):
     """Offers the names that fit before the cursor."""
 
-    def __init__(self, names: Callable[[], Names]) -> None:
+    def __init__(self, names: Callable[[], ShellNames]) -> None:
         self._names = names
 
     def get_completions(self, document: Document, _: CompleteEvent) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from omnigraph.cli.plain import counted
 from omnigraph.cli.queries import parameters
 from omnigraph.cli.results import Format, plain_row, show_rows
 from omnigraph.cli.shell.input import as_query, is_command
-from omnigraph.cli.shell.names import Names, names_of
+from omnigraph.cli.shell.names import ShellNames, names_of
 from omnigraph.errors import Code, GraphError, InvalidInput
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.catalog.model import Catalog
@@ -98,7 +98,7 @@ class Session:
             took = (self._clock.ticks_ns() - begin) / 1_000_000
             render.err().line((f"{took:.1f} ms", "dim"))
 
-    def names(self) -> Names:
+    def names(self) -> ShellNames:
         """The names that completion offers; those of the last schema if it cannot be read now."""
         try:
             branches: Sequence[str] = self._graph.branches.list()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import pyarrow as pa
 
@@ -38,6 +37,13 @@ from omnigraph.exec.merge.fast_forward import TakenOver, taken_over
 from omnigraph.exec.merge.fast_forward import stage as stage_files
 from omnigraph.exec.merge.judge import judge_merged
 from omnigraph.exec.merge.orphans import settle_orphans
+from omnigraph.exec.merge.requests import (
+    Merged,
+    MergeOutcome,
+    MergeRequest,
+    ResetRequest,
+    RevertRequest,
+)
 from omnigraph.exec.merge.resolution_file import ResolutionFile
 from omnigraph.exec.merge.schemas import MergedSchema, TypeSides, merged_schema
 from omnigraph.exec.merge.table_merge import TableMerge
@@ -53,77 +59,6 @@ from omnigraph.types import MAIN, BranchName, CommitId
 _REVERTED = "reverted"
 _RESET_TO, _FORMER_HEAD = "reset_to", "former_head"
 _OUTCOME, _BASE, _COUNTS = "outcome", "base", "counts"
-
-
-class MergeOutcome(StrEnum):
-    """The ways in which a merge can end."""
-
-    ALREADY_UP_TO_DATE = "already_up_to_date"
-    FAST_FORWARD = "fast_forward"
-    MERGED = "merged"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeRequest:
-    """A branch, the branch that it is merged into, and the terms of the merge."""
-
-    source: BranchName
-    into: BranchName
-    resolve: Resolve
-    by_row: bool = False
-    dry_run: bool = False
-    actor: str | None = None
-    message: str | None = None
-    idempotency_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevertRequest:
-    """A commit to be taken back, and the branch on which that happens."""
-
-    commit: CommitId
-    branch: BranchName
-    resolve: Resolve
-    dry_run: bool = False
-    actor: str | None = None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetRequest:
-    """A branch, the commit whose state it gets back, and the head that the caller demands."""
-
-    branch: BranchName
-    to: CommitId
-    if_head: CommitId | None = None
-    dry_run: bool = False
-    actor: str | None = None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """The result of a merge.
-
-    Attributes:
-        outcome: How it ended.
-        base: The merge base.
-        commit: The commit that it made; None for a dry run and when there was nothing to do.
-        counts: What it changed on the branch that it was merged into, by table key.
-        conflicts: What stands in its way; only a dry run has any.
-        settled: The conflicts that were settled, and by which choices.
-        replayed: An earlier call with the same idempotency key had done it already.
-        source_head: Of a merge, the newest commit of the source that it brought in.
-    """
-
-    outcome: MergeOutcome
-    base: CommitId
-    commit: Commit | None
-    counts: Mapping[str, ChangeCounts]
-    conflicts: tuple[MergeConflict, ...] = ()
-    settled: tuple[tuple[MergeConflict, Choice], ...] = ()
-    replayed: bool = False
-    source_head: CommitId | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -588,7 +523,7 @@ class Merger:
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _schema_records(self, plan: _MergePlan) -> tuple[tuple[Record, ...], str | None]:
-        """What puts the merged schema in force, if our branch has another one."""
+        """The records that put the merged schema in force, if our branch has another one."""
         schema, ours = plan.states.schema, plan.states.ours
         if not schema.is_new:
             return (), None

@@ -1,4 +1,4 @@
-"""What stands in the way of altering the table of a type, and rows that are written as new ones."""
+"""Obstacles to altering the table of a type, and rows that are written as new ones."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class _Merge:
         sides = []
         for catalog, group in zip(self._sides(), groups, strict=True):
             ids = {item.name: item.id for item in catalog.nodes}
-            sides.append({item.id: _Entity(item, ids) for item in group})
+            sides.append({item.id: _TypeVersion(item, ids) for item in group})
         names = {key: item.type for each in sides for key, item in each.items()}
         found = self._kept(
             lambda key: f"{names[key].kind} {names[key].name}",
@@ -234,7 +234,9 @@ class _Merge:
             text = f"'{mine}' and '{other}' each gave this name to something else"
             self._conflict(label, text)
 
-    def _type(self, base: _Entity | None, ours: _Entity, theirs: _Entity) -> _Entity:
+    def _type(
+        self, base: _TypeVersion | None, ours: _TypeVersion, theirs: _TypeVersion
+    ) -> _TypeVersion:
         label = f"{ours.type.kind} {ours.type.name}"
         before = None if base is None else base.attributes
         picked: _Attributes = {
@@ -259,7 +261,7 @@ class _Merge:
         }
         properties = self._properties(label, base, ours, theirs)
         made = _composed(ours.type, picked, rules, properties, self._lost)
-        return _Entity(made, ours.node_ids | theirs.node_ids)
+        return _TypeVersion(made, ours.node_ids | theirs.node_ids)
 
     def _lost(self, label: str, rule: str) -> None:
         mine, other = self.names
@@ -269,9 +271,9 @@ class _Merge:
     def _properties(
         self,
         label: str,
-        base: _Entity | None,
-        ours: _Entity,
-        theirs: _Entity,
+        base: _TypeVersion | None,
+        ours: _TypeVersion,
+        theirs: _TypeVersion,
     ) -> list[Property]:
         sides = [{} if each is None else each.properties for each in (base, ours, theirs)]
         found = self._kept(
@@ -362,7 +364,7 @@ class _Merge:
 _WORDS = {"ends": "the types that it connects"}
 
 
-class _Entity:
+class _TypeVersion:
     """A type in terms that renames do not change."""
 
     def __init__(self, entity: Any, node_ids: dict[str, str]) -> None:
@@ -401,7 +403,7 @@ class _Entity:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, _Entity)
+            isinstance(other, _TypeVersion)
             and self.attributes == other.attributes
             and self.rules == other.rules
             and self.properties == other.properties

@@ -65,7 +65,7 @@ class Property:
 
     @property
     def identity(self) -> str:
-        """What tells it from all others that its type ever had, on whatever branch."""
+        """The identity that tells it from all others that its type ever had, on whatever branch."""
         return self.birth_name or self.name
 
 

@@ -42,7 +42,7 @@ class Solved:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Edges:
+class _EdgeArrays:
     """All edges, in the direction in which an algorithm follows them."""
 
     sources: Ids
@@ -67,7 +67,7 @@ def solve(blocks: Blocks, task: IteratingTask, starts: npt.NDArray[np.int64]) ->
     solver = _Solver(task, blocks.layout.size, starts)
     if not blocks.edge_count:
         none = np.empty(0, np.int32)
-        return solver.solved(_Edges(none, none, np.empty(0) if _weight(task) else None))
+        return solver.solved(_EdgeArrays(none, none, np.empty(0) if _weight(task) else None))
     frame = blocks.inward(task.direction, _weight(task)).coalesce(1).mapInArrow(solver, _SOLVED)
     (row,) = blocks.runner.perform(task.name.replace("_", " "), frame.collect)
     return Solved(np.frombuffer(row[0], solver.kind), row[1], row[2])
@@ -101,7 +101,7 @@ class _Solver:
             ]
             yield pa.RecordBatch.from_arrays(cells, schema=_SOLVED_ARROW)
 
-    def solved(self, edges: _Edges) -> Solved:
+    def solved(self, edges: _EdgeArrays) -> Solved:
         """The values of all vertices."""
         sources, targets, size = edges.sources, edges.targets, self._size
         match self._task:
@@ -123,11 +123,11 @@ class _Solver:
                 return Solved(np.where(counted == UNREACHED, np.inf, counted))
 
 
-def _edges(batches: Iterator[pa.RecordBatch]) -> _Edges:
+def _edges(batches: Iterator[pa.RecordBatch]) -> _EdgeArrays:
     pieces = list(broadcast.in_pieces(batches))
     ends = [piece.ends() for piece in pieces]
     weights = [piece.weights for piece in pieces if piece.weights is not None]
-    return _Edges(
+    return _EdgeArrays(
         np.concatenate([sources for sources, _ in ends]),
         np.concatenate([targets for _, targets in ends]),
         np.concatenate(weights) if weights else None,
