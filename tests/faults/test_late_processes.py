@@ -59,6 +59,8 @@ def interleave(
     [
         # About to delete a branch: another one is made from it, and stands on its files.
         ("delete", "descend", 2, StorageCall.OBJECT_PUT_NEW),
+        # About to mark a branch as deleted: others delete it and make it again.
+        ("delete", "replace", 2, StorageCall.OBJECT_PUT_NEW),
         # About to give a branch its first commit: others finish that, and delete the branch.
         ("creation", "come_and_go", 3, StorageCall.TABLE_FORK),
         ("creation", "drop", 4, StorageCall.TABLE_FORK),
