@@ -407,15 +407,6 @@ def test_a_key_makes_the_change_once(graph: og.Graph) -> None:
     assert graph.snapshot().commit == before
 
 
-def test_branches_of_different_schemas_are_not_merged_yet(graph: og.Graph) -> None:
-    graph.branches.create("draft")
-    graph.mutate('query q() { insert Person { name: "Di" } }', branch="draft")
-    graph.schema.apply(changed("age: I32?", "age: I64?"))
-    with pytest.raises((Conflict, InvalidInput)):
-        graph.branches.merge("draft")
-    assert len(people(graph, branch="draft")) == 4
-
-
 # -- what is dropped -------------------------------------------------------------------------------
 
 

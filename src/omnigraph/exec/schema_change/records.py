@@ -11,6 +11,7 @@ from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key, table_path
 from omnigraph.core.records import Record, TableRecord, TombstoneRecord, VersionRecord
 from omnigraph.core.repository import Repository
+from omnigraph.errors import Code, Conflict
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.store.tables import Pin
 from omnigraph.types import MAIN
@@ -57,6 +58,8 @@ def _new_table(
     is_there = tables.exists(place)
     if not is_there:
         tables.create(place, wanted)
+    elif base.branch == MAIN:
+        _require_settled(repo, base)
     pin = Pin(path=place, version=tables.head(place))
     if is_there and base.branch != MAIN:
         pin = repo.branches.fork(pin, base.incarnation)
@@ -75,6 +78,13 @@ def _new_table(
         table_branch=pin.branch,
         row_count=count,
     )
+
+
+def _require_settled(repo: Repository, base: GraphVersion) -> None:
+    """Settle the attempt that may have made a table of main: it is not written to under it."""
+    repo.refresh()
+    if repo.snapshot(base.branch).head != base.head:
+        raise Conflict(Code.HEAD_CONTENTION, f"branch '{base.branch}' has moved on")
 
 
 def _key(entity: EntityType) -> str:
