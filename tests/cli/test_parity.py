@@ -14,6 +14,8 @@ import pytest
 from tests.cli.golden import FOLDER, played, write_files
 from tests.cli.support import invoke, process
 
+# The tests share a graph and its server.
+pytestmark = pytest.mark.xdist_group("parity")
 HEAVY = {"lance", "numpy", "pyarrow", "obstore", "pandas", "rich", "starlette"}
 ALL = "query q() { match { $p: Person } return { $p.name as name } }"
 
@@ -90,9 +92,14 @@ def test_what_needs_the_store_says_so(url: str) -> None:
 
 
 def test_changes_are_followed_through_a_server(url: str) -> None:
-    words = ("changes", "follow", url, "--start", "beginning", "--pages", "1", "--json")
+    branch = f"{url}@followed"
+    add = 'query q() { insert Person { name: "Zed" } }'
+    assert invoke("branch", "create", url, "followed").exit_code == 0
+    assert invoke("mutate", branch, "-e", add).exit_code == 0
+    words = ("changes", "follow", branch, "--start", "beginning", "--pages", "1", "--json")
     page = json.loads(invoke(*words).stdout)
     assert page["blocks"][0]["cause"]["actor_id"] == "anonymous"
+    assert invoke("branch", "delete", url, "followed", "--yes").exit_code == 0
 
 
 def test_a_server_that_is_not_there_is_tried_later(url: str) -> None:

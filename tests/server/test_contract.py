@@ -31,6 +31,7 @@ REQUESTS: dict[str, tuple[str, Any]] = {
     "cluster_create_branch": ("", {"name": "x"}),
     "cluster_merge": ("", {"source": "x"}),
     "cluster_reset": ("", {"branch": "x", "to": "main"}),
+    "cluster_rename_branch": ("", {"branch": "x", "to": "y"}),
     "cluster_revert": ("", {"commit": ULID}),
     "cluster_protect": ("", {"branch": "x"}),
     "cluster_create_tag": ("", {"name": "x"}),

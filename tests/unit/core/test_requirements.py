@@ -53,7 +53,7 @@ SEEN = Seen(
         (BranchAbsent(BranchName("a/c")), BranchAbsent(BranchName("a/b/c")), Code.BRANCH_EXISTS),
         (BranchAbsent(DEV), BranchAbsent(MAIN), Code.NAME_INVALID),
         (HeadIs(HEAD), HeadIs(OTHER), Code.PRECONDITION_FAILED),
-        (SchemaIs("digest"), SchemaIs("other"), Code.CONFLICT),
+        (SchemaIs("digest"), SchemaIs("other"), Code.SCHEMA_CHANGED),
         (TableAt("node:A", 4), TableAt("node:A", 3), Code.EXPECTED_VERSION_MISMATCH),
         (TableAt("node:A", 4), TableAt("node:B", 4), Code.EXPECTED_VERSION_MISMATCH),
         (JudgedTableAt("node:A", 4), JudgedTableAt("node:A", 5), Code.EXPECTED_VERSION_MISMATCH),
