@@ -237,7 +237,7 @@ def test_a_changed_schema_is_a_conflict(graph: Lab) -> None:
     stale = type(catalog)(nodes=catalog.nodes[:1])
     with pytest.raises(Conflict) as caught:
         graph.mutator.mutate(Request(plan=plan, params={}, catalog=stale), snapshot)
-    assert caught.value.code is Code.CONFLICT
+    assert caught.value.code is Code.SCHEMA_CHANGED
 
 
 def test_a_reading_handle_changes_nothing(graph: Lab) -> None:
