@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import TypeVar, assert_never
 
 from omnigraph.runtime.failpoints import Crash, Fault, InjectedFault, LostReply, Refuse
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectInfo, ObjectStore
+from omnigraph.store.io.objects import ObjectInfo, ObjectStore
+from omnigraph.store.io.storage_calls import StorageCall
 
 T = TypeVar("T")
 

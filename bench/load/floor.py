@@ -24,7 +24,7 @@ from lance.fragment import write_fragments
 
 from bench.load.contender import THREADS, Pass
 from bench.load.schema import DIM, EDGES
-from omnigraph.store.gateway import STORAGE_VERSION
+from omnigraph.store.versions.gateway import STORAGE_VERSION
 
 SPLIT_BYTES: Final = 64 << 20
 BLOCK_BYTES: Final = 8 << 20

@@ -15,8 +15,8 @@ from bench.load.contender import Pass
 from bench.load.ours import written
 from bench.load.schema import EDGES
 from omnigraph.core.repository import Repository, components
-from omnigraph.store.gateway import STORAGE_VERSION
 from omnigraph.store.root import Root
+from omnigraph.store.versions.gateway import STORAGE_VERSION
 from omnigraph.types import MAIN
 
 BATCH_ROWS: Final = 65_536

@@ -12,7 +12,7 @@ import omnigraph as og
 from omnigraph.core.cleanup.cleaner import CleanupRequest
 from omnigraph.core.cleanup.retention import RetentionPolicy
 from omnigraph.errors import Busy, Conflict, Gone, NotFound
-from omnigraph.store import newest
+from omnigraph.store.versions import latest
 
 SCHEMA = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
 COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
@@ -21,7 +21,7 @@ TRUSTED_NS, SUPERSEDED_US = 1_000_000_000, 6_000_000
 
 
 def hurried() -> None:
-    newest.TRUSTED_NS = TRUSTED_NS
+    latest.TRUSTED_NS = TRUSTED_NS
 
 
 def write(place: str, who: int, count: int) -> int:

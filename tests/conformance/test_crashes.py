@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Plan
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, Tables, open_tables
 from tests.conformance.racing import PATIENCE_S, PEOPLE, people

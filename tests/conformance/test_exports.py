@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import omnigraph as og
+from omnigraph.store.io.streams import list_inputs, open_input
 from omnigraph.store.root import Root
-from omnigraph.store.streams import list_inputs, open_input
 
 SCHEMA = "node P { k: String @key  t: String?  b: Blob? }\nedge Knows: P -> P"
 ROWS = {"P": [{"k": f"p{n}", "t": "é\n" * n, "b": b"x" * n} for n in range(20)]}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.store.objects import open_objects
+from omnigraph.store.io.objects import open_objects
 from omnigraph.store.root import Root
 from omnigraph.types import AccessChoice
 from tests.conformance.conftest import IDS

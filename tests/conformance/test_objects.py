@@ -8,9 +8,9 @@ import pytest
 
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import LostReply, Refuse
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore, open_objects
+from omnigraph.store.io.objects import ObjectStore, open_objects
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 
 RACERS = 8

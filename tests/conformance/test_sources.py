@@ -10,8 +10,8 @@ import pytest
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.source.split import split
 from omnigraph.errors import NotFound
+from omnigraph.store.io.streams import list_inputs, open_output
 from omnigraph.store.root import Root
-from omnigraph.store.streams import list_inputs, open_output
 from tests.unit.dataplane.decoding import CATALOG, Read, decode_all
 
 COUNT = 2_000

@@ -9,10 +9,9 @@ import pytest
 
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import LostReply, Refuse
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.root import Root
-from omnigraph.store.streams import (
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.io.streams import (
     Output,
     StreamInfo,
     delete_stream,
@@ -22,6 +21,7 @@ from omnigraph.store.streams import (
     open_output,
     stream_size,
 )
+from omnigraph.store.root import Root
 from tests.conformance.conftest import fresh_root
 
 # More than one part of an upload.

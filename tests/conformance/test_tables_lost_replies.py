@@ -4,8 +4,8 @@ import pytest
 
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Fault, LostReply, Refuse
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.tables import Pin, Tables
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import ids, made, rewritten

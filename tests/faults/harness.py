@@ -32,9 +32,9 @@ from omnigraph.runtime.failpoints import (
     armed,
     catalogued,
 )
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN

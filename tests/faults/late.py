@@ -24,8 +24,8 @@ from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Effect, GraphError, RecoveryRequired
 from omnigraph.runtime import failpoints
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName
 from tests import tally

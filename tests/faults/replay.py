@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
-from omnigraph.store import sync
-from omnigraph.store.sync import DiskStep
+from omnigraph.store.io import durability
+from omnigraph.store.io.durability import DiskStep
 
 # What a name stands for: the number of a file, a directory, or nothing.
 Entry: TypeAlias = "int | None"
@@ -174,7 +174,7 @@ class Recorder:
             file.synced = True
         for place in self._entries:
             self._settle(place)
-        with sync.watching(self._watch):
+        with durability.watching(self._watch):
             run()
         with self._lock:
             self._scan()

@@ -26,7 +26,7 @@ from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, GraphError, NotFound
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Plan
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from tests.faults import worlds
 from tests.faults.harness import (
     FAULTS,

@@ -12,7 +12,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, Conflict, NotFound
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan, catalogued
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from tests import tally
 from tests.faults import worlds
 from tests.faults.harness import FAULTS, attempt, children, passes

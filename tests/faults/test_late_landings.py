@@ -32,8 +32,8 @@ from omnigraph.errors import Code, Conflict, Effect, GraphError, RecoveryRequire
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.failpoints import Fault, LostReply, Refuse
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName
 from tests.faults import worlds

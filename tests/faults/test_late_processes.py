@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import GraphError
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from tests.faults import worlds
 from tests.faults.harness import Lab
 from tests.faults.late import LATE_ACTIONS, Ending, Late, Machine, Outcome, age, machine

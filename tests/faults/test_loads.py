@@ -17,7 +17,7 @@ from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import InvalidInput, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Refuse
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from tests.faults import loads, worlds
 from tests.faults.harness import (
     FAULTS,

@@ -15,7 +15,7 @@ import pytest
 from omnigraph.core.failpoints import Fp
 from omnigraph.errors import Effect, GraphError
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from tests.faults import worlds
 from tests.faults.harness import (
     FAULTS,

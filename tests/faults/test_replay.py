@@ -10,9 +10,9 @@ import pytest
 
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import NotFound
-from omnigraph.store import strict
-from omnigraph.store.files import manifest_name
-from omnigraph.store.sync import link
+from omnigraph.store.io.durability import link
+from omnigraph.store.versions import strict_commit
+from omnigraph.store.versions.files import manifest_name
 from omnigraph.types import BranchName
 from tests import tally
 from tests.faults import replay, worlds
@@ -164,13 +164,13 @@ def test_a_version_that_is_named_before_its_content_is_noticed(
 ) -> None:
     """The same steps in another order: the replay is not satisfied with that."""
 
-    def place(self: strict._LocalPlacer, folder: str, staging: str, final: str) -> None:
+    def place(self: strict_commit._LocalPlacer, folder: str, staging: str, final: str) -> None:
         source, target = self._root / folder / staging, self._root / folder / final
         link(source, target)
         self._files.sync_contents([source])
         self._files.sync_names([target])
 
-    monkeypatch.setattr(strict._LocalPlacer, "place", place)
+    monkeypatch.setattr(strict_commit._LocalPlacer, "place", place)
     made = Recorded(lab, "mutation")
     with pytest.raises(AssertionError, match="set_aside"):
         replay_all(
@@ -180,7 +180,7 @@ def test_a_version_that_is_named_before_its_content_is_noticed(
 
 
 def test_the_states_of_a_few_steps_are_exactly_those_that_are_legal(tmp_path: Path) -> None:
-    from omnigraph.store.objects import LocalBackend  # noqa: PLC0415
+    from omnigraph.store.io.objects import LocalBackend  # noqa: PLC0415
 
     root = tmp_path / "root"
     root.mkdir()

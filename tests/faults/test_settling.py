@@ -33,7 +33,7 @@ from omnigraph.errors import (
 )
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.failpoints import Fault, LostReply, Refuse, armed
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName
 from tests.faults import worlds

@@ -15,8 +15,8 @@ from omnigraph.core.layout import MANIFEST
 from omnigraph.core.repository import OpenMode
 from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.runtime.failpoints import Crash, Plan
-from omnigraph.store.files import manifest_name
-from omnigraph.store.refs import reference_path
+from omnigraph.store.forks.fork_records import reference_path
+from omnigraph.store.versions.files import manifest_name
 from omnigraph.types import BranchName
 from tests.faults import worlds
 from tests.faults.harness import Ending, crash_child

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.runtime.failpoints import Crash, Plan
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from tests.conformance.conftest import IDS, s3_options
 from tests.conformance.seaweed import BUCKET

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, Plan, arm
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from tests import tally
 from tests.faults.harness import Lab, at_any_call, attempt, children, passes
 

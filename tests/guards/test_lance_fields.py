@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.store.lance_fields import columns_of, new_column, schema_of
+from omnigraph.store.writing.lance_fields import columns_of, new_column, schema_of
 
 FIELDS = [
     pa.field("id", pa.string(), nullable=False, metadata={"k": "v"}),

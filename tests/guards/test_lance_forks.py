@@ -9,13 +9,17 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.store.files import manifest_name
-from omnigraph.store.gateway import Gateway
+from omnigraph.store.forks.fork_records import reference_path
+from omnigraph.store.integrity.torn_files import (
+    Condition,
+    condition_of_manifest,
+    condition_of_record,
+)
 from omnigraph.store.model import Pin
-from omnigraph.store.refs import reference_path
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables, open_tables
-from omnigraph.store.torn import Condition, condition_of_manifest, condition_of_record
+from omnigraph.store.versions.files import manifest_name
+from omnigraph.store.versions.gateway import Gateway
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False)])
 TIMESTAMP = 7

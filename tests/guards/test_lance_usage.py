@@ -38,7 +38,9 @@ def test_the_dangerous_parts_are_used_nowhere() -> None:
 
 
 def test_every_commit_of_ours_goes_without_retries() -> None:
-    text = (ROOT / "src" / "omnigraph" / "store" / "gateway.py").read_text(encoding="utf-8")
+    text = (ROOT / "src" / "omnigraph" / "store" / "versions" / "gateway.py").read_text(
+        encoding="utf-8"
+    )
     # A draft has no place in the history that others could take.
     drafts = text.count("detached=True")
     assert text.count("LanceDataset.commit") == text.count("max_retries=0,") + drafts

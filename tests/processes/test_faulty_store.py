@@ -12,7 +12,7 @@ def test_a_faulty_store_can_end_the_process(tmp_path: Path) -> None:
         "import sys\n"
         "from omnigraph.runtime.failpoints import Crash\n"
         "from tests.object_layers import FaultyObjects\n"
-        "from omnigraph.store.objects import open_objects\n"
+        "from omnigraph.store.io.objects import open_objects\n"
         "from omnigraph.store.root import Root\n"
         "FaultyObjects(open_objects(Root.parse(sys.argv[1])), Crash()).get('x')\n"
     )

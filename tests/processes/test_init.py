@@ -24,7 +24,7 @@ from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, LostReply, Plan, Refuse
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName
 from tests.graphs import (

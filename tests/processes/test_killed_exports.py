@@ -15,7 +15,7 @@ PROGRAM = """
 import sys
 import omnigraph as og
 from omnigraph.runtime.failpoints import Crash, Plan, arm
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 
 graph, target, nth = sys.argv[1:]
 with og.open(graph, "r") as opened:

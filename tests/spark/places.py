@@ -16,7 +16,7 @@ import pytest
 import omnigraph as og
 from omnigraph.dataplane.spark.config import configured
 from omnigraph.dataplane.spark.session import acquire
-from omnigraph.store.objects import open_objects
+from omnigraph.store.io.objects import open_objects
 from omnigraph.store.root import Root
 from tests.conformance.seaweed import BUCKET, serving
 from tests.spark.clusters import (

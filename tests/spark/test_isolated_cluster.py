@@ -13,7 +13,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.progress import Progress
-from omnigraph.store.objects import open_objects
+from omnigraph.store.io.objects import open_objects
 from omnigraph.store.root import Root
 from tests.conformance.seaweed import BUCKET
 from tests.spark.places import isolated

@@ -36,8 +36,8 @@ from omnigraph.errors import (
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Fault, InjectedFault, LostReply, Refuse
 from omnigraph.store import tuning
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName
 from tests.graphs import Delta, audit, chain, make, prepare, reopen, rows

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.runtime import telemetry
-from omnigraph.store import sync
-from omnigraph.store.objects import open_objects
+from omnigraph.store.io import durability
+from omnigraph.store.io.objects import open_objects
 from omnigraph.store.root import Root
 from omnigraph.store.tables import (
     Btree,
@@ -70,7 +70,7 @@ def everything_synced(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     watch = Watch()
     before, folders = files(root), directories(root)
     with monkeypatch.context() as patch, telemetry.counting() as counts:
-        patch.setattr(sync, "os", _Os(watch))
+        patch.setattr(durability, "os", _Os(watch))
         yield
     created = {path: inode for path, inode in files(root).items() if path not in before}
     missed = [path for path, inode in created.items() if inode not in watch.synced]

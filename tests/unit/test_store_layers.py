@@ -9,14 +9,14 @@ import pytest
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, LostReply, Refuse
-from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import (
     FailureKind,
     StorageFailure,
     lance_errors,
     object_errors,
 )
-from omnigraph.store.objects import open_objects
+from omnigraph.store.io.objects import open_objects
+from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.root import Root
 from omnigraph.store.tables import open_tables
 from tests.object_layers import CountingObjects, FaultyObjects

@@ -14,8 +14,8 @@ from omnigraph.core.arrow_types import fill_scalar, table_schema
 from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.lang.catalog.model import Catalog, EntityType
-from omnigraph.store.alter import AlteredColumn
-from omnigraph.store.table_diff import TableDiff
+from omnigraph.store.reading.altered_columns import AlteredColumn
+from omnigraph.store.reading.table_diff import TableDiff
 from omnigraph.store.tables import Pin, Tables
 
 

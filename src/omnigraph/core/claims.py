@@ -23,7 +23,7 @@ from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectInfo, ObjectStore
+from omnigraph.store.io.objects import ObjectInfo, ObjectStore
 
 LEASE_US = 30_000_000
 # How long a claim that somebody holds is waited for.

@@ -35,12 +35,12 @@ from omnigraph.core.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import damaged
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.files import version_of
-from omnigraph.store.gateway import tree_path
-from omnigraph.store.objects import ObjectInfo
-from omnigraph.store.relocation import version_file_table
+from omnigraph.store.forks.relocation import version_file_table
+from omnigraph.store.io.objects import ObjectInfo
+from omnigraph.store.maintenance.used_files import UsedFiles
 from omnigraph.store.tables import Pin
-from omnigraph.store.used_files import UsedFiles
+from omnigraph.store.versions.files import version_of
+from omnigraph.store.versions.gateway import tree_path
 from omnigraph.types import MAIN, BranchName, CommitId
 
 # So often heads are looked at until none has moved: then all of them are of one moment.

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 from omnigraph.core.layout import DELETED_BRANCHES
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 from omnigraph.types import BranchName
 
 _SUFFIX = ".json"

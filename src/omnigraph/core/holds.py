@@ -24,7 +24,7 @@ from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectInfo, ObjectStore
+from omnigraph.store.io.objects import ObjectInfo, ObjectStore
 from omnigraph.store.tables import Tables
 from omnigraph.types import BranchName
 

@@ -17,7 +17,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
-from omnigraph.store.probe import TableProbe
+from omnigraph.store.maintenance.shape import TableProbe
 from omnigraph.store.tables import (
     Btree,
     Fts,

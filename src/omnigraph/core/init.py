@@ -41,7 +41,7 @@ from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.failpoints import hit
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN, CommitId

@@ -17,7 +17,7 @@ from omnigraph.core.manifest import Manifest
 from omnigraph.errors import NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 from omnigraph.types import MAIN, BranchName, CommitId
 
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from omnigraph.lang.catalog.model import EntityKind
-from omnigraph.store.quarantine import SET_ASIDE
+from omnigraph.store.integrity.quarantine import SET_ASIDE
 
 MANIFEST = "__manifest"
 INTENTS = "__recovery"

@@ -37,10 +37,10 @@ from omnigraph.lang.catalog.model import Catalog
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.gateway import annotated
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.store.tables import Pin, Table, Tables
+from omnigraph.store.versions.gateway import annotated
 from omnigraph.types import MAIN, BranchName
 
 # So often a step may lose against others before the writer is told to try again.

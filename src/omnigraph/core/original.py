@@ -41,7 +41,7 @@ from omnigraph.errors import GraphError
 from omnigraph.lang import compile_schema
 from omnigraph.runtime.ids import encode as ulid
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 from omnigraph.store.table import CREATED_AT
 from omnigraph.store.tables import Pin, Table, Tables
 from omnigraph.types import MAIN, BranchName, CommitId

@@ -14,9 +14,9 @@ from omnigraph.core.layout import MANIFEST, ORIGINAL_COMMITS, table_folders
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.runtime import telemetry
-from omnigraph.store.objects import ObjectStore
-from omnigraph.store.recorded import RecordedPaths
-from omnigraph.store.relocation import VersionFiles
+from omnigraph.store.forks.relocation import VersionFiles
+from omnigraph.store.io.objects import ObjectStore
+from omnigraph.store.versions.base_paths import RecordedPaths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

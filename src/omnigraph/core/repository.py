@@ -53,9 +53,9 @@ from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore, open_objects
+from omnigraph.store.io.objects import ObjectStore, open_objects
+from omnigraph.store.reading.table_diff import TableDiff
 from omnigraph.store.root import Root
-from omnigraph.store.table_diff import TableDiff
 from omnigraph.store.tables import Pin, SetAside, Table, Tables, open_tables
 from omnigraph.types import MAIN, BranchName, CommitId
 

@@ -17,7 +17,7 @@ from omnigraph.lang.catalog import canonical
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids, is_ulid
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectInfo, ObjectStore
+from omnigraph.store.io.objects import ObjectInfo, ObjectStore
 from omnigraph.store.tables import Pin, Tables
 
 # Loads renew their lease whenever they report progress, which is every few seconds at least.

@@ -19,8 +19,8 @@ from omnigraph.errors import (
     JsonValue,
     Unavailable,
 )
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.io.storage_calls import StorageCall
 
 # Reading rows of a version that could be opened.
 _READING = frozenset({StorageCall.TABLE_SCAN, StorageCall.TABLE_TAKE})

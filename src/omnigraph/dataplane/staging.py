@@ -25,11 +25,11 @@ from omnigraph.dataplane import tuning
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.ids import UlidIds
-from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import StorageFailure
-from omnigraph.store.objects import ObjectStore, open_objects
+from omnigraph.store.io.objects import ObjectStore, open_objects
+from omnigraph.store.io.storage_calls import StorageCall, storage_call
+from omnigraph.store.io.streams import open_input
 from omnigraph.store.root import Root
-from omnigraph.store.streams import open_input
 
 Content: TypeAlias = Mapping[str, pa.Table]
 

@@ -10,7 +10,7 @@ from omnigraph.errors import Code, InvalidInput, LimitExceeded, NotFound
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import Base
-from omnigraph.store.blob_cells import BlobRange, read_blob
+from omnigraph.store.reading.blob_values import BlobRange, read_blob
 from omnigraph.store.table import ROW_ID
 
 # What one call returns at most; a longer value is read range by range.

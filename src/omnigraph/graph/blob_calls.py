@@ -6,7 +6,7 @@ from omnigraph.core.revisions import Revision
 from omnigraph.exec.blobs import read_cell
 from omnigraph.graph.bulk_calls import BulkCalls
 from omnigraph.policy.door import Permission
-from omnigraph.store.blob_cells import BlobRange
+from omnigraph.store.reading.blob_values import BlobRange
 
 
 class BlobCalls(BulkCalls):

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.store.blobs import logical, marked
-from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
-from omnigraph.store.gateway import primary_key, tree_path
+from omnigraph.store.integrity.file_checksums import Seals
+from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import IndexInfo, Pin
-from omnigraph.store.seals import Seals
+from omnigraph.store.versions.gateway import primary_key, tree_path
 
 __all__ = [
     "CREATED_AT",

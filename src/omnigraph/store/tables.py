@@ -14,26 +14,16 @@ import pyarrow as pa
 
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.runtime.clock import Clock, SystemClock
-from omnigraph.store.alter import AlteredColumn, stage_alteration, stage_rows
 from omnigraph.store.blobs import blob_field
-from omnigraph.store.calls import StorageCall, storage_call
-from omnigraph.store.create import NewTable, TableCreator
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
-from omnigraph.store.files import Files, manifest_name
-from omnigraph.store.forks import Forks
-from omnigraph.store.gateway import (
-    Gateway,
-    operation_name,
-    transaction_uuid,
-    tree_path,
-)
-from omnigraph.store.graft import Grafter
-from omnigraph.store.index import stage_indexes
-from omnigraph.store.inventory import Inventories, StoredVersion
-from omnigraph.store.land import Lander
-from omnigraph.store.leftovers import Leftovers, data_paths, deletion_paths
-from omnigraph.store.maintenance import Maintenance
-from omnigraph.store.merge import RowMerger
+from omnigraph.store.forks.forks import Forks
+from omnigraph.store.integrity.quarantine import Quarantine, SetAside
+from omnigraph.store.io.objects import Backend, checked_path, open_backend
+from omnigraph.store.io.storage_calls import StorageCall, storage_call
+from omnigraph.store.maintenance.indexes import stage_indexes
+from omnigraph.store.maintenance.inventory import Inventories, StoredVersion
+from omnigraph.store.maintenance.orphan_files import Leftovers, data_paths, deletion_paths
+from omnigraph.store.maintenance.tasks import Maintenance
 from omnigraph.store.model import (
     Btree,
     DeletionReceipt,
@@ -49,15 +39,26 @@ from omnigraph.store.model import (
     Vector,
     WrittenBy,
 )
-from omnigraph.store.newest import is_passed, near_head
-from omnigraph.store.objects import Backend, checked_path, open_backend
-from omnigraph.store.quarantine import Quarantine, SetAside
+from omnigraph.store.reading.altered_columns import AlteredColumn
+from omnigraph.store.reading.table_diff import TableDiff, diff_tables
 from omnigraph.store.root import Root
-from omnigraph.store.stage import Stager
-from omnigraph.store.strict import Placer, open_placer
 from omnigraph.store.table import Table, TableCache
-from omnigraph.store.table_diff import TableDiff, diff_tables
-from omnigraph.store.torn_versions import TornVersions
+from omnigraph.store.versions.files import Files, manifest_name
+from omnigraph.store.versions.gateway import (
+    Gateway,
+    operation_name,
+    transaction_uuid,
+    tree_path,
+)
+from omnigraph.store.versions.latest import is_passed, near_head
+from omnigraph.store.versions.strict_commit import Placer, open_placer
+from omnigraph.store.versions.torn_versions import TornVersions
+from omnigraph.store.writing.alter import stage_alteration, stage_rows
+from omnigraph.store.writing.create import NewTable, TableCreator
+from omnigraph.store.writing.graft import Grafter
+from omnigraph.store.writing.land import Lander
+from omnigraph.store.writing.merge_insert import RowMerger
+from omnigraph.store.writing.stage import Stager
 
 __all__ = [
     "Btree",

@@ -18,21 +18,22 @@ from omnigraph.runtime.tuning import changed
 class StoreTuning:
     """The thresholds, all of them."""
 
-    # Fragments of the manifest that a publish takes along (`store.merge`). `commit`, `growth`.
+    # Fragments of the manifest that a publish takes along (`writing.merge_insert`). `commit`,
+    # `growth`.
     absorbed_rows: int = 32  # fragments with fewer rows are always taken along
     absorbed_fanout: int = 8  # larger ones when there are so many of similar size
 
-    # Small fragments of tables (`store.fold`), and those of the manifest. `growth`.
+    # Small fragments of tables (`writing.inline_compaction`), and those of the manifest. `growth`.
     rewritten_bytes_max: int = 64 << 20  # of fragments that one write rewrites
     # Files are compressed, and Arrow gathers no more text than 32-bit offsets reach.
     gathered_bytes_max: int = 1 << 30
 
-    # Rows that differ between two versions (`store.table_diff`). `versioning`.
+    # Rows that differ between two versions (`reading.table_diff`). `versioning`.
     held_rows_max: int = 8_192  # so many rows and bytes are held in memory
     held_bytes_max: int = 8 << 20
     read_addresses: int = 65_536  # rows that are read one by one at once
 
-    # Rows by their address (`store.row_addresses`). `versioning`.
+    # Rows by their address (`reading.row_addresses`). `versioning`.
     scanned_share: int = 8  # of a fragment of which one row in so many is wanted, all are read
     # The row ids of smaller fragments are expanded, sooner than a query is planned for a few.
     expanded_rows_max: int = 1 << 16
@@ -44,7 +45,7 @@ class StoreTuning:
     partition_rows: int = 4_096  # below that, comparing with every vector is as fast
     partitions_max: int = 4_096
 
-    # Tasks of an optimisation (`store.maintenance_plan`). `load`.
+    # Tasks of an optimisation (`maintenance.plan`). `load`.
     fragment_bytes_max: int = 1 << 30  # rewritten into one fragment, besides the number of rows
     segment_rows: int = 1 << 22  # indexed by one task
     tiny_share: int = 256  # a fragment is tiny below this part of a full one

@@ -12,7 +12,7 @@ from omnigraph.core.revisions import Revisions
 from omnigraph.errors import Code, Conflict, Forbidden, InvalidInput, NotFound
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Refuse
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName, TagName
 from tests.graphs import PERSON, audit, chain, ids, make, people, prepare, reopen, write

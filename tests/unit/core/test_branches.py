@@ -21,7 +21,7 @@ from omnigraph.errors import (
 )
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import LostReply, Refuse
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin
 from omnigraph.types import MAIN, BranchName

@@ -16,9 +16,9 @@ from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.failpoints import Refuse
 from omnigraph.runtime.ids import UlidIds
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import StorageFailure
-from omnigraph.store.objects import ObjectStore, open_objects
+from omnigraph.store.io.objects import ObjectStore, open_objects
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 
 FOLDER = "__claims/test"

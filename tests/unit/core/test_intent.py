@@ -13,7 +13,7 @@ from omnigraph.core.target import NewBranch
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime.failpoints import LostReply, Refuse
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore, open_objects
+from omnigraph.store.io.objects import ObjectStore, open_objects
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName, CommitId
 from tests.object_layers import FaultyObjects

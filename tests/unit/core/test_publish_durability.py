@@ -7,7 +7,7 @@ import pytest
 from omnigraph.errors import RecoveryRequired
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.failpoints import LostReply, Refuse, armed
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from tests.graphs import PERSON, ids, make, people, reopen, write
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.store.failures import StorageFailure
-from omnigraph.store.fold import FANOUT
 from omnigraph.store.tables import DeletionReceipt
-from tests.unit.store.test_fold import Rows
+from omnigraph.store.writing.inline_compaction import FANOUT
+from tests.unit.store.test_inline_compaction import Rows
 
 
 def addresses(rows: Rows, *ids: str) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":

@@ -4,8 +4,8 @@ import pytest
 
 from omnigraph.core.storage_errors import public
 from omnigraph.errors import Code, Corrupt, Gone, Unavailable
-from omnigraph.store.calls import StorageCall, storage_call
 from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
+from omnigraph.store.io.storage_calls import StorageCall, storage_call
 
 
 class PanicException(BaseException):

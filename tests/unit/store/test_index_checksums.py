@@ -8,7 +8,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.store import index_checksums, tuning
+from omnigraph.store import tuning
+from omnigraph.store.integrity import index_checksums
 from omnigraph.store.root import Root
 from omnigraph.store.tables import (
     Btree,

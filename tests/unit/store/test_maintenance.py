@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.runtime.failpoints import Refuse, armed
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.maintenance import Draft
-from omnigraph.store.maintenance_plan import MaintenancePlan, plan_maintenance
-from omnigraph.store.probe import TableProbe
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.maintenance.plan import MaintenancePlan, plan_maintenance
+from omnigraph.store.maintenance.shape import TableProbe, read_shape
+from omnigraph.store.maintenance.tasks import Draft
 from omnigraph.store.root import Root
-from omnigraph.store.shape import read_shape
 from omnigraph.store.tables import (
     Btree,
     Fts,

@@ -7,14 +7,14 @@ from itertools import count, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.store.maintenance_plan import MaintenancePlan, plan_maintenance
+from omnigraph.store.maintenance.plan import MaintenancePlan, plan_maintenance
+from omnigraph.store.maintenance.shape import FragmentInfo, SegmentInfo, Shape
 from omnigraph.store.model import (
     Btree,
     Fts,
     IndexWish,
     Vector,
 )
-from omnigraph.store.shape import FragmentInfo, SegmentInfo, Shape
 from omnigraph.types import Metric
 
 ORDERED = IndexWish("id", Btree(), "id_ordered")

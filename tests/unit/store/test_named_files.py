@@ -8,11 +8,11 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from omnigraph.store import tuning
+from omnigraph.store.integrity.file_checksums import Seals
 from omnigraph.store.model import WrittenBy
-from omnigraph.store.named_files import NamedFiles
 from omnigraph.store.root import Root
-from omnigraph.store.seals import Seals
 from omnigraph.store.tables import Pin, blob_field, data_paths, open_tables
+from omnigraph.store.writing.named_files import NamedFiles
 
 BY = WrittenBy("01K0000000000000000000000A", "__staging/01K0000000000000000000000A")
 VECTOR = pa.list_(pa.float32(), 3)

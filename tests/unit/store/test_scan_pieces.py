@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.repository import Repository
-from omnigraph.store.blob_cells import blob_bytes, blob_sizes
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.reading.blob_values import blob_bytes, blob_sizes
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Table
 from tests.graphs import PERSON, Delta, make, people, write

@@ -9,7 +9,7 @@ import pytest
 from omnigraph.errors import InvalidInput
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.streams import exists, list_inputs, open_input, open_output, stream_size
+from omnigraph.store.io.streams import exists, list_inputs, open_input, open_output, stream_size
 
 
 def write(path: str | Path, data: bytes, *, durable: bool = False) -> None:

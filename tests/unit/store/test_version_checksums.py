@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.integrity.version_checksums import add_checksum, damage_of
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, Tables, open_tables
-from omnigraph.store.version_checksums import add_checksum, damage_of
 
 ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
 

@@ -45,8 +45,8 @@ from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.failpoints import hit
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
-from omnigraph.store.quarantine import SET_ASIDE
+from omnigraph.store.integrity.quarantine import SET_ASIDE
+from omnigraph.store.io.objects import ObjectStore
 from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from omnigraph.store.inventory import StoredVersion, TableInventory
+from omnigraph.store.maintenance.inventory import StoredVersion, TableInventory
 
 # Longer than anybody trusts a version to be the newest without looking (`core/manifest.py`).
 SUPERSEDED_US: Final = 300_000_000

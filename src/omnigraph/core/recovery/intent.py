@@ -33,7 +33,7 @@ from omnigraph.core.requirements import TableAt
 from omnigraph.core.target import ExistingBranch, NewBranch, Target
 from omnigraph.errors import Code, Corrupt, GraphError, JsonValue
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 from omnigraph.types import BranchName, CommitId
 
 INTENT_FORMAT = 1

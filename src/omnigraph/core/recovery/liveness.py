@@ -18,7 +18,7 @@ from omnigraph.core.layout import STORE_CLOCK
 from omnigraph.core.recovery.owner import Owner
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.ids import Ids
-from omnigraph.store.objects import ObjectStore
+from omnigraph.store.io.objects import ObjectStore
 
 
 class Live:

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from omnigraph.dataplane.changes.equality import Mask, equal_values
 from omnigraph.runtime import cancellation
-from omnigraph.store.blob_cells import BlobRange, read_blob
-from omnigraph.store.row_addresses import AddressedRows, Addresses
+from omnigraph.store.reading.blob_values import BlobRange, read_blob
+from omnigraph.store.reading.row_addresses import AddressedRows, Addresses
 
 # The rows that are compared as a whole to find a column that changes.
 _SAMPLE_ROWS: Final = 16

@@ -24,9 +24,9 @@ from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.errors import JsonValue
 from omnigraph.runtime import cancellation
-from omnigraph.store.row_addresses import AddressedRows, Addresses
+from omnigraph.store.reading.row_addresses import AddressedRows, Addresses
+from omnigraph.store.reading.table_diff import RowSelection, TableDiff
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID
-from omnigraph.store.table_diff import RowSelection, TableDiff
 
 _ID: Final = "id"
 # The addresses of the row of an entity in both versions; null where it is not there.

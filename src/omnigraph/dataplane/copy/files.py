@@ -14,11 +14,11 @@ from typing import Final
 from omnigraph.core.copy_plan import CopyFile
 from omnigraph.core.storage_errors import damaged, storage_errors
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.objects import ObjectStore, open_objects
-from omnigraph.store.relocation import relocated
+from omnigraph.store.forks.relocation import relocated
+from omnigraph.store.integrity.version_checksums import damage_in
+from omnigraph.store.io.objects import ObjectStore, open_objects
+from omnigraph.store.io.streams import open_input, open_output
 from omnigraph.store.root import Root
-from omnigraph.store.streams import open_input, open_output
-from omnigraph.store.version_checksums import damage_in
 
 _CHUNK_BYTES: Final = 8 << 20
 _TASK_BYTES: Final = 64 << 20

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from omnigraph.dataplane.decode.model import DecodeStats
 from omnigraph.dataplane.source.model import Compression
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import object_errors
+from omnigraph.store.io.storage_calls import StorageCall
 
 CHUNK_BYTES: Final = 8 << 20
 _TAIL_BYTES: Final = 64 << 10

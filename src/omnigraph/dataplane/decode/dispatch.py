@@ -31,7 +31,7 @@ from omnigraph.dataplane.source.paths import check_unchanged, reading
 from omnigraph.dataplane.source.spool import PIECE_BYTES, pieces
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.rules.violation import Rule, Violation, Violations
-from omnigraph.store.streams import open_input
+from omnigraph.store.io.streams import open_input
 
 T = TypeVar("T")
 

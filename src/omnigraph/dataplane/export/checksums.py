@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from omnigraph.store.streams import Output, open_input
+from omnigraph.store.io.streams import Output, open_input
 
 BLOCK_BYTES: Final = 8 << 20
 

@@ -28,7 +28,7 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.errors import Code, GraphError, InvalidInput
 from omnigraph.lang.catalog.model import EntityType
-from omnigraph.store.streams import delete_stream, exists
+from omnigraph.store.io.streams import delete_stream, exists
 
 T = TypeVar("T")
 

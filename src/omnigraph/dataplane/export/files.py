@@ -18,7 +18,7 @@ from omnigraph.dataplane.source.model import Compression, Format
 from omnigraph.dataplane.source.naming import TYPE_KEY
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base, ValueType
-from omnigraph.store.streams import Output
+from omnigraph.store.io.streams import Output
 
 _GROUP_ROWS: Final = 128 << 10
 _GROUP_BYTES: Final = 64 << 20

@@ -24,8 +24,8 @@ from omnigraph.dataplane.export.rows import read_rows, text_width
 from omnigraph.dataplane.export.target import open_file
 from omnigraph.dataplane.source.model import Compression, Format
 from omnigraph.lang.catalog.model import EntityType
+from omnigraph.store.io.streams import list_inputs, open_input
 from omnigraph.store.root import Root
-from omnigraph.store.streams import list_inputs, open_input
 from omnigraph.store.tables import Pin, open_tables
 
 MANIFEST: Final = "_export.json"

@@ -12,7 +12,7 @@ from omnigraph.dataplane import tuning
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
 from omnigraph.runtime.cancellation import checked
-from omnigraph.store.blob_cells import blob_sizes, read_blobs
+from omnigraph.store.reading.blob_values import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ID, Table
 
 # About how many characters a value takes.

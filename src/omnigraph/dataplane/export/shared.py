@@ -21,7 +21,7 @@ from omnigraph.dataplane.run.runner import Runner
 from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.streams import delete_stream, open_input, stream_size
+from omnigraph.store.io.streams import delete_stream, open_input, stream_size
 
 # Up to so many bytes of an export are read back as a whole; beyond, the ends of every file are.
 READ_BACK_BYTES: Final = 1 << 30

@@ -23,7 +23,7 @@ from omnigraph.dataplane.export.rows import read_rows
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.source.model import Format
 from omnigraph.lang.catalog.model import EntityType
-from omnigraph.store.streams import Output
+from omnigraph.store.io.streams import Output
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -11,7 +11,7 @@ from omnigraph.core.storage_errors import public
 from omnigraph.dataplane.export.model import STREAM
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.streams import Output, open_output
+from omnigraph.store.io.streams import Output, open_output
 
 
 class _Stream:

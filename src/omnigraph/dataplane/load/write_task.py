@@ -54,7 +54,7 @@ from omnigraph.lang.values import Base as ValueBase
 from omnigraph.rules.report import joined
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.unique import uniques
-from omnigraph.store.blob_cells import blob_sizes, read_blobs
+from omnigraph.store.reading.blob_values import blob_sizes, read_blobs
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 _ROWS_AT_ONCE: Final = 1 << 16  # known entities that are finished at a time

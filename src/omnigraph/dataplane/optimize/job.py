@@ -16,11 +16,10 @@ from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.optimize.model import OptimizedTable
 from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.lang.catalog.model import EntityType
-from omnigraph.store.maintenance import Draft, Maintenance
-from omnigraph.store.maintenance_plan import MaintenancePlan, plan_maintenance
+from omnigraph.store.maintenance.plan import MaintenancePlan, plan_maintenance
+from omnigraph.store.maintenance.shape import Shape, TableProbe, read_shape
+from omnigraph.store.maintenance.tasks import Draft, Maintenance
 from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt
-from omnigraph.store.probe import TableProbe
-from omnigraph.store.shape import Shape, read_shape
 from omnigraph.store.tables import Table
 
 

@@ -41,8 +41,8 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.runtime import telemetry
-from omnigraph.store.maintenance import Draft
-from omnigraph.store.maintenance_plan import MaintenancePlan
+from omnigraph.store.maintenance.plan import MaintenancePlan
+from omnigraph.store.maintenance.tasks import Draft
 from omnigraph.types import MAIN
 
 Task = TypeVar("Task", RewriteTask, IndexTask)

@@ -14,10 +14,10 @@ from typing import Final
 from omnigraph.core.storage_errors import public
 from omnigraph.dataplane.source.model import FileInput
 from omnigraph.errors import Code, Conflict, NotFound
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.io.streams import exists, list_inputs, read_stream, stream_size
 from omnigraph.store.root import Root
-from omnigraph.store.streams import exists, list_inputs, read_stream, stream_size
 
 _MAGIC: Final = re.compile(r"[*?[]")
 

@@ -38,9 +38,9 @@ from omnigraph.dataplane.source.records import entity_lines, envelope_lines
 from omnigraph.dataplane.source.spool import Scratch, spool_lines, spool_stream
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
-from omnigraph.store.calls import StorageCall
 from omnigraph.store.failures import object_errors
-from omnigraph.store.streams import open_input, stream_size
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.io.streams import open_input, stream_size
 
 STDIN: Final = "-"
 _SPARK: Final = "spark:"

@@ -25,7 +25,7 @@ from omnigraph.dataplane.source.model import (
 )
 from omnigraph.dataplane.source.paths import reading
 from omnigraph.errors import GraphError
-from omnigraph.store.streams import open_input
+from omnigraph.store.io.streams import open_input
 
 # How many files of a kind are looked at.
 SAMPLED_FILES: Final = 16

@@ -33,7 +33,7 @@ from omnigraph.dataplane.source.paths import reading
 from omnigraph.dataplane.source.sizing import Sizes
 from omnigraph.dataplane.source.spool import PIECE_BYTES, spool_batches
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.store.streams import open_input, open_output
+from omnigraph.store.io.streams import open_input, open_output
 
 # What opening a file costs, in bytes that could be read in the same time.
 OPEN_BYTES: Final = 4 << 10

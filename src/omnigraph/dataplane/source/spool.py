@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.dataplane.source.formats import MAGIC_BYTES
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.store.streams import open_output
+from omnigraph.store.io.streams import open_output
 
 PIECE_BYTES: Final = 8 << 20
 _ROWS_MAX: Final = 1 << 17

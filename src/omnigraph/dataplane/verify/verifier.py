@@ -29,7 +29,7 @@ from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.errors import GraphError
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.store.failures import StorageFailure
-from omnigraph.store.inventory import TableInventory
+from omnigraph.store.maintenance.inventory import TableInventory
 from omnigraph.store.tables import Pin
 
 # What one task reads.

@@ -16,7 +16,7 @@ from omnigraph.dataplane.changes.table_changes import ChangeLimits, TableChanges
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.values import Base
-from omnigraph.store.table_diff import TableDiff
+from omnigraph.store.reading.table_diff import TableDiff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

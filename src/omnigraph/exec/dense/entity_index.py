@@ -15,7 +15,7 @@ from omnigraph.exec.dense.row_ids import AscendingRows, ListedRows, RowIds, RowN
 from omnigraph.exec.dense.version_delta import VersionDelta, derived_array, derived_column
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.view import Counts, Handles
-from omnigraph.store.delta import TableDelta
+from omnigraph.store.reading.table_delta import TableDelta
 from omnigraph.store.table import ROW_ID
 
 ID: Final = "id"

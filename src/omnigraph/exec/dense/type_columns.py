@@ -51,7 +51,7 @@ from omnigraph.exec.large_text import joined, taken
 from omnigraph.exec.view import Counts, Handles
 from omnigraph.lang.catalog.model import EntityKind
 from omnigraph.runtime import telemetry
-from omnigraph.store.delta import TableDelta
+from omnigraph.store.reading.table_delta import TableDelta
 from omnigraph.store.table import ROW_ID
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.lang.catalog.model import Catalog, EntityKind, EntityType
 from omnigraph.runtime import telemetry
-from omnigraph.store.delta import TableDelta, table_delta
+from omnigraph.store.reading.table_delta import TableDelta, table_delta
 from omnigraph.store.tables import Pin, Table
 
 _Joint: TypeAlias = tuple[Pin, Pin, Pin]

@@ -22,7 +22,7 @@ from omnigraph.exec.merge.table_merge import SettledConflict
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.violation import Rule, Violation
-from omnigraph.store.row_addresses import AddressedRows
+from omnigraph.store.reading.row_addresses import AddressedRows
 
 _KINDS: Final = {
     Rule.UNIQUE: ConflictKind.UNIQUE_VIOLATION,

@@ -19,8 +19,8 @@ from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.merge.schemas import TypeSides
 from omnigraph.store.model import DeletionReceipt
+from omnigraph.store.reading.table_diff import RowSelection, TableDiff
 from omnigraph.store.table import ROW_ADDRESS
-from omnigraph.store.table_diff import RowSelection, TableDiff
 
 # Fewer rows than this are copied: linking files and composing fragments costs as much.
 ROWS_MIN: Final = 50_000

@@ -30,7 +30,7 @@ from omnigraph.rules.cardinality import count_edges, judge_cardinality
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.unique import judge_unique, uniques
 from omnigraph.rules.violation import Violations
-from omnigraph.store.row_addresses import AddressedRows
+from omnigraph.store.reading.row_addresses import AddressedRows
 
 
 def judge_merged(types: Types, images: Mapping[str, pa.Table | None]) -> list[MergeConflict]:

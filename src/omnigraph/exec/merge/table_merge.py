@@ -23,8 +23,8 @@ from omnigraph.exec.merge.given import Given, given_values
 from omnigraph.exec.merge.three_way import Cells, column_groups, merge_cells, unequal_cells
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
-from omnigraph.store.blob_cells import read_blobs
-from omnigraph.store.row_addresses import AddressedRows
+from omnigraph.store.reading.blob_values import read_blobs
+from omnigraph.store.reading.row_addresses import AddressedRows
 
 _ENDS: Final = {"src": "from", "dst": "to"}
 Rows = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
 from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.exec.schema_change.validation import is_tightened
 from omnigraph.lang.ir.expr import ConstValue
-from omnigraph.store.row_addresses import AddressedRows
+from omnigraph.store.reading.row_addresses import AddressedRows
 from omnigraph.store.table import ROW_ADDRESS
 
 

@@ -21,7 +21,7 @@ from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.ir.expr import Column, ConstValue, Predicate
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.runtime import cancellation
-from omnigraph.store.blob_cells import blob_bytes, read_blobs
+from omnigraph.store.reading.blob_values import blob_bytes, read_blobs
 from omnigraph.store.table import LIST_KEYS_MAX, ROW_ADDRESS, ROW_ID, Table
 
 PLACES: Final = (ROW_ID, ROW_ADDRESS)

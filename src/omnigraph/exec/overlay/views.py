@@ -23,7 +23,7 @@ from omnigraph.exec.direct.view import DirectView
 from omnigraph.exec.overlay.table import OverlaidLookup, OverlaidTable, TableOverlay
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.ir.expr import EntityRef
-from omnigraph.store.delta import TableDelta
+from omnigraph.store.reading.table_delta import TableDelta
 from omnigraph.store.table import ROW_ID
 
 

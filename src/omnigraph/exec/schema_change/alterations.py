@@ -12,8 +12,8 @@ from omnigraph.core.arrow_types import table_schema
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
 from omnigraph.runtime import cancellation
-from omnigraph.store.alter import AlteredColumn
-from omnigraph.store.blob_cells import read_blobs
+from omnigraph.store.reading.altered_columns import AlteredColumn
+from omnigraph.store.reading.blob_values import read_blobs
 from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.store.tables import Table
 

@@ -17,8 +17,8 @@ from omnigraph.rules.violation import Violations
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Refuse
 from omnigraph.runtime.ids import UlidIds
-from omnigraph.store.calls import StorageCall
-from omnigraph.store.streams import open_output, stream_size
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.io.streams import open_output, stream_size
 from tests.unit.dataplane.decoding import CATALOG, read
 
 COUNT = 3_000

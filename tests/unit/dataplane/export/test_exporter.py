@@ -27,7 +27,7 @@ from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.errors import Corrupt, Gone, InvalidInput, Unavailable
 from omnigraph.runtime.failpoints import Refuse, armed
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName
 from tests.graphs import Delta, make, write

@@ -20,8 +20,8 @@ from omnigraph.dataplane.run.runner import Runner
 from omnigraph.errors import Busy, Conflict
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash
-from omnigraph.store.calls import StorageCall
-from omnigraph.store.leftovers import Leftovers
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.maintenance.orphan_files import Leftovers
 from omnigraph.store.root import Root
 from tests.faults.harness import children
 from tests.graphs import Delta, audit, reopen, write

@@ -13,7 +13,7 @@ from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Listener, Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.store.shape import read_shape
+from omnigraph.store.maintenance.shape import read_shape
 from omnigraph.store.tables import Table
 from omnigraph.types import MAIN, BranchName
 from tests.graphs import Delta

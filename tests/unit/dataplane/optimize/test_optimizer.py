@@ -14,9 +14,9 @@ from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.errors import Code, Conflict, Forbidden, GraphError
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.failpoints import Refuse, armed
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.maintenance.shape import read_shape
 from omnigraph.store.root import Root
-from omnigraph.store.shape import read_shape
 from omnigraph.types import MAIN, BranchName
 from tests.faults import worlds
 from tests.graphs import Delta, audit, make, reopen, rows, write

@@ -10,8 +10,8 @@ from omnigraph.errors import Code, InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Refuse
 from omnigraph.runtime.ids import UlidIds
-from omnigraph.store.calls import StorageCall
-from omnigraph.store.streams import open_output
+from omnigraph.store.io.storage_calls import StorageCall
+from omnigraph.store.io.streams import open_output
 
 TREE = [
     "a.jsonl",

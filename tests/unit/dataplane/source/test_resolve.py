@@ -34,7 +34,7 @@ from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.errors import InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Refuse
-from omnigraph.store.calls import StorageCall
+from omnigraph.store.io.storage_calls import StorageCall
 from tests.unit.dataplane.decoding import CATALOG, read
 
 LINE = b'{"type": "Cell", "data": {"name": "a"}}\n'

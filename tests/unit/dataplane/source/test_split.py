@@ -28,7 +28,7 @@ from omnigraph.dataplane.source.model import (
 )
 from omnigraph.dataplane.source.split import split
 from omnigraph.errors import Code, InvalidInput, NotFound
-from omnigraph.store.streams import list_inputs
+from omnigraph.store.io.streams import list_inputs
 from tests.unit.dataplane.decoding import read
 
 COUNT = 500

@@ -23,8 +23,8 @@ from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import telemetry
-from omnigraph.store.fold import FANOUT
 from omnigraph.store.root import Root
+from omnigraph.store.writing.inline_compaction import FANOUT
 from omnigraph.types import MAIN, BranchName
 from tests.graphs import Delta, companies, make, rows, write
 from tests.unit.exec.dense.dense_graphs import (

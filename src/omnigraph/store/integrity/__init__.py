@@ -1,0 +1,1 @@
+"""Checksums, files that a power cut left torn, and the quarantine for them. Knows no table."""

@@ -1,0 +1,1 @@
+"""Object storage: calls, objects, streams of bytes, and what makes local writes durable."""

@@ -1,0 +1,1 @@
+"""Keeping tables in order: compaction, indexes, and an inventory of files."""

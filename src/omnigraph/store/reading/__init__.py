@@ -1,0 +1,1 @@
+"""Reading beyond a scan: rows by address, large values, the difference of two versions."""

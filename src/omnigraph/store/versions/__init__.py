@@ -1,0 +1,1 @@
+"""Versions of tables, the way Lance keeps them: opened, found, committed strictly."""

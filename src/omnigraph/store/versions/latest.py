@@ -1,0 +1,85 @@
+"""Finding the newest version of a table without listing all of them.
+
+Listing takes as long as the history is, and that is how Lance looks on local disk. But it also
+leaves a note there, of the version that it committed last. The note is written after the commit,
+so it may be late, and a power cut may lose or garble it. So it only says where to look: a version
+is the newest if it is there and the next one is not.
+
+That conclusion needs versions without gaps. A clean-up makes gaps, below versions that were the
+newest minutes ago. Should a note be so late that it points there, then the folder has changed since
+it was written, and the note is not believed. Whoever remembers a version believes it for a minute.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from omnigraph.store.io.objects import Backend
+from omnigraph.store.io.storage_calls import StorageCall, storage_call
+from omnigraph.store.versions.files import manifest_name
+
+__all__ = ["NOTE", "TRUSTED_NS", "is_passed", "near_head", "noted_head"]
+
+# How far from a known version the newest is looked for before all of them are listed.
+_VERSIONS_AHEAD_MAX: Final = 6
+NOTE: Final = "latest_version_hint.json"
+# How long a version that was the newest is believed to be that, or a recent one. A clean-up leaves
+# alone what was the newest within five times this (`core/cleanup/table_plan.py`).
+TRUSTED_NS = 60_000_000_000
+# The folder changes once more when the note gets its name. Some file systems count in 2 s.
+_SAME_MOMENT_NS: Final = 2_000_000_000
+
+
+def near_head(known: int, exists: Callable[[str], bool]) -> int | None:
+    """Return the newest version if it is ``known`` or one of the next few.
+
+    Args:
+        known: A version that is or was the newest.
+        exists: Tells whether a file is there, by its name in the folder of versions.
+    """
+    for version in range(known, known + _VERSIONS_AHEAD_MAX):
+        if not exists(manifest_name(version + 1)):
+            return version
+    return None
+
+
+def noted_head(folder: Path) -> int | None:
+    """Return the newest version in a local folder of versions; None when only a listing tells."""
+    noted = _note(folder)
+
+    def exists(name: str) -> bool:
+        return os.path.isfile(folder / name)
+
+    if noted is None or not exists(manifest_name(noted)):
+        return None
+    return near_head(noted, exists)
+
+
+def _note(folder: Path) -> int | None:
+    """Return the noted version, if the note is there and the last thing that changed."""
+    try:
+        with open(folder / NOTE, "rb") as file:
+            noted_at = os.fstat(file.fileno()).st_mtime_ns
+            plain = json.loads(file.read())
+        changed_at = os.stat(folder).st_mtime_ns
+    except (OSError, ValueError):
+        return None
+    version = plain.get("version") if isinstance(plain, dict) else None
+    if not isinstance(version, int) or abs(changed_at - noted_at) > _SAME_MOMENT_NS:
+        return None
+    return version
+
+
+def is_passed(backend: Backend, place: str, version: int) -> bool:
+    """True if a version has got its place below others that are older; it is removed then."""
+    folder = f"{place}/_versions"
+    own = f"{folder}/{manifest_name(version)}"
+    found = storage_call(StorageCall.OBJECT_LIST, folder, lambda: backend.list(folder))
+    placed_at = next((info.modified_us for info in found if info.path == own), 0)
+    # Versions count down in the names of their files.
+    if not any(info.path < own and info.modified_us < placed_at for info in found):
+        return False
+    storage_call(StorageCall.OBJECT_DELETE, own, lambda: backend.delete(own))
+    return True
