@@ -12,10 +12,10 @@ import pyarrow as pa
 import omnigraph as og
 from bench.floor import Floor
 from bench.measure import Case
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.repository import Repository, components
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.arrow_types import table_schema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root

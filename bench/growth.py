@@ -9,9 +9,9 @@ from pathlib import Path
 from bench.commit import SCHEMA, Writer
 from bench.report import STYLES
 from omnigraph.cli import render
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.repository import Repository, components
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import JsonValue
 from omnigraph.lang import compile_schema

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from bench.measure import ROUNDS, Case
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository, components
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.read.program import prepare

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.publish import Published
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import OpenMode, Repository, components
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang import compile_schema
 from omnigraph.runtime import failpoints

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.core.branches import is_fork_of
+from omnigraph.core.branches.branches import is_fork_of
 from omnigraph.core.cleanup.cleaner import Cleaned, CleanupRequest
 from omnigraph.core.cleanup.retention import RetentionPolicy
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.publish import Published
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Components, OpenMode, Repository, components
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Busy, Conflict
 from omnigraph.lang import compile_schema

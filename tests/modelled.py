@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.repository import Components, Repository, components
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.embed.provider import Embedder
 from omnigraph.graph.opening import _graph

@@ -16,8 +16,8 @@ from typing import Any, Final
 import lance
 import pyarrow as pa
 
-from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.layout import table_path
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.lang import compile_schema
 
 SCHEMA: Final = """

@@ -48,7 +48,9 @@ def walk(call: Callable[[], object]) -> dict[str, int]:
         "layer switches": sum(one != other for one, other in pairwise(layers)),
         "calls in core": len(core),
         "functions in core": len(set(core)),
-        "head reads": sum(step == ("core/manifest", "Manifest.snapshot") for step in steps),
+        "head reads": sum(
+            step == ("core/manifest/manifest", "Manifest.snapshot") for step in steps
+        ),
     }
 
 

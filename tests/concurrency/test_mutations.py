@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Busy, Code, Conflict, ConstraintViolated, PreconditionFailed
 from omnigraph.exec.mutate.mutator import Mutator, Request

@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
 
-from omnigraph.core.recovery.audit import RecoveryKind
+from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Code, Conflict, Effect, GraphError
 from omnigraph.runtime.failpoints import (

@@ -15,12 +15,12 @@ from enum import StrEnum
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from omnigraph.core.branch_info import BranchInfo
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import BRANCH_CLAIM, INTENTS
-from omnigraph.core.publish import Published
-from omnigraph.core.recovery import owner
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.locks import owner
+from omnigraph.core.manifest.branch_info import BranchInfo
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Effect, GraphError, RecoveryRequired
 from omnigraph.runtime import failpoints

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from omnigraph.core.publish import Published
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Components, OpenMode, Repository
 from omnigraph.core.write import Prepared
 from omnigraph.store.tables import Tables

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, GraphError, NotFound

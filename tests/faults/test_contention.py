@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.core.deleted_branches import DeletedBranches
+from omnigraph.core.journal.audit import RecoveryKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.publish import ATTEMPTS_MAX
-from omnigraph.core.recovery.audit import RecoveryKind
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.manifest.deleted_branches import DeletedBranches
+from omnigraph.core.publish.publisher import ATTEMPTS_MAX
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import Repository
 from omnigraph.errors import (

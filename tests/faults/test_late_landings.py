@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.branches import Branches
-from omnigraph.core.deleted_branches import DeletedBranches
+from omnigraph.core.branches.branches import Branches
+from omnigraph.core.journal.audit import RecoveryKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, MANIFEST, intent_path
-from omnigraph.core.recovery.audit import RecoveryKind
-from omnigraph.core.recovery.intent import WriterKind
-from omnigraph.core.recovery.liveness import GRACE_US
-from omnigraph.core.recovery.owner import LEASE_US
+from omnigraph.core.locks.liveness import GRACE_US
+from omnigraph.core.locks.owner import LEASE_US
+from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import Components, Repository, components
 from omnigraph.core.write import Prepared

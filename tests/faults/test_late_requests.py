@@ -11,8 +11,8 @@ from http import HTTPStatus
 
 import pytest
 
+from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.root import Root

@@ -8,8 +8,8 @@ import lance
 import pytest
 
 import omnigraph as og
+from omnigraph.core.commits.records import MARK
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.records import MARK
 from tests.faults.harness import FAULTS, Lab
 from tests.faults.whole_graphs import Undertaking, break_at, calls_of, sample
 from tests.originals import FEATURE, LATER, PEOPLE, make_original

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.commit_request import CommitRequest
+from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.journal.audit import RecoveryKind
+from omnigraph.core.journal.intent import Intent, WriterKind
 from omnigraph.core.layout import AUDIT, INTENTS, intent_path
-from omnigraph.core.recovery.audit import RecoveryKind
-from omnigraph.core.recovery.intent import Intent, WriterKind
-from omnigraph.core.recovery.liveness import GRACE_US
-from omnigraph.core.recovery.owner import LEASE_US
+from omnigraph.core.locks.liveness import GRACE_US
+from omnigraph.core.locks.owner import LEASE_US
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.write import Prepared

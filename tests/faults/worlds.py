@@ -17,13 +17,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.indices import ensure_indices
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark
-from omnigraph.core.publish import Published
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import OpenMode, Repository, components
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
+from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor

@@ -9,8 +9,6 @@ from typing import Any
 import lance
 import pytest
 
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.claims import open_claims
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import (
     INIT_CLAIM,
@@ -19,8 +17,10 @@ from omnigraph.core.layout import (
     SCHEMA_TEXT,
     table_path,
 )
-from omnigraph.core.recovery.liveness import PROCESS
+from omnigraph.core.locks.claims import open_claims
+from omnigraph.core.locks.liveness import PROCESS
 from omnigraph.core.repository import OpenMode, Repository
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash, Fault, LostReply, Plan, Refuse

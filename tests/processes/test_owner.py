@@ -7,14 +7,14 @@ import os
 import subprocess
 import sys
 
-from omnigraph.core.recovery.owner import Owner
+from omnigraph.core.locks.owner import Owner
 
 NOW = 1_700_000_000_000_000
 
 
 CHILD = """
 import sys
-from omnigraph.core.recovery.owner import this_process
+from omnigraph.core.locks.owner import this_process
 import json
 print(json.dumps(this_process(int(sys.argv[1])).to_json()), flush=True)
 sys.stdin.read()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import omnigraph as og
 from omnigraph.core.repository import OpenMode, Repository, components
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.request import Fill, Loaded, LoadRequest

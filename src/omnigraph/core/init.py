@@ -10,20 +10,7 @@ from collections.abc import Collection
 
 import pyarrow as pa
 
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.claims import Claims
-from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.layout import (
-    COPY_MARK,
-    INIT_CLAIM,
-    MANIFEST,
-    is_own_name,
-    is_table_name,
-    table_folders,
-    table_key,
-    table_path,
-)
-from omnigraph.core.records import (
+from omnigraph.core.commits.records import (
     ARROW_SCHEMA,
     FORMAT_VERSION,
     KEY,
@@ -35,7 +22,20 @@ from omnigraph.core.records import (
     encode,
     format_metadata,
 )
-from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.layout import (
+    COPY_MARK,
+    INIT_CLAIM,
+    MANIFEST,
+    is_own_name,
+    is_table_name,
+    table_folders,
+    table_key,
+    table_path,
+)
+from omnigraph.core.locks.claims import Claims
+from omnigraph.core.schema.arrow_types import table_schema
+from omnigraph.core.schema.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.errors import Busy, Code, Conflict, InvalidInput
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.failpoints import hit

@@ -13,38 +13,38 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from omnigraph.core.alignment import TypeState, type_diff
-from omnigraph.core.branch_creation import BranchCreation
-from omnigraph.core.branch_info import BranchInfo
-from omnigraph.core.branches import Branches
-from omnigraph.core.claims import Claims, open_claims
+from omnigraph.core.branches.branches import Branches
+from omnigraph.core.branches.creation import BranchCreation
+from omnigraph.core.branches.kept_states import KeptStates
 from omnigraph.core.cleanup.cleaner import Cleaned, Cleaner, CleanupRequest
 from omnigraph.core.cleanup.survey import Survey
-from omnigraph.core.deleted_branches import DeletedBranches
-from omnigraph.core.destinations import Destinations
-from omnigraph.core.graph_version import GraphVersion, TablePin
-from omnigraph.core.holds import NOBODY, Holder, Holds
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_base
+from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.target import NewBranch
 from omnigraph.core.init import create_graph, refuse_unfinished_copy
-from omnigraph.core.kept_states import KeptStates
+from omnigraph.core.journal.intent import IntentLog, WriterKind
+from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.layout import table_key
-from omnigraph.core.lineage import Ancestry, first_parents, merge_base
-from omnigraph.core.manifest import Manifest
-from omnigraph.core.migrate import Migration
-from omnigraph.core.original import Originals
-from omnigraph.core.parts import Parts
-from omnigraph.core.publish import Published, Publisher
-from omnigraph.core.records import Commit
-from omnigraph.core.recovery.intent import IntentLog, WriterKind
-from omnigraph.core.recovery.liveness import PROCESS
+from omnigraph.core.locks.claims import Claims, open_claims
+from omnigraph.core.locks.liveness import PROCESS
+from omnigraph.core.locks.read_leases import NOBODY, Holder, Holds
+from omnigraph.core.manifest.branch_info import BranchInfo
+from omnigraph.core.manifest.deleted_branches import DeletedBranches
+from omnigraph.core.manifest.manifest import Manifest
+from omnigraph.core.manifest.migrate import Migration
+from omnigraph.core.manifest.original_formats import Originals
+from omnigraph.core.publish.context import WriteContext
+from omnigraph.core.publish.destinations import Destinations
+from omnigraph.core.publish.publisher import Published, Publisher
+from omnigraph.core.recovery.repair import Drift, Repairer
 from omnigraph.core.recovery.settlement import Settlement
 from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
-from omnigraph.core.repair import Drift, Repairer
 from omnigraph.core.retry import RetryPolicy
-from omnigraph.core.schema_state import AcceptedSchema, SchemaFiles
-from omnigraph.core.staging_areas import StagingAreas
+from omnigraph.core.schema.alignment import TypeState, type_diff
+from omnigraph.core.schema.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.storage_errors import not_stored, public, storage_errors
-from omnigraph.core.target import NewBranch
 from omnigraph.core.update_refs import Refs
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
@@ -122,7 +122,7 @@ class Repository:
             ids=parts.ids,
         )
         self.publisher = Publisher(destinations)
-        shared = Parts(
+        shared = WriteContext(
             root=root.uri,
             tables=parts.tables,
             manifest=self.manifest,

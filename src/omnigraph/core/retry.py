@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from omnigraph.core import gates
+from omnigraph.core.locks import writer_queue
 from omnigraph.errors import Busy, Code, Conflict
 from omnigraph.runtime import cancellation, telemetry
 
@@ -94,8 +94,8 @@ def with_retries(
     """
     losses, is_stale = 0, False
     with ExitStack() as turn:
-        if takes_turns and policy.retries and gates.is_started_over(root, branch):
-            turn.enter_context(gates.again(root, branch))
+        if takes_turns and policy.retries and writer_queue.is_started_over(root, branch):
+            turn.enter_context(writer_queue.again(root, branch))
             is_stale = True
         while True:
             try:
@@ -108,7 +108,7 @@ def with_retries(
                 if losses > policy.retries:
                     raise _final(error, losses) from error
             if takes_turns and not is_stale:
-                turn.enter_context(gates.again(root, branch))
+                turn.enter_context(writer_queue.again(root, branch))
             is_stale = True
             telemetry.count(f"{name}.again")
             wait(policy.pause(losses))

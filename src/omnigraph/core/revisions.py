@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final, TypeAlias
 
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.refs import tag_of, tags_of
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.manifest.refs import tag_of, tags_of
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.lang.source import did_you_mean

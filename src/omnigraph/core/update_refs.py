@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import REF, Commit
+from omnigraph.core.commits.requirements import RefIs, branch_replaced
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.records import REF, Commit
-from omnigraph.core.recovery.intent import WriterKind
-from omnigraph.core.refs import (
+from omnigraph.core.manifest.refs import (
     BRANCH,
     COMMIT,
     GENERATION,
@@ -30,7 +31,6 @@ from omnigraph.core.refs import (
     tag_of,
     tags_of,
 )
-from omnigraph.core.requirements import RefIs, branch_replaced
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.errors import (

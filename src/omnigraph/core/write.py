@@ -14,18 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from omnigraph.core.commit_request import CommitRequest
-from omnigraph.core.destinations import Destination
-from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.parts import Parts
-from omnigraph.core.publish import Published, find_replay
-from omnigraph.core.records import Commit, Record
-from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
-from omnigraph.core.recovery.owner import this_process
-from omnigraph.core.recovery.settlement import Settled
-from omnigraph.core.recovery.sweep import Authority, Recovery, unsettled
-from omnigraph.core.requirements import (
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import Commit, Record
+from omnigraph.core.commits.request import CommitRequest
+from omnigraph.core.commits.requirements import (
     HeadIs,
     JudgedTableAt,
     RefIs,
@@ -38,6 +30,14 @@ from omnigraph.core.requirements import (
     requirement_of,
     version_mismatch,
 )
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.journal.intent import Intent, PlannedTable, WriterKind
+from omnigraph.core.locks.owner import this_process
+from omnigraph.core.publish.context import WriteContext
+from omnigraph.core.publish.destinations import Destination
+from omnigraph.core.publish.publisher import Published, find_replay
+from omnigraph.core.recovery.settlement import Settled
+from omnigraph.core.recovery.sweep import Authority, Recovery, unsettled
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.errors import (
     Busy,
@@ -134,7 +134,7 @@ class Landed:
 class WritePath:
     """The door through which every change of one graph leaves."""
 
-    def __init__(self, parts: Parts, recovery: Recovery) -> None:
+    def __init__(self, parts: WriteContext, recovery: Recovery) -> None:
         """Work on the graph made of these parts."""
         self._tables = parts.tables
         self._manifest = parts.manifest

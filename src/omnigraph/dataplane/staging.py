@@ -1,7 +1,7 @@
 """Staging: storage for what the tasks of one operation hand to others.
 
 Nothing of it is ever part of the graph. Everything that one operation stages lies in its staging
-area (`core.staging_areas`) and goes when the operation ends, however it ends.
+area (`core.journal.staging_areas`) and goes when the operation ends, however it ends.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from omnigraph.core.journal.staging_areas import note_path, record_path
 from omnigraph.core.layout import STAGING
-from omnigraph.core.staging_areas import note_path, record_path
 from omnigraph.dataplane import tuning
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors

@@ -19,7 +19,7 @@ from omnigraph.algorithms.model import (
     weight_property,
 )
 from omnigraph.algorithms.pagerank import PageRankTerms
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.run.choose import shown
 from omnigraph.dataplane.spark.config import configured, unavailable

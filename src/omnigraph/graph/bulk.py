@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.copy.copier import Copier, CopyRequest
 from omnigraph.dataplane.export.exporter import Exporter
 from omnigraph.dataplane.export.model import ExportRequest

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from omnigraph.core.holds import NOBODY, Holder
+from omnigraph.core.locks.read_leases import NOBODY, Holder
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.export.plan import chosen_types

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from omnigraph.core import records
-from omnigraph.core.lineage import Node, newest_first
+from omnigraph.core.commits import records
+from omnigraph.core.commits.lineage import Node, newest_first
 from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.diff import Diff

@@ -7,12 +7,12 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from omnigraph.core.alignment import counterpart
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.indices import ensure_indices
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.retry import following_schema
 from omnigraph.core.revisions import Revision
+from omnigraph.core.schema.alignment import counterpart
+from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.exec.changes.blame import blame

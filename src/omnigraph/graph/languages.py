@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.read.program import Program, prepare
 from omnigraph.lang import QueryCompiler

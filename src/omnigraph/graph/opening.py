@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.retry import RetryPolicy
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.provider import Embedder
 from omnigraph.embed.source import Embeddings

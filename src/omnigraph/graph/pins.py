@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import whole_number

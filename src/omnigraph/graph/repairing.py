@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from omnigraph.core.repair import Drift, DriftVerdict
+from omnigraph.core.recovery.repair import Drift, DriftVerdict
 from omnigraph.results.upkeep import RepairedTable, RepairResult
 from omnigraph.types import BranchName, CommitId
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.access import Access

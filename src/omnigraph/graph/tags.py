@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.core.refs import Tag as TagRecord
+from omnigraph.core.manifest.refs import Tag as TagRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.policy.door import Door, Permission

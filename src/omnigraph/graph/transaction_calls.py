@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.blob_calls import BlobCalls

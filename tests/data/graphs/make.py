@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph as og
-from omnigraph.core.records import FORMAT_VERSION
+from omnigraph.core.commits.records import FORMAT_VERSION
 
 HERE = Path(__file__).parent
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from omnigraph.core.commit_request import CommitRequest
-from omnigraph.core.records import Commit
-from omnigraph.core.recovery.intent import Intent, PlannedTable, WriterKind
-from omnigraph.core.recovery.owner import this_process
-from omnigraph.core.requirements import (
+from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.request import CommitRequest
+from omnigraph.core.commits.requirements import (
     HeadIs,
     JudgedTableAt,
     SchemaIs,
     TableAt,
     requirement_of,
 )
-from omnigraph.core.target import ExistingBranch, Target
+from omnigraph.core.commits.target import ExistingBranch, Target
+from omnigraph.core.journal.intent import Intent, PlannedTable, WriterKind
+from omnigraph.core.locks.owner import this_process
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.ids import UlidIds
 from omnigraph.types import MAIN, CommitId

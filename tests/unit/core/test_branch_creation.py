@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from omnigraph.core.branch_creation import MAKING_LEASE_US
-from omnigraph.core.commit_request import CommitRequest
+from omnigraph.core.branches.creation import MAKING_LEASE_US
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.journal.intent import Intent, WriterKind
 from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, staging_ref, staging_ref_parts
-from omnigraph.core.recovery.intent import Intent, WriterKind
-from omnigraph.core.recovery.liveness import GRACE_US
+from omnigraph.core.locks.liveness import GRACE_US
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.core.write import Prepared

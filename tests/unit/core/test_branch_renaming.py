@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.recovery.intent import WriterKind
-from omnigraph.core.recovery.liveness import PROCESS
+from omnigraph.core.locks.liveness import PROCESS
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revisions
 from omnigraph.errors import Code, Conflict, Forbidden, InvalidInput, NotFound

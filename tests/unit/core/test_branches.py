@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import fork_mark, fork_name
-from omnigraph.core.recovery.liveness import PROCESS
+from omnigraph.core.locks.liveness import PROCESS
 from omnigraph.core.repository import Repository
 from omnigraph.errors import (
     Code,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.claims import LEASE_US, Claims, open_claims
-from omnigraph.core.recovery.liveness import GRACE_US, Live
-from omnigraph.core.recovery.owner import Owner
+from omnigraph.core.locks.claims import LEASE_US, Claims, open_claims
+from omnigraph.core.locks.liveness import GRACE_US, Live
+from omnigraph.core.locks.owner import Owner
 from omnigraph.errors import Busy
 from omnigraph.runtime import failpoints, telemetry
 from omnigraph.runtime.clock import ManualClock

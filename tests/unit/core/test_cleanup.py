@@ -9,8 +9,8 @@ import pytest
 
 from omnigraph.core.cleanup.cleaner import Cleaned
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.recovery.audit import RecoveryKind
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Busy, Conflict, Forbidden, Gone, RecoveryRequired, Unavailable
 from omnigraph.runtime.clock import ManualClock
@@ -215,7 +215,7 @@ def test_a_commit_that_sleeps_does_not_land_in_a_gap(root: Root) -> None:
 def test_a_history_that_was_not_read_yet_is_read_from_what_is_left(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.core.branch_reader.FEW_ROWS", 1)
+    monkeypatch.setattr("omnigraph.core.manifest.branch_reader.FEW_ROWS", 1)
     repo = make(root)
     for number in range(20):
         write(repo, {PERSON: people(f"p{number}")})

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.core.journal.intent import PlannedTable
 from omnigraph.core.recovery.decide import (
     Discard,
     Forget,
@@ -25,7 +26,6 @@ from omnigraph.core.recovery.decide import (
     classify,
     decide,
 )
-from omnigraph.core.recovery.intent import PlannedTable
 from tests.unit.core.intents import an_intent, planned
 
 N, P, R, H, T = (

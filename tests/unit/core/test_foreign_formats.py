@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.core.commits.records import FORMAT_VERSION, MARK, STAMP, format_metadata
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.records import FORMAT_VERSION, MARK, STAMP, format_metadata
 from omnigraph.errors import Code, Conflict, Corrupt
 from tests.originals import make_original
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from omnigraph.core.commits.records import TableRecord, TombstoneRecord, VersionRecord
+from omnigraph.core.commits.target import NewBranch
+from omnigraph.core.journal.intent import Intent, IntentLog, WriterKind, decode, encode
 from omnigraph.core.layout import intent_path
-from omnigraph.core.records import TableRecord, TombstoneRecord, VersionRecord
-from omnigraph.core.recovery.intent import Intent, IntentLog, WriterKind, decode, encode
-from omnigraph.core.target import NewBranch
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime.failpoints import LostReply, Refuse
 from omnigraph.store.failures import FailureKind, StorageFailure

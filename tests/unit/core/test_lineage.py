@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.lineage import (
+from omnigraph.core.commits.lineage import (
     Ancestry,
     ancestors,
     first_parents,
@@ -15,7 +15,7 @@ from omnigraph.core.lineage import (
     only_behind,
     parents,
 )
-from omnigraph.core.records import Commit
+from omnigraph.core.commits.records import Commit
 from omnigraph.runtime.ids import encode
 from omnigraph.types import MAIN, CommitId
 

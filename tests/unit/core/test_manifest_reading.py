@@ -9,10 +9,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.core import branch_reader, destinations, publish
 from omnigraph.core import init as initial
-from omnigraph.core.layout import MANIFEST
-from omnigraph.core.records import (
+from omnigraph.core.commits.records import (
     ARROW_SCHEMA,
     FORMAT_OLDEST,
     FORMAT_VERSION,
@@ -25,6 +23,9 @@ from omnigraph.core.records import (
     encode,
     format_metadata,
 )
+from omnigraph.core.layout import MANIFEST
+from omnigraph.core.manifest import branch_reader
+from omnigraph.core.publish import destinations, publisher
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
@@ -399,7 +400,7 @@ def test_a_publish_is_tried_five_times(graph: Repository, monkeypatch: pytest.Mo
     with pytest.raises(Conflict) as caught:
         write(graph, {})
     assert caught.value.code is Code.HEAD_CONTENTION
-    assert caught.value.details["attempts"] == len(tries) == publish.ATTEMPTS_MAX
+    assert caught.value.details["attempts"] == len(tries) == publisher.ATTEMPTS_MAX
     monkeypatch.undo()
     write(graph, {})
     audit(graph)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.graph_version import TablePin
-from omnigraph.core.manifest_index import ManifestIndex, sort_out
-from omnigraph.core.records import (
+from omnigraph.core.commits.graph_version import TablePin
+from omnigraph.core.commits.records import (
     ARROW_SCHEMA,
     COMMIT_COLUMNS,
     COMMIT_KIND,
@@ -26,6 +25,7 @@ from omnigraph.core.records import (
     decode,
     encode,
 )
+from omnigraph.core.manifest.index import ManifestIndex, sort_out
 from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.runtime import ids as ulid
 from omnigraph.store.table import CREATED_AT, UPDATED_AT

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from omnigraph.core.recovery.liveness import Live
-from omnigraph.core.recovery.owner import LEASE_US, Owner, this_process
+from omnigraph.core.locks.liveness import Live
+from omnigraph.core.locks.owner import LEASE_US, Owner, this_process
 
 NOW = 1_700_000_000_000_000
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.core.arrow_types import arrow_type, table_schema
+from omnigraph.core.schema.arrow_types import arrow_type, table_schema
 from omnigraph.lang import compile_schema
 from omnigraph.lang.values import SCALARS, Base, ValueType
 from omnigraph.store.root import Root

@@ -8,9 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
-from omnigraph.core.graph_version import GraphVersion, TablePin
-from omnigraph.core.recovery.intent import decode
-from omnigraph.core.requirements import (
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.requirements import (
     BranchAbsent,
     BranchIs,
     HeadIs,
@@ -24,7 +23,8 @@ from omnigraph.core.requirements import (
     requirement_of,
     to_json,
 )
-from omnigraph.core.target import ExistingBranch, NewBranch, Target
+from omnigraph.core.commits.target import ExistingBranch, NewBranch, Target
+from omnigraph.core.journal.intent import decode
 from omnigraph.errors import Code, GraphError
 from omnigraph.types import MAIN, BranchName, CommitId
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.core import gates
+from omnigraph.core.locks import writer_queue
 from omnigraph.errors import Cancelled, Code, Effect, GraphError, InvalidInput, LimitExceeded
 from omnigraph.types import AccessChoice, LoadMode
 
@@ -257,7 +257,7 @@ def test_a_write_does_not_wait_for_others_beyond_its_time(graph: og.Graph) -> No
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with gates.writing(graph.uri, "main", ["node:Person"]):
+        with writer_queue.writing(graph.uri, "main", ["node:Person"]):
             held.set()
             assert done.wait(60)
 

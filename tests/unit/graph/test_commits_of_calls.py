@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.manifest import Manifest
+from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.runtime.failpoints import Refuse, armed
 
 ADD = "query add($n: String) { insert Person { name: $n } }"

@@ -12,10 +12,10 @@ import lance
 import pytest
 
 import omnigraph as og
-from omnigraph.core.formats import CURRENT, ManifestFormat, format_of
+from omnigraph.core.commits.records import MARK, STAMP
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.migrate import LOSSES_MAX
-from omnigraph.core.records import MARK, STAMP
+from omnigraph.core.manifest.formats import CURRENT, ManifestFormat, format_of
+from omnigraph.core.manifest.migrate import LOSSES_MAX
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Code, Conflict, Corrupt, GraphError, InvalidInput
 from omnigraph.store.root import Root

@@ -14,8 +14,8 @@ import lance
 import pytest
 
 import omnigraph as og
+from omnigraph.core.commits.records import format_metadata
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.records import format_metadata
 from tests.data.graphs.make import FILL
 
 ARCHIVES = sorted((Path(__file__).parents[2] / "data" / "graphs").glob("*.tar.xz"))

@@ -146,7 +146,7 @@ def test_tags_outlast_a_long_history(graph: og.Graph, monkeypatch: pytest.Monkey
     moved = graph.tags.create("v1", force=True)
     gone = graph.tags.create("v2")
     graph.tags.delete("v2")
-    monkeypatch.setattr("omnigraph.core.branch_reader.FEW_ROWS", 4)
+    monkeypatch.setattr("omnigraph.core.manifest.branch_reader.FEW_ROWS", 4)
     with og.open(graph.uri) as late:
         assert late.tags.list() == [moved]
         assert moved.commit != first.commit

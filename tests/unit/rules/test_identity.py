@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import EntityType

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang import compile_schema
 from omnigraph.lang.catalog.model import Check, EdgeType, EntityType, NodeType

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.lang import compile_schema
 from omnigraph.rules.unique import judge_ids, judge_unique, uniques
 from omnigraph.rules.violation import Rule, Violation, Violations

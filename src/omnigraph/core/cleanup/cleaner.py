@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from omnigraph.core.branch_creation import BranchCreation
-from omnigraph.core.branches import Branches
-from omnigraph.core.claims import Claim, Claims
+from omnigraph.core.branches.branches import Branches
+from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.cleanup.retention import Retained, RetentionPolicy, retain
 from omnigraph.core.cleanup.survey import PinnedVersions, Survey
 from omnigraph.core.cleanup.table_plan import (
@@ -30,6 +29,7 @@ from omnigraph.core.cleanup.table_plan import (
     still_to_go,
 )
 from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.journal.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.layout import (
     AUDIT,
     CLEANUP_CLAIM,
@@ -37,7 +37,7 @@ from omnigraph.core.layout import (
     STORE_CLOCK,
     table_folders,
 )
-from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
+from omnigraph.core.locks.claims import Claim, Claims
 from omnigraph.core.storage_errors import public
 from omnigraph.errors import JsonValue
 from omnigraph.runtime import cancellation, telemetry

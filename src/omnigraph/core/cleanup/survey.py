@@ -8,6 +8,7 @@ from itertools import combinations
 
 import pyarrow as pa
 
+from omnigraph.core.branches.kept_states import KeptStates
 from omnigraph.core.cleanup.retention import (
     CommitAt,
     History,
@@ -20,17 +21,16 @@ from omnigraph.core.cleanup.retention import (
     reaches_further,
 )
 from omnigraph.core.cleanup.table_plan import TableNeeds
-from omnigraph.core.graph_version import GraphVersion, TablePin
-from omnigraph.core.holds import Holds
-from omnigraph.core.kept_states import KeptStates
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_bases
+from omnigraph.core.commits.records import VERSION_KIND
+from omnigraph.core.commits.target import NewBranch
+from omnigraph.core.journal.intent import Intent, IntentLog
+from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.lineage import Ancestry, first_parents, merge_bases
-from omnigraph.core.manifest import Manifest
-from omnigraph.core.records import VERSION_KIND
-from omnigraph.core.recovery.intent import Intent, IntentLog
-from omnigraph.core.refs import tags_of
-from omnigraph.core.staging_areas import StagingAreas
-from omnigraph.core.target import NewBranch
+from omnigraph.core.locks.read_leases import Holds
+from omnigraph.core.manifest.manifest import Manifest
+from omnigraph.core.manifest.refs import tags_of
 from omnigraph.errors import Gone, NotFound
 from omnigraph.store.tables import Pin, Tables
 from omnigraph.types import MAIN, BranchName, CommitId

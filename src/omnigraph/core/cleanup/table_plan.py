@@ -18,7 +18,8 @@ from typing import Final
 
 from omnigraph.store.maintenance.inventory import StoredVersion, TableInventory
 
-# Longer than anybody trusts a version to be the newest without looking (`core/manifest.py`).
+# Longer than anybody trusts a version to be the newest without looking
+# (`store/versions/latest.py`).
 SUPERSEDED_US: Final = 300_000_000
 # Longer than the longest lease, that of writes without a process of their own.
 LEFT_US: Final = 25 * 3_600 * 1_000_000

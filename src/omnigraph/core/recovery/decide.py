@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omnigraph.core.recovery.intent import Intent, PlannedTable
+from omnigraph.core.journal.intent import Intent, PlannedTable
 
 
 class TableState(StrEnum):

@@ -14,17 +14,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.core.branches import is_own
-from omnigraph.core.commit_request import CommitRequest
+from omnigraph.core.branches.branches import is_own
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.records import Commit, VersionRecord
+from omnigraph.core.commits.request import CommitRequest
+from omnigraph.core.commits.requirements import TableAt, requirement_of
 from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.graph_version import GraphVersion, TablePin
-from omnigraph.core.manifest import Manifest
-from omnigraph.core.publish import Publisher
-from omnigraph.core.records import Commit, VersionRecord
-from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
-from omnigraph.core.recovery.intent import IntentLog, WriterKind
+from omnigraph.core.journal.audit import Audit, AuditRow, RecoveryKind
+from omnigraph.core.journal.intent import IntentLog, WriterKind
+from omnigraph.core.manifest.manifest import Manifest
+from omnigraph.core.publish.publisher import Publisher
 from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
-from omnigraph.core.requirements import TableAt, requirement_of
 from omnigraph.errors import Conflict, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock

@@ -23,20 +23,20 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from omnigraph.core.commit_request import CommitRequest
-from omnigraph.core.destinations import Destination
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.records import Commit, VersionRecord
+from omnigraph.core.commits.request import CommitRequest
+from omnigraph.core.commits.requirements import Seen, TableAt, check, requirement_of
 from omnigraph.core.failpoints import Fp, guarded
-from omnigraph.core.graph_version import GraphVersion, TablePin
+from omnigraph.core.journal.audit import Audit, AuditRow, RecoveryKind
+from omnigraph.core.journal.intent import Intent, PlannedTable
 from omnigraph.core.layout import intent_path
-from omnigraph.core.parts import Parts
-from omnigraph.core.records import Commit, VersionRecord
-from omnigraph.core.recovery.audit import Audit, AuditRow, RecoveryKind
+from omnigraph.core.locks.liveness import is_certainly_over
+from omnigraph.core.publish.context import WriteContext
+from omnigraph.core.publish.destinations import Destination
 from omnigraph.core.recovery.decide import Discard, Forget, RollBack, RollForward, Stop, Tip, decide
-from omnigraph.core.recovery.intent import Intent, PlannedTable
-from omnigraph.core.recovery.liveness import is_certainly_over
 from omnigraph.core.recovery.orphans import Orphans
 from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
-from omnigraph.core.requirements import Seen, TableAt, check, requirement_of
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import (
     Busy,
@@ -66,7 +66,7 @@ class Authority(StrEnum):
 class Recovery:
     """Settles the intents of one graph."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: WriteContext) -> None:
         """Work on the graph made of these parts."""
         self._tables = parts.tables
         self._manifest = parts.manifest

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omnigraph.core.branches import is_own
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.branches.branches import is_own
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.journal.intent import IntentLog
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.recovery.intent import IntentLog
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import SetAside, Tables

@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import arrow_type
 from omnigraph.core.layout import table_key
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.decode import convert
 from omnigraph.dataplane.decode.absences import Absences
 from omnigraph.dataplane.decode.arrow_json import parse

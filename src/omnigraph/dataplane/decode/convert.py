@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import DAYS, MILLIS, parse_datetime
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.decode.convert import Unfit, blobs, dates, datetimes
 from omnigraph.dataplane.decode.json_fit import Misfit, described, fit, shown
 from omnigraph.dataplane.decode.json_line import Integer, Json, MalformedJson, Real, read_line

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from omnigraph.core.arrow_types import table_schema
 from omnigraph.core.layout import table_key
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.export.cells import NULL, EncodedCells, cells, glued
 from omnigraph.dataplane.export.small import SmallNumbers
 from omnigraph.dataplane.source.model import Compression, Format

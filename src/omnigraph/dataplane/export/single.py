@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.export.files import encoder, write_columns

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import default_scalar
+from omnigraph.core.schema.arrow_types import default_scalar
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec
 from omnigraph.dataplane.load.exchange import (
     ID,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.records import Commit
+from omnigraph.core.commits.records import Commit
 from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.decode.model import Decoded, DecodeStats
 from omnigraph.dataplane.export.plan import chosen_types

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.records import Commit
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.requirements import branch_replaced, schema_changed
+from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.journal.staging_areas import Ending, StagingArea
 from omnigraph.core.repository import Repository, store_pin
-from omnigraph.core.requirements import branch_replaced, schema_changed
 from omnigraph.core.retry import wait_seconds, with_retries
-from omnigraph.core.staging_areas import Ending, StagingArea
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.counts import Counts

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 
+from omnigraph.core.commits.records import Commit
 from omnigraph.core.layout import table_key
-from omnigraph.core.records import Commit
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.source.model import Input

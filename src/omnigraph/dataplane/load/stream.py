@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from omnigraph.core.records import Commit
+from omnigraph.core.commits.records import Commit
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint, spelled
 from omnigraph.dataplane.load.request import StreamBatch
 from omnigraph.errors import JsonValue

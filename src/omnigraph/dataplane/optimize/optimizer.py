@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
 
-from omnigraph.core.branches import is_fork_of
-from omnigraph.core.graph_version import GraphVersion, TablePin
+from omnigraph.core.branches.branches import is_fork_of
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.records import Commit
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
-from omnigraph.core.records import Commit
-from omnigraph.core.recovery.intent import WriterKind
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.storage_errors import storage_errors

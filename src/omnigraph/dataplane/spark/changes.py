@@ -21,10 +21,10 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from omnigraph.core.alignment import TypeState, type_diff, type_state
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.records import Commit
+from omnigraph.core.commits.records import Commit
 from omnigraph.core.revisions import Revisions
+from omnigraph.core.schema.alignment import TypeState, type_diff, type_state
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.changes.table_changes import ChangeLimits, Operation, TableChanges
 from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.dataplane.spark.columns import carried, carry

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.lang.catalog.model import EntityType
 
 # Exactly what no signed number of Spark can hold.

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.dataplane.spark.shipping import ship

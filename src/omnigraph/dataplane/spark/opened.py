@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.revisions import Revisions, parse_time
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.source.model import TypeRef
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog, EntityType

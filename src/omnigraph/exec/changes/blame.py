@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from omnigraph.core.alignment import TypeState, type_state
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.records import Commit
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import Commit
 from omnigraph.core.repository import Repository
+from omnigraph.core.schema.alignment import TypeState, type_state
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.changes.table_changes import Operation
 from omnigraph.exec.changes.diff import table_changes

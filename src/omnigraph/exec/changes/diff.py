@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from omnigraph.core.alignment import TypeState, type_state
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
+from omnigraph.core.schema.alignment import TypeState, type_state
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.changes.table_changes import ChangeLimits, TableChanges
 from omnigraph.dataplane.counts import ChangeCounts

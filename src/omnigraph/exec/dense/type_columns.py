@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.core.graph_version import TablePin
+from omnigraph.core.commits.graph_version import TablePin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Corrupt, Internal, LimitExceeded
 from omnigraph.exec import tuning

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.columns import as_matrix
 from omnigraph.exec.dense.type_columns import Codec, PreviousStructure, TypeColumns

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from omnigraph.core.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.exec.direct.lookup import LookupBounds, LookupBudget, RowLookup, TableLookup
 from omnigraph.exec.direct.seen_entities import ID, SeenEntities

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from omnigraph.core.alignment import altered_columns, type_state
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases
-from omnigraph.core.publish import Published
-from omnigraph.core.records import Commit, Record
-from omnigraph.core.recovery.intent import WriterKind
-from omnigraph.core.refs import require_unprotected
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases
+from omnigraph.core.commits.records import Commit, Record
+from omnigraph.core.commits.requirements import SourceStands, require_head
+from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.manifest.refs import require_unprotected
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
-from omnigraph.core.requirements import SourceStands, require_head
 from omnigraph.core.retry import with_retries
+from omnigraph.core.schema.alignment import altered_columns, type_state
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.counts import ChangeCounts

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omnigraph.core.records import Commit
+from omnigraph.core.commits.records import Commit
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, MergeConflict, Resolve
 from omnigraph.types import BranchName, CommitId

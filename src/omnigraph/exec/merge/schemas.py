@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.alignment import (
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.layout import table_key
+from omnigraph.core.repository import Repository
+from omnigraph.core.schema.alignment import (
     TypeState,
     altered_columns,
     counterpart,
@@ -16,10 +19,7 @@ from omnigraph.core.alignment import (
     kept_types,
     type_state,
 )
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.layout import table_key
-from omnigraph.core.repository import Repository
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.errors import Code, Conflict
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.schema_change.alterations import blob_in_the_way

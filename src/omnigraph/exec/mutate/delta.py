@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import TableWrite
 from omnigraph.embed.missing import MissingVectors

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from omnigraph.core import gates
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.records import Commit
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.requirements import HeadIs, Seen, schema_changed
+from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.locks import writer_queue
 from omnigraph.core.repository import Repository
-from omnigraph.core.requirements import HeadIs, Seen, schema_changed
 from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
@@ -154,7 +154,7 @@ class Mutator:
         def attempt(losses: int, is_stale: bool) -> Mutated:
             queue: AbstractContextManager[bool] = nullcontext(False)
             if losses or not asks:
-                queue = gates.preparing(root, branch, request.concerns)
+                queue = writer_queue.preparing(root, branch, request.concerns)
             with queue as has_waited:
                 cancellation.check()
                 # Whoever was let through before us has most likely changed what we pinned.

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from omnigraph.core.graph_version import GraphVersion
-from omnigraph.core.records import Commit
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.requirements import HeadIs, Seen
 from omnigraph.core.repository import Repository
-from omnigraph.core.requirements import HeadIs, Seen
 from omnigraph.dataplane.load.small_load import SmallLoad
 from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.evaluate import EvalContext

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from omnigraph.core.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.cache import Slot, StructureCache

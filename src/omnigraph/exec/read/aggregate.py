@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.exec.large_text import is_long, taken
 from omnigraph.exec.read.columns import ComputedColumn, ConstantColumn, ResultColumn, StoredColumn
 from omnigraph.exec.read.frame import ascending, summed, sums_by

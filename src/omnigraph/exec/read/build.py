@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.exec.read.conditions import EntityCondition, FilterStep
 from omnigraph.exec.read.expand import (
     ArriveStep,

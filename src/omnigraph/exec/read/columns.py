@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.exec import tuning
 from omnigraph.exec.large_text import taken, with_room_for
 from omnigraph.exec.memory import QUERY_BYTES_MAX

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.exec.compare import exactly
 from omnigraph.exec.evaluate import constant
 from omnigraph.exec.large_text import concatenated

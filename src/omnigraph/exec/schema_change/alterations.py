@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from omnigraph.core.alignment import altered_columns
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.alignment import altered_columns
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
 from omnigraph.runtime import cancellation

@@ -17,15 +17,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from omnigraph.core.alignment import altered_columns, is_altered, kept_types
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
-from omnigraph.core.publish import Published
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import with_retries
-from omnigraph.core.schema_state import AcceptedSchema
+from omnigraph.core.schema.alignment import altered_columns, is_altered, kept_types
+from omnigraph.core.schema.arrow_types import table_schema
+from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import Code, InvalidInput

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.core.arrow_types import table_schema
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import Record, TableRecord, TombstoneRecord, VersionRecord
 from omnigraph.core.layout import table_key, table_path
-from omnigraph.core.records import Record, TableRecord, TombstoneRecord, VersionRecord
 from omnigraph.core.repository import Repository
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.errors import Code, Conflict
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.store.tables import Pin

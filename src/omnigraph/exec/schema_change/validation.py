@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from omnigraph.core.alignment import altered_columns
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.alignment import altered_columns
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.lang.catalog.model import EdgeType, EntityType, NodeType, Property
 from omnigraph.lang.catalog.rules import ID_NAME
 from omnigraph.rules.cardinality import judge_cardinality

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.spark.kernel import raising
 from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.large_text import joined

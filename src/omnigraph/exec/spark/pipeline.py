@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, assert_never
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.spark.dense import NUMBER, SOURCE, TARGET
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, Internal

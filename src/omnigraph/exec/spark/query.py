@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.spark.config import SparkConfig
 from omnigraph.dataplane.spark.dense import DenseFrames

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.memory import too_large

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.decode.row_wise import RowWiseDecoder

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.decode.tabular_columns import Converted, convert
 from omnigraph.dataplane.decode.tabular_reasons import reason
 from omnigraph.lang.values import Base, ValueType

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.arrow_types import arrow_type
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export import small
 from omnigraph.dataplane.export.escape import escaped

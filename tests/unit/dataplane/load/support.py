@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.layout import STAGING
-from omnigraph.core.recovery.liveness import PROCESS
+from omnigraph.core.locks.liveness import PROCESS
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.request import Loaded, LoadRequest

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.arrow_types import table_schema
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.decode.model import Decoded
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint, fingerprint, spelled, total
 from omnigraph.lang import compile_schema

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from omnigraph.core.failpoints import Fp
+from omnigraph.core.journal.staging_areas import LEASE_US, RECORD, Ending
 from omnigraph.core.layout import STAGING
-from omnigraph.core.recovery.liveness import GRACE_US
-from omnigraph.core.recovery.owner import Owner, this_process
+from omnigraph.core.locks.liveness import GRACE_US
+from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import RetryPolicy
-from omnigraph.core.staging_areas import LEASE_US, RECORD, Ending
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.errors import Busy, Conflict

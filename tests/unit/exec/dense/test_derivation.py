@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.core.recovery.intent import WriterKind
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.lang.ir.ops import Towards

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnigraph.core.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.evaluate import EvalContext

@@ -1,0 +1,1 @@
+"""Branches: created, listed, renamed and deleted."""

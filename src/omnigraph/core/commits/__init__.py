@@ -1,0 +1,1 @@
+"""Commits as values: rows of the manifest, the state that they make up, requests."""

@@ -1,0 +1,138 @@
+"""Liveness: decides if the owner of an intent or a claim can still be at work.
+
+Two clocks are never compared. How long ago an owner on another machine wrote its file is told by
+the store alone: the age of the file is the time that the store gives a new object, minus the time
+that it gave the file. An owner that has been silent for its lease and a grace is taken for dead.
+Should it only have been slow, it loses cleanly: whoever gives its write up closes the door first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from omnigraph.core.layout import STORE_CLOCK
+from omnigraph.core.locks.owner import Owner
+from omnigraph.runtime.clock import Clock
+from omnigraph.runtime.ids import Ids
+from omnigraph.store.io.objects import ObjectStore
+
+
+class Live:
+    """A set of operation ids. Thread-safe."""
+
+    __slots__ = ("_ids", "_lock")
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._lock = threading.Lock()
+        self._ids: set[str] = set()
+
+    @contextmanager
+    def working(self, operation_id: str) -> Iterator[None]:
+        """Count an operation as live for the length of a block, however the block ends."""
+        self.start(operation_id)
+        try:
+            yield
+        finally:
+            self.end(operation_id)
+
+    def start(self, operation_id: str) -> None:
+        """Count an operation as live until it ends."""
+        with self._lock:
+            self._ids.add(operation_id)
+
+    def end(self, operation_id: str) -> None:
+        """Count an operation as live no longer."""
+        with self._lock:
+            self._ids.discard(operation_id)
+
+    def holds(self, operation_id: str) -> bool:
+        """Is this operation at work here?"""
+        with self._lock:
+            return operation_id in self._ids
+
+
+# One per process: two handles of one graph must know of each other's writes.
+PROCESS: Final = Live()
+
+
+# Beyond the lease, for a call that was sent in time and takes long, and for coarse store clocks.
+GRACE_US: Final = 60_000_000
+# How long a reading of the store's time is carried forward by our own monotonic counter.
+_READING_NS: Final = 10_000_000_000
+
+
+@dataclass(slots=True)
+class StoreClock:
+    """The time of the store, as it stamps objects. Reading it writes and removes an object."""
+
+    objects: ObjectStore
+    clock: Clock
+    ids: Ids
+    _read_at_ns: int | None = field(default=None, init=False)
+    _read_us: int = field(default=0, init=False)
+
+    def now_us(self) -> int:
+        """Return the store's time; a reading of the last few seconds is carried forward."""
+        ticks = self.clock.ticks_ns()
+        if self._read_at_ns is None or ticks - self._read_at_ns > _READING_NS:
+            self._read_us, self._read_at_ns = self._read(), ticks
+        return self._read_us + (ticks - self._read_at_ns) // 1_000
+
+    def _read(self) -> int:
+        place = f"{STORE_CLOCK}/{self.ids.new()}"
+        self.objects.put_new(place, place.encode())
+        try:
+            return max(info.modified_us for info in self.objects.list(STORE_CLOCK))
+        finally:
+            self.objects.delete(place)
+
+    def modified_us(self, place: str) -> int | None:
+        """The time at which the store last saw an object written; None when it is not there."""
+        folder, _, _ = place.rpartition("/")
+        found = (info.modified_us for info in self.objects.list(folder) if info.path == place)
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Liveness:
+    """Judges owners, as seen from this process."""
+
+    live: Live
+    store_clock: StoreClock
+
+    def is_alive(self, owner: Owner, token: str, place: str, modified_us: int | None) -> bool:
+        """Can the owner of an object still be at work?
+
+        Args:
+            owner: Who wrote it.
+            token: By what this process counts its own work as live.
+            place: The object.
+            modified_us: When the store saw it written, if a listing has told already.
+        """
+        if owner.is_us():
+            return self.live.holds(token)
+        if owner.is_released:
+            return False
+        if owner.is_here:
+            return owner.runs()
+        return self._age_us(place, modified_us) < owner.lease_us + GRACE_US
+
+    def _age_us(self, place: str, modified_us: int | None) -> int:
+        written = self.store_clock.modified_us(place) if modified_us is None else modified_us
+        # An object that is gone was removed by an owner that has finished.
+        return GRACE_US << 20 if written is None else self.store_clock.now_us() - written
+
+
+def is_certainly_over(owner: Owner, *, local: bool) -> bool:
+    """Can nothing of an owner's work arrive any more?
+
+    True for a process of this machine that is gone, where storage is this machine's disk. A request
+    to a server may be applied after its sender is gone, and a released lease says nothing about
+    calls that are still under way.
+    """
+    return local and owner.is_here and not owner.runs()

@@ -1,0 +1,1 @@
+"""Publishing: the one write of the manifest that makes a change visible."""

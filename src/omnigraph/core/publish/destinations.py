@@ -1,0 +1,284 @@
+"""The destinations of commits: the head of a branch, or a branch that is created with the commit.
+
+Both take the same path. A destination says who is kept out meanwhile, what the commit would follow,
+how the intent is stored, by which step the commit becomes visible, and what goes if it does not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from omnigraph.core.branches.creation import BranchCreation
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import KEY, Record, encode
+from omnigraph.core.commits.requirements import Seen, branch_replaced
+from omnigraph.core.commits.target import ExistingBranch, NewBranch, Target
+from omnigraph.core.failpoints import Fp, guarded
+from omnigraph.core.journal.intent import Intent, IntentLog
+from omnigraph.core.layout import MANIFEST
+from omnigraph.core.locks import writer_queue
+from omnigraph.core.manifest.manifest import Manifest
+from omnigraph.core.manifest.migrate import Migration
+from omnigraph.errors import Code, Conflict, Gone, InvalidInput, NotFound, PreconditionFailed
+from omnigraph.runtime.ids import Ids
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.tables import Pin, Tables
+from omnigraph.types import MAIN, BranchName
+
+
+class Destination(ABC):
+    """One target, and what a write to it has to do there."""
+
+    __slots__ = ("graph",)
+    # Whether nobody else knows its tables: what comes to nothing is dropped, not taken back.
+    has_own_tables: bool
+
+    def __init__(self, graph: Destinations) -> None:
+        """Be a destination of this graph."""
+        self.graph = graph
+
+    @abstractmethod
+    def begin(self) -> str:
+        """Begin a write; return its operation id."""
+
+    @abstractmethod
+    def end_unarmed(self, base: GraphVersion) -> None:
+        """End a write that was not armed."""
+
+    @abstractmethod
+    def needs_intent(self, tables: Collection[object]) -> bool:
+        """True if a write of these tables takes more than one step."""
+
+    def writing(self, table_keys: Iterable[str]) -> AbstractContextManager[None]:
+        """Keep other writers of this process out of these tables."""
+        return nullcontext()
+
+    @abstractmethod
+    def publishing(self) -> AbstractContextManager[None]:
+        """Keep other publishers out, as far as that takes."""
+
+    def settling(self) -> AbstractContextManager[None]:
+        """Keep others out who settle a write to it, as far as that takes."""
+        return nullcontext()
+
+    @abstractmethod
+    def put(self, intent: Intent) -> None:
+        """Store the intent of a write that is being armed."""
+
+    @abstractmethod
+    def withdraw(self, operation_id: str) -> None:
+        """Take an intent back of which nothing has moved."""
+
+    @abstractmethod
+    def check_key(self, key: str) -> None:
+        """Refuse an idempotency key that cannot be used here."""
+
+    @abstractmethod
+    def look(self) -> Seen:
+        """The newest state that a commit would follow."""
+
+    @abstractmethod
+    def look_back(self) -> Seen | None:
+        """The same for recovery; None when the target can never be written to any more."""
+
+    @abstractmethod
+    def write(self, records: tuple[Record, ...], seen: Seen) -> int | None:
+        """Make rows visible; return the manifest version, None when another publish came first."""
+
+    @abstractmethod
+    def check_written(self, seen: Seen) -> None:
+        """Refuse if nobody can see what was written."""
+
+    def is_lost(self) -> bool:
+        """True if the branch was deleted while a write to it was under way."""
+        return False
+
+    @abstractmethod
+    def clear(self, paths: Iterable[str]) -> None:
+        """Remove what a write left that was given up."""
+
+    def _seen(self, branch: BranchName) -> Seen:
+        manifest = self.graph.manifest
+        version = manifest.snapshot(branch)
+        return Seen(
+            version=version,
+            commits=manifest.commits(branch),
+            names=manifest.names,
+            stands=manifest.has_branch,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destinations:
+    """The destinations of one graph."""
+
+    root: str
+    tables: Tables
+    manifest: Manifest
+    creation: BranchCreation
+    intents: IntentLog
+    migration: Migration
+    ids: Ids
+
+    def of(self, target: Target) -> Destination:
+        """The destination of a target."""
+        if isinstance(target, NewBranch):
+            return _BranchInCreation(self, target)
+        return _BranchHead(self, target)
+
+
+class _BranchHead(Destination):
+    """The head of a branch that is there."""
+
+    __slots__ = ("target",)
+    has_own_tables = False
+
+    def __init__(self, graph: Destinations, target: ExistingBranch) -> None:
+        super().__init__(graph)
+        self.target = target
+
+    def begin(self) -> str:
+        return self.graph.ids.new()
+
+    def end_unarmed(self, base: GraphVersion) -> None:
+        """Nothing was stored yet."""
+
+    def needs_intent(self, tables: Collection[object]) -> bool:
+        # Whoever is about to delete a branch has to see that somebody writes to it.
+        return bool(tables) or self.target.branch != MAIN
+
+    def writing(self, table_keys: Iterable[str]) -> AbstractContextManager[None]:
+        return writer_queue.writing(self.graph.root, self.target.branch, table_keys)
+
+    def publishing(self) -> AbstractContextManager[None]:
+        return writer_queue.publishing(self.graph.root, self.target.branch)
+
+    def put(self, intent: Intent) -> None:
+        intents = self.graph.intents
+        try:
+            guarded(Fp.ARM, lambda: intents.put(intent))
+        except StorageFailure as failure:
+            unclear = failure.kind is FailureKind.UNKNOWN
+            if not unclear or intents.get(intent.operation_id) is None:
+                raise
+
+    def check_key(self, key: str) -> None:
+        """The commits of the branch tell, and publishing asks them."""
+
+    def withdraw(self, operation_id: str) -> None:
+        self.graph.intents.remove(operation_id)
+
+    def look(self) -> Seen:
+        self.graph.migration.bring_forward(self.target.branch)
+        return self._seen(self.target.branch)
+
+    def look_back(self) -> Seen | None:
+        try:
+            seen = self.look()
+        except NotFound:
+            return None
+        return seen if seen.version.incarnation == self.target.incarnation else None
+
+    def write(self, records: tuple[Record, ...], seen: Seen) -> int | None:
+        version = seen.version
+        base = Pin(path=MANIFEST, version=version.manifest_version, branch=version.fork)
+        lookup = self.graph.manifest.perhaps_held(version.branch, base.version, records)
+
+        def merge() -> int:
+            rows = encode(records, base.version + 1)
+            return self.graph.tables.merge_rows(
+                MANIFEST, base.branch, base, KEY, rows, lookup=lookup
+            )
+
+        try:
+            return guarded(Fp.PUBLISH, merge)
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.CONFLICT:
+                return None
+            raise
+
+    def check_written(self, seen: Seen) -> None:
+        if not self.graph.manifest.stands(seen.version):
+            raise branch_replaced(self.target.branch)
+
+    def is_lost(self) -> bool:
+        manifest, branch = self.graph.manifest, self.target.branch
+        try:
+            return manifest.branch(branch).incarnation != self.target.incarnation
+        except NotFound:
+            return True
+        except StorageFailure:
+            return False
+
+    def clear(self, paths: Iterable[str]) -> None:
+        """Its tables are shared: what was given up is taken back by a version of each."""
+
+
+class _BranchInCreation(Destination):
+    """A branch that is created with the commit. It has no rival for the head, only for the name.
+
+    Its intent was stored before the write was made, and goes with the branch.
+    """
+
+    __slots__ = ("target",)
+    has_own_tables = True
+
+    def __init__(self, graph: Destinations, target: NewBranch) -> None:
+        super().__init__(graph)
+        self.target = target
+
+    def begin(self) -> str:
+        self.graph.creation.take(self.target)
+        return self.target.operation_id
+
+    def end_unarmed(self, base: GraphVersion) -> None:
+        self.graph.creation.give_up(self.target, base)
+
+    def needs_intent(self, tables: Collection[object]) -> bool:
+        return True
+
+    def publishing(self) -> AbstractContextManager[None]:
+        return self.graph.creation.alone()
+
+    def settling(self) -> AbstractContextManager[None]:
+        # Whether the name is free may change to and fro, so one at a time decides.
+        return self.graph.creation.alone()
+
+    def put(self, intent: Intent) -> None:
+        self.graph.creation.arm(intent)
+
+    def withdraw(self, operation_id: str) -> None:
+        """Its intent goes with the branch."""
+
+    def check_key(self, key: str) -> None:
+        known = self.graph.creation.find_key(self.target, key)
+        if known is not None:
+            text = f"the idempotency key names another operation already, commit {known.id}"
+            raise InvalidInput(Code.INPUT_INVALID, text, commit=known.id)
+
+    def look(self) -> Seen:
+        manifest = self.graph.manifest
+        if manifest.exists(self.target.branch):
+            return self._seen(self.target.branch)
+        return Seen(version=self.graph.creation.base(self.target), names=manifest.names)
+
+    def look_back(self) -> Seen | None:
+        try:
+            return self.look()
+        except (Conflict, NotFound, Gone, PreconditionFailed):
+            return None
+
+    def write(self, records: tuple[Record, ...], seen: Seen) -> int | None:
+        target = self.target
+        lookup = self.graph.manifest.perhaps_held(target.source, target.source_version, records)
+        rows = encode(records, target.source_version + 1)
+        return self.graph.creation.publish(target, rows, lookup)
+
+    def check_written(self, seen: Seen) -> None:
+        """Publishing made the branch itself."""
+
+    def clear(self, paths: Iterable[str]) -> None:
+        self.graph.creation.clear(self.target, paths)

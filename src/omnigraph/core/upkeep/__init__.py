@@ -1,0 +1,1 @@
+"""Upkeep of an open repository: indexes, verification, copies, relocation."""

@@ -1,0 +1,178 @@
+"""The indexes that a type should have, and building those that are missing.
+
+Indexes are derived: answers never depend on them and no write waits for them. Building them is a
+write of its own that changes no row, published like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.layout import table_key
+from omnigraph.core.publish.publisher import Published
+from omnigraph.core.repository import Repository
+from omnigraph.core.storage_errors import storage_errors
+from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.lang.catalog.model import EntityType, Property
+from omnigraph.lang.values import Base
+from omnigraph.store.maintenance.shape import TableProbe
+from omnigraph.store.tables import (
+    Btree,
+    Fts,
+    IndexWish,
+    Table,
+    Vector,
+)
+from omnigraph.types import MAIN, BranchName, Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingIndex:
+    """An index that could not be built, and why."""
+
+    table_key: str
+    column: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexReport:
+    """The result of `ensure_indices`. `published` is None when nothing was missing."""
+
+    published: Published | None
+    built: tuple[tuple[str, str], ...]  # table key and index name
+    pending: tuple[PendingIndex, ...]
+
+
+def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
+    """The indexes of a type: identity always, and what its schema asks for.
+
+    Enums and ordered scalars get an ordered index; free text gets an ordered one for equality and
+    a word index for search; vectors get a nearest-neighbour index. Several columns together, lists
+    and blobs get none: no reader could use it.
+    """
+    fixed = ("id",) if entity.kind == "node" else ("id", "src", "dst")
+    wishes = [_ordered(name) for name in fixed]
+    single = {columns[0] for columns in entity.indexes if len(columns) == 1}
+    # Whoever writes a unique value looks for it; of several together one finds few enough.
+    unique = {columns[0] for columns in entity.uniques}
+    for item in entity.properties:
+        if item.name in single or item.name in entity.key:
+            wishes += _wishes(item)
+        elif item.name in unique and item.type.is_scalar:
+            wishes.append(_ordered(item.name))
+    return tuple(wishes)
+
+
+def fitting_indexes(
+    entity: EntityType, existing: Iterable[tuple[str, tuple[str, ...]]]
+) -> tuple[IndexWish, ...]:
+    """The indexes of a type under the names that they have in its table, or would get there.
+
+    A column that was renamed keeps its index, which is named after what the column was called.
+    `existing` are the names and the columns of the indexes that the table has.
+    """
+    names: dict[tuple[str, str], str] = {}
+    taken: set[str] = set()
+    for name, columns in existing:
+        taken.add(name)
+        if len(columns) == 1:
+            names[columns[0], _use(name)] = name
+    found: list[IndexWish] = []
+    for wish in wanted_indexes(entity):
+        name = names.get((wish.column, _use(wish.name)), wish.name)
+        is_here = (wish.column, _use(wish.name)) in names
+        number = 2
+        while not is_here and name in taken:
+            name = f"{wish.column}_{number}_{_use(wish.name)}"
+            number += 1
+        found.append(replace(wish, name=name))
+    return tuple(found)
+
+
+def _use(name: str) -> str:
+    """The purpose of an index, which is how its name ends."""
+    return name.rpartition("_")[2]
+
+
+def _wishes(item: Property) -> list[IndexWish]:
+    kind = item.type
+    if kind.base is Base.VECTOR:
+        metric = Metric.COSINE if item.metric is None else item.metric
+        return [IndexWish(item.name, Vector(metric, kind.dim), f"{item.name}_vector")]
+    if not kind.is_scalar:
+        return []
+    if kind.base is Base.STRING and not kind.enum:
+        return [_ordered(item.name), IndexWish(item.name, Fts(), f"{item.name}_text")]
+    return [_ordered(item.name)]
+
+
+def _ordered(column: str) -> IndexWish:
+    return IndexWish(column, Btree(), f"{column}_ordered")
+
+
+def ensure_indices(
+    repo: Repository,
+    branch: BranchName = MAIN,
+    *,
+    actor: str | None = None,
+    message: str | None = None,
+) -> IndexReport:
+    """Build every missing or damaged index of a branch; one commit, or none if all are there."""
+    repo.require_writable()
+    snapshot = repo.snapshot(branch)
+    catalog = repo.schema(snapshot).catalog
+    writes: list[TableWrite] = []
+    built: list[tuple[str, str]] = []
+    pending: list[PendingIndex] = []
+    for entity in (*catalog.nodes, *catalog.edges):
+        key = table_key(entity.kind, entity.name)
+        table = repo.table(snapshot.pin(key))
+        ready = []
+        with storage_errors():
+            for wish in _missing(table, entity):
+                reason = not_yet(table, wish)
+                if reason is None:
+                    ready.append(wish)
+                else:
+                    pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
+        if not ready:
+            continue
+        target = repo.writable_table(snapshot, key)
+        with repo.preparing(snapshot):
+            staged = repo.tables.stage_indexes(target, ready, uuid=repo.ids.new())
+        if staged is not None:
+            writes.append(TableWrite(table_key=key, staged=(staged,)))
+            built += [(key, wish.name) for wish in ready]
+    published = None
+    if writes:
+        published = repo.commit(
+            Prepared(
+                base=snapshot,
+                commit=replace(
+                    repo.new_commit(snapshot, WriterKind.ENSURE_INDICES),
+                    actor=actor,
+                    message=message,
+                ),
+                tables=tuple(writes),
+            )
+        )
+    return IndexReport(published=published, built=tuple(built), pending=tuple(pending))
+
+
+def _missing(table: Table, entity: EntityType) -> list[IndexWish]:
+    indexes = table.indexes()
+    wishes = fitting_indexes(entity, ((index.name, index.columns) for index in indexes))
+    known = {index.name for index in indexes} - table.damaged_indexes()
+    return [wish for wish in wishes if wish.name not in known]
+
+
+def not_yet(table: Table, wish: IndexWish) -> str | None:
+    """The reason for which an index cannot be built now; None when it can."""
+    if table.row_count == 0:
+        return "the table is empty"
+    if isinstance(wish.kind, Vector) and not TableProbe(table).has_values(wish.column):
+        return "no entity has a vector"
+    return None

@@ -1,0 +1,196 @@
+"""Verification of what a graph says about itself: branches, commits, schemas, pins, forks, intents.
+
+Nothing is repaired, and nothing that is wrong keeps the rest from being looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from omnigraph.core.branches.branches import is_own
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
+from omnigraph.core.commits.lineage import Ancestry
+from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, table_key
+from omnigraph.core.storage_errors import public
+from omnigraph.errors import GraphError
+from omnigraph.store.failures import StorageFailure
+from omnigraph.store.tables import Pin
+from omnigraph.types import MAIN, BranchName
+
+if TYPE_CHECKING:
+    from omnigraph.core.repository import Repository
+
+_RESTORE = "restore it from a backup"
+
+
+class Aspect(StrEnum):
+    """The parts of a graph that are verified."""
+
+    MANIFEST = "manifest"
+    LINEAGE = "lineage"
+    SCHEMA = "schema"
+    PIN = "pin"
+    ROW_COUNT = "row_count"
+    DRIFT = "drift"
+    FORK = "fork"
+    INTENT = "intent"
+    FILE = "file"
+    INDEX = "index"
+    ROWS = "rows"
+    KEY = "key"
+    ENDPOINT = "endpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaw:
+    """Something that is not as it should be.
+
+    Attributes:
+        aspect: What was verified.
+        place: The file, folder or branch that it is about.
+        text: What is wrong, and what to do.
+        is_harmless: Nothing is lost or wrong; somebody may still want to know.
+    """
+
+    aspect: Aspect
+    place: str
+    text: str
+    is_harmless: bool = False
+
+
+class MetadataVerifier:
+    """Verifies the metadata of one graph; remembers the states that it could read."""
+
+    def __init__(self, repo: Repository) -> None:
+        """Look at this graph."""
+        self._repo = repo
+        self.heads: dict[BranchName, GraphVersion] = {}
+        self.commits = 0
+
+    def flaws(self) -> Iterator[Flaw]:
+        """Look at everything, and yield what is wrong."""
+        yield from self._intents()
+        for name in self._names():
+            try:
+                head = self._repo.snapshot(name)
+            except (GraphError, StorageFailure) as error:
+                yield Flaw(aspect=Aspect.MANIFEST, place=f"branch {name}", text=str(error))
+                continue
+            self.heads[name] = head
+            yield from self._lineage(head)
+            yield from self._schema(head)
+        for pin in self.pins():
+            yield from self._pin(pin)
+        for head in self.heads.values():
+            yield from self._drift(head)
+        yield from self._forks()
+
+    def pins(self) -> list[TablePin]:
+        """The versions of tables that the heads consist of, each once."""
+        found = {
+            (pin.path, pin.table_branch, pin.version): pin
+            for head in self.heads.values()
+            for pin in head.tables.values()
+        }
+        return [found[key] for key in sorted(found, key=str)]
+
+    def _names(self) -> tuple[BranchName, ...]:
+        try:
+            return self._repo.branches.list()
+        except StorageFailure as failure:
+            raise public(failure) from failure
+
+    def _intents(self) -> Iterator[Flaw]:
+        found = self._repo.intents.scan()
+        for error in found.unreadable:
+            yield Flaw(aspect=Aspect.INTENT, place=str(error.details["path"]), text=str(error))
+        for intent in found.intents:
+            text = "a write is under way, or has stopped half-way: `omnigraph recover` settles it"
+            yield Flaw(
+                aspect=Aspect.INTENT,
+                place=intent_path(intent.operation_id),
+                text=text,
+                is_harmless=True,
+            )
+
+    def _lineage(self, head: GraphVersion) -> Iterator[Flaw]:
+        place = f"branch {head.branch}"
+        log = self._repo.manifest.commits(head.branch)
+        find = Ancestry(log.get).find
+        if log.get(head.head) is None:
+            text = f"its head, commit {head.head}, is not in its history: {_RESTORE}"
+            yield Flaw(aspect=Aspect.LINEAGE, place=place, text=text)
+        for commit in log:
+            self.commits += 1
+            if commit.parent_id is not None and find(commit.parent_id) is None:
+                text = f"commit {commit.id} follows {commit.parent_id}, which is not stored"
+                yield Flaw(aspect=Aspect.LINEAGE, place=place, text=f"{text}: {_RESTORE}")
+            version = log.manifest_version(commit.id) or 0
+            if not 0 < version <= head.manifest_version:
+                text = f"commit {commit.id} names version {version} of the manifest, not stored yet"
+                yield Flaw(aspect=Aspect.LINEAGE, place=place, text=f"{text}: {_RESTORE}")
+
+    def _schema(self, head: GraphVersion) -> Iterator[Flaw]:
+        place = f"branch {head.branch}"
+        try:
+            catalog = self._repo.schemas.load(head.schema_digest).catalog
+        except (GraphError, StorageFailure) as error:
+            yield Flaw(aspect=Aspect.SCHEMA, place=place, text=str(error))
+            return
+        types = {table_key(item.kind, item.name) for item in (*catalog.nodes, *catalog.edges)}
+        for key in sorted(types ^ set(head.tables)):
+            which = "has no table" if key in types else "has a table and is not in the schema"
+            text = f"{key} {which}: {_RESTORE}"
+            yield Flaw(aspect=Aspect.SCHEMA, place=place, text=text)
+
+    def _pin(self, pin: TablePin) -> Iterator[Flaw]:
+        at = Pin(pin.path, pin.version, pin.table_branch)
+        try:
+            count = self._repo.tables.open(at).row_count
+        except StorageFailure as failure:
+            text = f"version {pin.version} of {pin.table_key} cannot be read: {public(failure)}"
+            yield Flaw(aspect=Aspect.PIN, place=pin.path, text=text)
+            return
+        if count != pin.row_count:
+            text = f"{pin.table_key} has {count} rows, the history says {pin.row_count}: {_RESTORE}"
+            yield Flaw(aspect=Aspect.ROW_COUNT, place=pin.path, text=text)
+
+    def _drift(self, head: GraphVersion) -> Iterator[Flaw]:
+        """Tables that are further than what is published, with no write that accounts for it."""
+        if self._repo.intents.scan().intents:
+            return
+        for pin in head.tables.values():
+            if not is_own(pin, head):
+                continue
+            try:
+                newest = self._repo.tables.head(pin.path, pin.table_branch, known=pin.version)
+            except StorageFailure:
+                continue  # its pin has been reported
+            if newest > pin.version:
+                text = (
+                    f"{pin.table_key} is published at version {pin.version}, and its table is at "
+                    f"{newest}: `omnigraph recover` takes back what is ours, `omnigraph repair` "
+                    "shows the rest"
+                )
+                yield Flaw(aspect=Aspect.DRIFT, place=pin.path, text=text)
+
+    def _forks(self) -> Iterator[Flaw]:
+        living = {fork_mark(name) for name in self._repo.manifest.incarnations()}
+        main = self.heads.get(MAIN)
+        for pin in main.tables.values() if main is not None else ():
+            try:
+                forks = self._repo.tables.forks(pin.path)
+            except (GraphError, StorageFailure) as error:
+                yield Flaw(aspect=Aspect.FORK, place=pin.path, text=str(error))
+                continue
+            for name in sorted(forks):
+                if name.partition(".")[0] not in living:
+                    text = f"fork {name} is left of a deleted branch: `omnigraph cleanup` drops it"
+                    yield Flaw(aspect=Aspect.FORK, place=pin.path, text=text, is_harmless=True)
+
+    def paths(self) -> list[str]:
+        """The manifest, and the tables that any branch has."""
+        return [MANIFEST, *sorted({pin.path for pin in self.pins()})]

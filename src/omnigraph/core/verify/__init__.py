@@ -1,1 +1,0 @@
-"""Verification: compares what a graph says about itself with what is stored."""
