@@ -496,18 +496,29 @@ class Repository:
 
     @contextmanager
     def holding(
-        self, version: GraphVersion, what: str, *, onward: bool = False
+        self, version: GraphVersion, what: str, *, onward: bool = False, insist: bool = False
     ) -> Iterator[Holder]:
-        """Keep a version from clean-ups for the length of a block, if the handle may write."""
-        if self.mode is OpenMode.READ_ONLY:
+        """Keep a version from clean-ups for the length of a block, if the handle may write.
+
+        Args:
+            version: The version.
+            what: The reader.
+            onward: All later versions of the branch, too.
+            insist: A handle for reading does so, too, where storage lets it.
+        """
+        is_reading = self.mode is OpenMode.READ_ONLY
+        if is_reading and (not insist or self._is_original(version.branch)):
             yield NOBODY
             return
         with storage_errors():
-            hold = self.holds.take(version, what, onward=onward)
+            hold = self.holds.take(version, what, onward=onward, must=not is_reading)
         try:
             yield hold
         finally:
             hold.release()
+
+    def _is_original(self, branch: BranchName) -> bool:
+        return self.manifest.is_original(self.manifest.snapshot(branch))
 
     def cleanup(self, request: CleanupRequest, report: Callable[[str], None]) -> Cleaned:
         """Remove versions and files that nothing needs which is to stay; see `core.cleanup`."""

@@ -148,11 +148,13 @@ class Bulk:
             vectors_missing=sum(item.count for item in done.missing),
         )
 
-    def export(self, request: ExportRequest, execution: Execution) -> ExportResult:
+    def export(
+        self, request: ExportRequest, execution: Execution, *, hold: bool = False
+    ) -> ExportResult:
         """Export one pinned state."""
         size = self._bytes_of(request.snapshot)
         with (
-            self._repo.holding(request.snapshot, "export") as held,
+            self._repo.holding(request.snapshot, "export", insist=hold) as held,
             self._running("export", execution, size) as (runner, monitor),
         ):
             monitor.keep = held.move

@@ -169,6 +169,7 @@ class BulkCalls:
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        hold: bool = False,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> ExportResult:
@@ -194,6 +195,8 @@ class BulkCalls:
             spark: A Spark master or session.
             progress: Is called with a `Progress` while it goes on.
             storage_options: How to reach a target on S3.
+            hold: With a handle for reading, too, keep the state from clean-ups meanwhile, if
+                storage can be written to. A handle for writing always does.
             timeout: After how many seconds the export ends with an error; None for never. What it
                 wrote is removed, unless the target is a stream.
             cancel: The same, when another thread calls its `cancel()`.
@@ -223,7 +226,7 @@ class BulkCalls:
                 overwrite=bool(overwrite),
                 storage_options=self._reached_by(storage_options),
             )
-            return Bulk.of(self._parts).export(request, execution)
+            return Bulk.of(self._parts).export(request, execution, hold=bool(hold))
 
     def copy_to(  # noqa: PLR0913
         self,
@@ -236,6 +239,7 @@ class BulkCalls:
         spark: object = None,
         progress: Callable[[Progress], None] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        hold: bool = False,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> CopyResult:
@@ -262,6 +266,8 @@ class BulkCalls:
             spark: A Spark master or session.
             progress: Is called with a `Progress` while it goes on.
             storage_options: How to reach a target on S3; by default the usual `AWS_*` variables.
+            hold: With a handle for reading, too, keep what is copied from clean-ups meanwhile, if
+                storage can be written to. A handle for writing always does.
             timeout: After how many seconds it ends with an error; None for never.
             cancel: The same, when another thread calls its `cancel()`.
 
@@ -284,6 +290,7 @@ class BulkCalls:
                 branch=named,
                 at=None if at is None else self._pinned(branch, at),
                 verify=bool(verify),
+                hold=bool(hold),
             )
             if named is not None:
                 self._repo.snapshot(named)

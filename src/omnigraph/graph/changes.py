@@ -10,6 +10,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.locks.read_leases import NOBODY, Holder
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
@@ -206,7 +207,7 @@ class ChangeFeed:
             while True:
                 page = self.poll(cursor, limit=limit)
                 cursor = page.cursor
-                held.move(self._version(decode(cursor)))
+                held.move(self._oldest_needed(decode(cursor)))
                 if page.events:
                     yield page
                 elif not page.more:
@@ -214,19 +215,22 @@ class ChangeFeed:
 
     def _open(self, place: Cursor) -> AbstractContextManager[Holder]:
         """Keep what follows a cursor from clean-ups as long as the feed is open."""
-        branch = BranchName(place.branch)
-        head = self._repo.snapshot(branch)
-        version = self._version(place)
-        if version is None:
+        state = self._oldest_needed(place)
+        if state is None:
             return nullcontext(NOBODY)
-        return self._repo.holding(replace(head, manifest_version=version), "feed", onward=True)
+        return self._repo.holding(state, "feed", onward=True)
 
-    def _version(self, place: Cursor) -> int | None:
-        """The manifest version of the commit that a cursor stands behind."""
+    def _oldest_needed(self, place: Cursor) -> GraphVersion | None:
+        """The state that the next changes are told against; None for one that is not known."""
+        branch = self._branch_of(place)
         if place.commit is None:
-            return None
-        log = self._repo.manifest.commits(BranchName(place.branch))
-        return log.manifest_version(CommitId(place.commit))
+            commit: CommitId | None = list(self._repo.commits(branch))[-1].id
+        elif place.position is None:
+            commit = CommitId(place.commit)
+        else:
+            # The rest of this commit is still to come.
+            commit = self._repo.commit_info(CommitId(place.commit), branch).parent_id
+        return None if commit is None else self._repo.manifest.place_of(branch, commit)
 
     def _started(
         self,

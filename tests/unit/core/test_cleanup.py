@@ -94,6 +94,18 @@ def test_the_newest_states_stay_and_others_are_gone(graph: Repository, root: Roo
     assert clean(again, keep=3).parts == ()
 
 
+def test_a_kinder_policy_brings_nothing_back_and_is_no_mistake(graph: Repository) -> None:
+    commits = chain(graph)
+    graph.refs.create_tag(TagName("old"), graph.snapshot_at(commits[2]))
+    clean(graph, keep=2)
+    write(graph, {PERSON: people("x")})
+    done = clean(graph, keep=12)
+    # The tag, the two of before and the new one.
+    assert (of(done, graph.snapshot().pin(PERSON).path), done.states) == (0, 4)
+    assert persons(graph, commits[2]) == {"p0", "p1"}
+    audit(graph)
+
+
 def test_every_file_that_is_left_belongs_to_a_version(graph: Repository, root: Root) -> None:
     graph.create_branch(DEV)
     write(graph, {PERSON: people("d"), COMPANY: companies("c")}, branch=DEV)
@@ -280,7 +292,7 @@ def test_a_feed_keeps_everything_from_its_place_on(graph: Repository) -> None:
         clean(graph)
         for place in range(4, 11):
             assert len(persons(graph, commits[place])) == place
-        held.move(graph.snapshot_at(commits[8]).manifest_version)
+        held.move(graph.snapshot_at(commits[8]))
     with pytest.raises(Gone):
         persons(graph, commits[3])
 

@@ -1,5 +1,7 @@
 """Which states stay: the policy, names, holds; decided from a history alone."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,3 +97,16 @@ def test_heads_and_names_always_stay_and_more_is_kept_by_a_kinder_policy(
     assert {StateAt("", count), *states} <= kept
     assert kept <= retain(seen, RetentionPolicy(keep=keep + 1)).states
     assert len(kept) >= min(keep, count)
+
+
+def test_a_gap_that_an_earlier_clean_up_left_is_in_no_span() -> None:
+    commits = [
+        replace(commit, is_stored=commit.state.version not in (5, 6))
+        for commit in line(9, 8, 6, 5, 4, 3).commits
+    ]
+    found = retain(history(Line(branch=MAIN, commits=tuple(commits))), RetentionPolicy(keep=9))
+    assert versions(found.states) == [3, 4, 8, 9]
+    assert found.spans == {
+        StateSpan(StateAt("", 3), StateAt("", 4)),
+        StateSpan(StateAt("", 8), StateAt("", 9)),
+    }

@@ -50,6 +50,7 @@ def clone(
             engine=engine,
             spark=spark,
             progress=listener,
+            hold=True,
         )
     if as_json:
         render.out().json(

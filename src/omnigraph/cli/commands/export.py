@@ -62,6 +62,7 @@ def export(
             engine=engine,
             spark=spark,
             progress=listener,
+            hold=not is_remote,
         )
     if as_json:
         render.out().json(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from omnigraph.types import BranchName
@@ -45,11 +46,12 @@ class StateAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitAt:
-    """A commit, and the state that it published."""
+    """A commit, and the state that it published; an earlier clean-up may have taken that."""
 
     state: StateAt
     created_at: int
     kind: str
+    is_stored: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +127,8 @@ def retain(history: History, policy: RetentionPolicy) -> Retained:
     states = {*history.named, *(held.state for held in history.held)}
     for line in history.lines:
         count = _count(line, history, policy)
-        kept = [commit.state for commit in line.commits[:count]]
-        states.update(kept)
+        kept = line.commits[:count]
+        states.update(commit.state for commit in kept if commit.is_stored)
         spans.update(_spans(kept))
         states.update(
             commit.state
@@ -149,19 +151,24 @@ def reaches_further(
 
 def _count(line: Line, history: History, policy: RetentionPolicy) -> int:
     """The number of commits of a line that stay, without a gap."""
-    onward = {held.state for held in history.held if held.onward and held.branch == line.branch}
+    onward = [held.state for held in history.held if held.onward and held.branch == line.branch]
     places = [
         place
         for place, commit in enumerate(line.commits)
-        if policy.holds(place, commit.created_at) or commit.state in onward
+        if policy.holds(place, commit.created_at)
+        or any(_is_from(state, commit.state) for state in onward)
     ]
     return max(places, default=0) + 1
 
 
-def _spans(states: list[StateAt]) -> Iterable[StateSpan]:
-    """The runs of states on one manifest, among states from new to old."""
-    start = 0
-    for place in range(1, len(states) + 1):
-        if place == len(states) or states[place].fork != states[start].fork:
-            yield StateSpan(oldest=states[place - 1], newest=states[start])
-            start = place
+def _is_from(start: StateAt, state: StateAt) -> bool:
+    """True if a state is one of a manifest, or a later one of it."""
+    return state.fork == start.fork and state.version >= start.version
+
+
+def _spans(commits: Iterable[CommitAt]) -> Iterable[StateSpan]:
+    """The runs of states on one manifest without a gap, among commits from new to old."""
+    for (is_stored, _), run in groupby(commits, lambda each: (each.is_stored, each.state.fork)):
+        if is_stored:
+            states = [commit.state for commit in run]
+            yield StateSpan(oldest=states[-1], newest=states[0])

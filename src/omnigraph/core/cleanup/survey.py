@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -79,7 +79,11 @@ class Survey:
         """
         heads = {name: self.manifest.snapshot(name) for name in self.manifest.names()}
         held = tuple(self._held())
-        lines = tuple(self._line(head, held, policy, now_us) for head in heads.values())
+        # After the heads, so that no state of theirs is missing here that is there.
+        stored = {
+            (item.branch or "", item.version) for item in self.tables.inventories.versions(MANIFEST)
+        }
+        lines = tuple(self._line(head, held, policy, now_us, stored) for head in heads.values())
         # Refs are set on main without moving its head: the newest version is not always a commit's.
         newest = (StateAt(head.fork or "", head.manifest_version) for head in heads.values())
         named = frozenset(
@@ -93,6 +97,7 @@ class Survey:
         held: tuple[NeededState, ...],
         policy: RetentionPolicy,
         now_us: int,
+        stored: Set[tuple[str, int]],
     ) -> Line:
         log = self.manifest.commits(head.branch)
         onward = [item.state for item in held if item.onward and item.branch == head.branch]
@@ -102,7 +107,12 @@ class Survey:
             if version is None:
                 break
             state = self._state(head.branch, version)
-            at = CommitAt(state=state, created_at=commit.created_at, kind=commit.kind)
+            at = CommitAt(
+                state=state,
+                created_at=commit.created_at,
+                kind=commit.kind,
+                is_stored=(state.fork, state.version) in stored,
+            )
             if found and not reaches_further(place, at, onward, policy, now_us):
                 break
             found.append(at)
@@ -150,7 +160,8 @@ class Survey:
 
     def _held(self) -> Iterator[NeededState]:
         for hold in self.holds.all():
-            yield NeededState(hold.branch, StateAt(hold.fork or "", hold.version), hold.onward)
+            branch = self.manifest.find_incarnation(hold.incarnation) or hold.branch
+            yield NeededState(branch, StateAt(hold.fork or "", hold.version), hold.onward)
         for intent in self.intents.pending():
             target = intent.request.target
             if isinstance(target, NewBranch):

@@ -40,7 +40,8 @@ class Hold:
     Attributes:
         id: The name of the hold.
         branch: The branch that is read.
-        fork: The fork of the manifest that the branch is; None for main.
+        incarnation: The branch itself, whatever its name is by now.
+        fork: The fork of the manifest that has the state; None for main.
         version: The version of the manifest.
         onward: All later states of the branch are needed, too.
         what: The reader: `export`, `feed`.
@@ -49,6 +50,7 @@ class Hold:
 
     id: str
     branch: BranchName
+    incarnation: str
     fork: str | None
     version: int
     onward: bool
@@ -60,6 +62,7 @@ class Hold:
         plain = {
             "id": self.id,
             "branch": str(self.branch),
+            "incarnation": self.incarnation,
             "fork": self.fork,
             "version": self.version,
             "onward": self.onward,
@@ -77,6 +80,7 @@ class Hold:
             return Hold(
                 id=str(plain["id"]),
                 branch=BranchName(plain["branch"]),
+                incarnation=str(plain.get("incarnation", "")),
                 fork=None if fork is None else str(fork),
                 version=int(plain["version"]),
                 onward=bool(plain["onward"]),
@@ -90,8 +94,8 @@ class Hold:
 class Holder:
     """A reader that holds nothing: its handle is for reading only, and never writes."""
 
-    def move(self, version: int | None = None) -> None:
-        """Renew the hold in time, on a later state if its manifest version is given."""
+    def move(self, state: GraphVersion | None = None) -> None:
+        """Renew the hold in time, on a later state if one is given."""
 
     def release(self) -> None:
         """Let go of the state."""
@@ -109,10 +113,10 @@ class HeldState(Holder):
         self._hold = hold
         self._renewed_ns = holds.clock.ticks_ns()
 
-    def move(self, version: int | None = None) -> None:
-        """Renew the hold in time, on a later state if its manifest version is given."""
-        if version is not None:
-            self._hold = replace(self._hold, version=version)
+    def move(self, state: GraphVersion | None = None) -> None:
+        """Renew the hold in time, on a later state if one is given."""
+        if state is not None:
+            self._hold = replace(self._hold, fork=state.fork, version=state.manifest_version)
         ticks = self._holds.clock.ticks_ns()
         if ticks - self._renewed_ns > RENEWED_NS:
             self._renewed_ns = ticks
@@ -144,8 +148,16 @@ class Holds:
     live: Live
     liveness: Liveness
 
-    def take(self, state: GraphVersion, what: str, *, onward: bool = False) -> HeldState:
+    def take(
+        self, state: GraphVersion, what: str, *, onward: bool = False, must: bool = True
+    ) -> Holder:
         """Hold a state until it is released.
+
+        Args:
+            state: The state.
+            what: The reader.
+            onward: All later states of its branch, too.
+            must: It is an error when storage refuses to take the hold; otherwise there is none.
 
         Raises:
             Gone: It is not stored any more.
@@ -153,6 +165,7 @@ class Holds:
         hold = Hold(
             id=self.ids.new(),
             branch=state.branch,
+            incarnation=state.incarnation,
             fork=state.fork,
             version=state.manifest_version,
             onward=onward,
@@ -165,8 +178,11 @@ class Holds:
             self.objects.put_new(_place(hold.id), hold.to_bytes())
             if not self.tables.has_version(MANIFEST, state.manifest_version, state.fork):
                 raise _gone(state)
-        except BaseException:
+        except BaseException as error:
             held.release()
+            if isinstance(error, StorageFailure) and not must:
+                telemetry.count("hold.refused")
+                return NOBODY
             raise
         return held
 

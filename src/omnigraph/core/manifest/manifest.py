@@ -399,6 +399,17 @@ class Manifest:
         """The branch whose manifest has a version: a branch itself, or what it was made from."""
         return self._holder(self.branch(branch), version)
 
+    def place_of(self, branch: BranchName, commit: CommitId) -> GraphVersion | None:
+        """The place of the state of a commit; None when the commit is known by name alone.
+
+        Tables and schema are those of the newest state of the branch.
+        """
+        version = self.commits(branch).manifest_version(commit)
+        if version is None:
+            return None
+        fork = self.holder(branch, version).fork  # it may be older than the branch
+        return replace(self.snapshot(branch), head=commit, manifest_version=version, fork=fork)
+
     def _holder(self, info: BranchInfo, version: int) -> BranchInfo:
         while info.parent is not None and version <= info.parent_version:
             info = self._parent(info, info.parent)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote
 
@@ -123,6 +123,22 @@ class CopyPlanner:
             head=(at or named).head,
             schema=self._repo.schema(main),
         )
+
+    def oldest_states(
+        self, branch: BranchName | None = None, at: GraphVersion | None = None
+    ) -> list[GraphVersion]:
+        """The oldest stored state of each branch that a plan would have; for `at` all of them."""
+        heads = self._heads(branch if at is None else at.branch)
+        if at is not None:
+            others = [head for head in heads if head.branch != at.branch]
+            return [at, *others, *self._merge_bases(at, others)]
+        oldest: dict[str | None, int] = {}
+        for item in self._repo.tables.inventories.versions(MANIFEST):
+            oldest[item.branch] = min(item.version, oldest.get(item.branch, item.version))
+        return [
+            replace(head, manifest_version=oldest.get(head.fork, head.manifest_version))
+            for head in heads
+        ]
 
     def needs(self, paths: Iterable[str]) -> bool:
         """Does one of the planned versions need one of these files? Reads all of them."""

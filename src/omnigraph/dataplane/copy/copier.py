@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.locks.claims import Claim
+from omnigraph.core.locks.read_leases import Holder
 from omnigraph.core.repository import Repository, components
 from omnigraph.core.storage_errors import damaged, storage_errors
 from omnigraph.core.upkeep.copy_plan import CopyPlan, CopyPlanner
@@ -14,7 +17,7 @@ from omnigraph.core.upkeep.copy_target import CopyTarget
 from omnigraph.dataplane.copy.files import CopyReceipt, CopyTask, copy_files, gather
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.errors import Busy, Code, InvalidInput
+from omnigraph.errors import Busy, Code, Gone, InvalidInput
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName, CommitId
 
@@ -31,6 +34,7 @@ class CopyRequest:
     branch: BranchName | None = None
     at: GraphVersion | None = None
     verify: bool = True
+    hold: bool = False  # keep clean-ups away with a handle for reading, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +71,52 @@ class Copier:
         target = CopyTarget(request.target, components(request.target))
         with storage_errors(), target.held(self._repo.root.uri) as claim:
             for _ in range(_PLANS_MAX):
-                planner = CopyPlanner(self._repo)
-                plan = planner.plan(request.branch, request.at)
-                present = _present(plan, target)
-                receipts = self._run(plan, present, request, runner, monitor, claim)
-                missing = {path for each in receipts for path in each.missing}
-                if not planner.needs(missing):
-                    claim.check()
-                    return self._finish(plan, missing, target, receipts)
+                done = self._attempt(request, target, claim, runner, monitor)
+                if done is not None:
+                    return done
         text = "files of the graph were removed while they were copied; try again"
         raise Busy(Code.BUSY, text, uri=self._repo.root.uri)
+
+    def _attempt(
+        self,
+        request: CopyRequest,
+        target: CopyTarget,
+        claim: Claim,
+        runner: Runner,
+        monitor: Monitor,
+    ) -> Copied | None:
+        """Copy what is there now; None if a part of it went meanwhile."""
+        planner = CopyPlanner(self._repo)
+        with ExitStack() as stack:
+            try:
+                held = [stack.enter_context(hold) for hold in self._holds(planner, request)]
+            except Gone:
+                if request.at is not None:
+                    raise
+                return None
+
+            def keep() -> None:
+                claim.check()
+                for each in held:
+                    each.move()
+
+            monitor.keep = keep
+            plan = planner.plan(request.branch, request.at)
+            present = _present(plan, target)
+            receipts = self._run(plan, present, request, runner, monitor)
+            missing = {path for each in receipts for path in each.missing}
+            if planner.needs(missing):
+                return None
+            claim.check()
+            return self._finish(plan, missing, target, receipts)
+
+    def _holds(
+        self, planner: CopyPlanner, request: CopyRequest
+    ) -> Iterator[AbstractContextManager[Holder]]:
+        """Keep clean-ups away from the states of a copy; without `at`, from all later ones, too."""
+        is_onward = request.at is None
+        for state in planner.oldest_states(request.branch, request.at):
+            yield self._repo.holding(state, "copy", onward=is_onward, insist=request.hold)
 
     def _run(
         self,
@@ -85,7 +125,6 @@ class Copier:
         request: CopyRequest,
         runner: Runner,
         monitor: Monitor,
-        claim: Claim,
     ) -> list[CopyReceipt]:
         tasks = [
             CopyTask(
@@ -99,12 +138,10 @@ class Copier:
         ]
         monitor.stage(_STAGE, len(tasks))
         monitor.expect(plan.bytes)
-        monitor.keep = claim.check
         receipts = []
         for _, receipt in runner.run(_STAGE, copy_files, tasks):
             receipts.append(receipt)
             monitor.add(tasks=1, bytes=receipt.bytes)
-            claim.check()
             monitor.check()
         return receipts
 

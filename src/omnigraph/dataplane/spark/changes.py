@@ -11,6 +11,7 @@ that a branch made again under the same name is not taken for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -22,6 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from omnigraph.core.commits.records import Commit
+from omnigraph.core.locks.read_leases import Holder
 from omnigraph.core.revisions import Revisions
 from omnigraph.core.schema.alignment import TypeState, type_diff, type_state
 from omnigraph.core.schema.arrow_types import table_schema
@@ -210,6 +212,43 @@ class CommitRange:
         return Gone(Code.GONE, text, branch=str(branch), commit=commit)
 
 
+class StreamHold:
+    """Keeps what a stream has not read yet from clean-ups, where storage lets it."""
+
+    def __init__(self, opened: Opened) -> None:
+        """Hold nothing yet."""
+        self._opened = opened
+        self._entered = ExitStack()
+        self._held: Holder | None = None
+
+    def stand_at(self, commit: str) -> None:
+        """Keep a commit, the empty text for the first one, and all later ones of the branch.
+
+        Raises:
+            Gone: It is not stored any more.
+        """
+        repo, branch = self._opened.repo, self._opened.snapshot.branch
+        found = CommitId(commit) if commit else list(repo.commits(branch))[-1].id
+        state = repo.manifest.place_of(branch, found)
+        if state is None:
+            return
+        if self._held is None:
+            holding = repo.holding(state, "feed", onward=True, insist=True)
+            self._held = self._entered.enter_context(holding)
+        else:
+            self._held.move(state)
+
+    def renew(self) -> None:
+        """Go on holding what is held."""
+        if self._held is not None:
+            self._held.move()
+
+    def release(self) -> None:
+        """Let go."""
+        self._held = None
+        self._entered.close()
+
+
 class ChangesReader(DataSourceReader):
     """Reads the changes between two states, which are pinned when the frame is made."""
 
@@ -257,12 +296,18 @@ class ChangesStreamReader(DataSourceStreamReader):
         self._rows = CommitRows(opened.root, opened.entity, tuple(columns[: -len(_CHANGE_FIELDS)]))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state that travels to the tasks: without the open graph."""
-        return {name: value for name, value in self.__dict__.items() if name != "_opened"}
+        """The state that travels to the tasks: without the open graph and what it holds."""
+        return {
+            name: value for name, value in self.__dict__.items() if name not in ("_opened", "_held")
+        }
 
     @cached_property
     def _opened(self) -> Opened:
         return Opened(self._options)
+
+    @cached_property
+    def _held(self) -> StreamHold:
+        return StreamHold(self._opened)
 
     def _offset(self, *, is_start: bool) -> dict[str, str]:
         repo = self._opened.repo
@@ -273,12 +318,15 @@ class ChangesStreamReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, str]:
         """Before the first commit, or at the newest one."""
         with carried_errors():
-            return self._offset(is_start=True)
+            start = self._offset(is_start=True)
+            self._held.stand_at(start["commit"])
+            return start
 
     def latestOffset(self, start: object = None, limit: object = None) -> dict[str, str]:
         """The newest commit; a micro-batch has all that there is."""
         del start, limit
         with carried_errors():
+            self._held.renew()
             return self._offset(is_start=False)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
@@ -290,7 +338,18 @@ class ChangesStreamReader(DataSourceStreamReader):
                     "with a new checkpoint"
                 )
                 raise Gone(Code.GONE, text, branch=end["branch"])
+            self._held.stand_at(start["commit"])
             return CommitRange(self._opened).partitions(start["commit"], end["commit"])
+
+    def commit(self, end: dict[str, str]) -> None:
+        """Nothing up to this offset is asked for again."""
+        with carried_errors():
+            self._held.stand_at(end["commit"])
+
+    def stop(self) -> None:
+        """Let clean-ups take what the stream has not read."""
+        if "_held" in self.__dict__:
+            self._held.release()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The changes of one commit."""

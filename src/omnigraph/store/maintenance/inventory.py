@@ -104,6 +104,11 @@ class Inventories:
         found = storage_call(StorageCall.OBJECT_LIST, path, lambda: self._backend.list(path))
         return tuple(sorted(found, key=lambda info: info.path))
 
+    def versions(self, path: str) -> tuple[StoredVersion, ...]:
+        """List the versions of a table and of its forks; nothing is read."""
+        found = self.files(path)
+        return _sorted_out(path, self._forks.all(path), found)[0]
+
     def take(self, path: str) -> TableInventory:
         """Look at everything that is stored of a table."""
         # Forks last: whatever a fork that is made meanwhile stands on is then looked at, too.
