@@ -47,7 +47,7 @@ FAULTS: dict[str, Fault] = {"crash": Crash(), "refuse": Refuse(), "lost_reply": 
 # A child that ends itself must be a process of its own, and importing Lance takes most of a second.
 # The server imports it once and does nothing with it; what it forks from there is cheap and clean.
 children = multiprocessing.get_context("forkserver")
-children.set_forkserver_preload(["tests.faults.worlds", "omnigraph.graph.bulk"])
+children.set_forkserver_preload(["tests.faults.worlds", "omnigraph.graph.bulk.bulk"])
 
 
 class Ending(StrEnum):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.graph.algorithms import Algorithms
-from omnigraph.graph.branches import Branches
-from omnigraph.graph.changes import ChangeFeed
-from omnigraph.graph.commits import Commits
+from omnigraph.graph.algorithms.calls import Algorithms
+from omnigraph.graph.versioning.branches import Branches
+from omnigraph.graph.versioning.changes import ChangeFeed
+from omnigraph.graph.versioning.commits import Commits
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }

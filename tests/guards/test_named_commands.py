@@ -54,8 +54,9 @@ def unknown_names(text: str, known: set[str]) -> list[str]:
 
 def is_there(named: str) -> bool:
     """Whether a graph has such a method or part; pages also name modules of the facade this way."""
-    parts = ("algorithms", "branches", "changes", "commits")
-    is_module = (ROOT / "src" / "omnigraph" / "graph" / f"{named}.py").exists()
+    parts = ("algorithms", "branches", "changes", "commits", "tags")
+    place = ROOT / "src" / "omnigraph" / "graph" / named
+    is_module = place.is_dir() or place.with_suffix(".py").exists()
     return hasattr(og.Graph, named) or named in parts or is_module
 
 

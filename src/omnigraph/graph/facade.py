@@ -20,20 +20,20 @@ from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
 from omnigraph.exec.mutate.mutator import Mutated, Request
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.graph.algorithms import Algorithms
+from omnigraph.graph.algorithms.calls import Algorithms
 from omnigraph.graph.arguments import instance, seconds, token, whole_number
-from omnigraph.graph.branches import Branches
-from omnigraph.graph.changes import ChangeFeed, type_token
-from omnigraph.graph.commits import Commits
-from omnigraph.graph.diff import Diff, operation
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.languages import types_of
-from omnigraph.graph.parts import GraphParts
-from omnigraph.graph.recovering import recovery_result
 from omnigraph.graph.schema import Schema
 from omnigraph.graph.snapshot import Snapshot
-from omnigraph.graph.tags import Tags
-from omnigraph.graph.upkeep_calls import UpkeepCalls
+from omnigraph.graph.upkeep.calls import UpkeepCalls
+from omnigraph.graph.upkeep.reports import recovery_result
 from omnigraph.graph.values import commit_of, mutation_of
+from omnigraph.graph.versioning.branches import Branches
+from omnigraph.graph.versioning.changes import ChangeFeed, type_token
+from omnigraph.graph.versioning.commits import Commits
+from omnigraph.graph.versioning.diff import Diff, operation
+from omnigraph.graph.versioning.tags import Tags
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.door import Permission
@@ -79,7 +79,7 @@ class Graph(UpkeepCalls):
     """
 
     def __init__(
-        self, parts: GraphParts, *, actor: str | None = None, branch: BranchName = MAIN
+        self, parts: GraphContext, *, actor: str | None = None, branch: BranchName = MAIN
     ) -> None:
         """Wrap a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor, branch)

@@ -18,8 +18,8 @@ from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
 from omnigraph.graph.arguments import instance
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.facade import Graph
-from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.schema import schema_text
 from omnigraph.lang import compile_schema
 from omnigraph.policy.door import ALLOW_ALL, Policy
@@ -126,7 +126,7 @@ def _graph(
     )
     search = Search(embeddings)
     limits = Limits(frame_rows_max=bounds.frame_rows_max, bytes_max=bounds.query_bytes_max)
-    parts = GraphParts(
+    parts = GraphContext(
         repo=repo,
         clock=repo.clock,
         settings=bounds,

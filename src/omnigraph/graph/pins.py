@@ -6,8 +6,8 @@ from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import whole_number
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.languages import Language
-from omnigraph.graph.parts import GraphParts
 from omnigraph.policy.door import Door, Permission
 from omnigraph.types import MAIN, BranchName
 
@@ -15,7 +15,7 @@ from omnigraph.types import MAIN, BranchName
 class Pins:
     """Pins states of one graph. Thread-safe."""
 
-    def __init__(self, parts: GraphParts, door: Door, branch: BranchName = MAIN) -> None:
+    def __init__(self, parts: GraphContext, door: Door, branch: BranchName = MAIN) -> None:
         """Pin states of this graph; of a branch where none is named."""
         self._repo = parts.repo
         self._door = door

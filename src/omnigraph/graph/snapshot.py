@@ -13,8 +13,8 @@ from omnigraph.exec.access import Access
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import one_of, seconds, token
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.languages import CompiledQuery, Language, types_of
-from omnigraph.graph.parts import GraphParts
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.expr import ConstValue
@@ -42,7 +42,7 @@ class Snapshot:
     __slots__ = ("_door", "_language", "_parts", "_pinned", "_reader")
 
     def __init__(
-        self, parts: GraphParts, pinned: GraphVersion, language: Language, door: Door
+        self, parts: GraphContext, pinned: GraphVersion, language: Language, door: Door
     ) -> None:
         """Read this pinned state."""
         self._door = door
@@ -192,7 +192,7 @@ class Snapshot:
 
 
 def on_spark(
-    parts: GraphParts,
+    parts: GraphContext,
     reading: CompiledQuery,
     params: Mapping[str, ConstValue],
     pinned: GraphVersion,

@@ -8,9 +8,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import Code, InvalidInput, NotFound
-from omnigraph.graph.changes import ChangeFeed
-from omnigraph.graph.commits import Commits
 from omnigraph.graph.schema import Schema
+from omnigraph.graph.versioning.changes import ChangeFeed
+from omnigraph.graph.versioning.commits import Commits
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }

@@ -9,12 +9,12 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import Code, Forbidden
-from omnigraph.graph.algorithms import Algorithms
-from omnigraph.graph.branches import Branches
-from omnigraph.graph.changes import ChangeFeed
-from omnigraph.graph.commits import Commits
+from omnigraph.graph.algorithms.calls import Algorithms
 from omnigraph.graph.schema import Schema
-from omnigraph.graph.tags import Tags
+from omnigraph.graph.versioning.branches import Branches
+from omnigraph.graph.versioning.changes import ChangeFeed
+from omnigraph.graph.versioning.commits import Commits
+from omnigraph.graph.versioning.tags import Tags
 from omnigraph.policy.door import AccessRequest, Permission
 
 SCHEMA = """

@@ -17,8 +17,8 @@ from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.exec.mutate.transaction import OpenTransaction, begin
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import instance, seconds, token
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.languages import Language, types_of
-from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.ir.expr import EntityRef
@@ -87,7 +87,7 @@ class Transaction:
 
     def __init__(
         self,
-        parts: GraphParts,
+        parts: GraphContext,
         pins: Pins,
         door: Door,
         branch: BranchName,
@@ -374,7 +374,7 @@ class _Raised(Exception):
 def transact(
     fn: Callable[[Transaction], T],
     make: Callable[[], Transaction],
-    parts: GraphParts,
+    parts: GraphContext,
     branch: BranchName,
     retries: int | None,
 ) -> TransactionResult[T]:

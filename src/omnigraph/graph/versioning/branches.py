@@ -10,8 +10,8 @@ from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
 from omnigraph.exec.merge.merger import Merger
 from omnigraph.exec.merge.requests import MergeRequest, ResetRequest, RevertRequest
-from omnigraph.graph.merging import Resolution, as_resolve, merge_result
 from omnigraph.graph.values import commit_of
+from omnigraph.graph.versioning.merging import Resolution, as_resolve, merge_result
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.commits import Branch
 from omnigraph.results.merging import MergeResult, ResetResult

@@ -31,7 +31,7 @@ from omnigraph.dataplane.verify.verifier import Depth, Verifier
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, Corrupt, Gone, InvalidInput, Unavailable
 from omnigraph.graph.arguments import one_of
-from omnigraph.graph.parts import GraphParts
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.lang.source import did_you_mean
@@ -91,7 +91,7 @@ class Bulk:
         self._settings = settings or Settings()
 
     @classmethod
-    def of(cls, parts: GraphParts) -> Bulk:
+    def of(cls, parts: GraphContext) -> Bulk:
         """The bulk work of an open graph."""
         return cls(parts.repo, parts.embeddings, parts.settings)
 

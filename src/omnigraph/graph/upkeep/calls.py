@@ -10,9 +10,8 @@ from omnigraph.core.cleanup.retention import RetentionPolicy
 from omnigraph.dataplane.progress import Monitor, Progress
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import duration, seconds, token, whole_number
-from omnigraph.graph.cleaning import cleanup_result
-from omnigraph.graph.repairing import repair_result
-from omnigraph.graph.transaction_calls import TransactionCalls
+from omnigraph.graph.upkeep.reports import cleanup_result, repair_result
+from omnigraph.graph.versioning.transaction_calls import TransactionCalls
 from omnigraph.policy.door import Permission
 from omnigraph.results.upkeep import CleanupResult, RepairResult, VerifyResult
 from omnigraph.runtime.cancellation import CancelToken, limited
@@ -123,7 +122,7 @@ class UpkeepCalls(TransactionCalls):
             cancel: The same, when another thread calls its `cancel()`.
         """
         from omnigraph.dataplane.verify.verifier import Depth  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         self._door.ask(Permission.MAINTAIN)
         self._repo.require_open()

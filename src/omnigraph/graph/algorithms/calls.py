@@ -26,14 +26,14 @@ from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.algorithms.arrays import Arrays
 from omnigraph.exec.algorithms.run import compute
-from omnigraph.graph.algorithm_results import (
+from omnigraph.graph.algorithms.results import (
     AlgorithmResult,
     Answer,
     TableAnswer,
     check_writable,
 )
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
-from omnigraph.graph.parts import GraphParts
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.policy.door import Door, Permission
@@ -106,7 +106,7 @@ class Algorithms:
 
     def __init__(
         self,
-        parts: GraphParts,
+        parts: GraphContext,
         pins: Pins,
         door: Door,
         actor: str | None,
@@ -384,7 +384,7 @@ class Algorithms:
         self, terms: _Terms, source: Mapping[str, Any], branch: str | None, actor: str | None
     ) -> LoadResult:
         from omnigraph.dataplane.load.request import Fill, LoadRequest  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         named = actor or terms.actor
         who = self._actor if named is None else Actor(named)

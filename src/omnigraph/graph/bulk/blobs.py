@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph.core.revisions import Revision
 from omnigraph.exec.blobs import read_cell
-from omnigraph.graph.bulk_calls import BulkCalls
+from omnigraph.graph.bulk.calls import BulkCalls
 from omnigraph.policy.door import Permission
 from omnigraph.store.reading.blob_values import BlobRange
 

@@ -18,8 +18,8 @@ from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, Gone, InvalidInput, NotFound
 from omnigraph.exec.changes.cursor import Cursor, decode
 from omnigraph.graph.arguments import seconds, whole_number
-from omnigraph.graph.diff import Diff
 from omnigraph.graph.values import commit_of
+from omnigraph.graph.versioning.diff import Diff
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.changes import Change, ChangeEvent, ChangePage, OperationName

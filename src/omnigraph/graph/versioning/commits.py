@@ -9,8 +9,8 @@ from omnigraph.core.commits import records
 from omnigraph.core.commits.lineage import Node, newest_first
 from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
-from omnigraph.graph.diff import Diff
 from omnigraph.graph.values import commit_of
+from omnigraph.graph.versioning.diff import Diff
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.commits import Commit
 from omnigraph.types import MAIN, BranchName, CommitId

@@ -12,7 +12,7 @@ from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.dataplane.progress import Progress
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
-from omnigraph.graph.parts import GraphParts
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.policy.door import Door, Permission
@@ -40,7 +40,7 @@ from omnigraph.types import (
 class BulkCalls:
     """The part of `Graph` that works in bulk."""
 
-    def __init__(self, parts: GraphParts, actor: str | None, branch: BranchName = MAIN) -> None:
+    def __init__(self, parts: GraphContext, actor: str | None, branch: BranchName = MAIN) -> None:
         """Work on these parts, on behalf of an actor, on a branch where a call names no other."""
         self._parts = parts
         self._repo = parts.repo
@@ -125,7 +125,7 @@ class BulkCalls:
             Conflict: Somebody else changed what an overwrite replaces.
         """
         from omnigraph.dataplane.load.request import LoadRequest  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         known = self._on(branch)
         who = self._actor if actor is None else Actor(actor)
@@ -208,7 +208,7 @@ class BulkCalls:
             Cancelled: It was cancelled.
         """
         from omnigraph.dataplane.export.model import ExportRequest  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
@@ -277,7 +277,7 @@ class BulkCalls:
             NotFound: There is no such branch or commit.
         """
         from omnigraph.dataplane.copy.copier import CopyRequest  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         execution = Execution.checked(engine, spark, progress)
         self._door.ask(Permission.EXPORT, branch)
@@ -319,7 +319,7 @@ class BulkCalls:
                 applies it; what Spark filters later, it filters after reading.
             spark: A Spark master or session.
         """
-        from omnigraph.graph.bulk import Bulk  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk  # noqa: PLC0415
 
         pinned = self._pinned(branch, at, action=Permission.EXPORT)
         keys = _keys(self._language(pinned).catalog, [type_name])
@@ -382,7 +382,7 @@ class BulkCalls:
         columns: Sequence[str] | None,
         spark: object,
     ) -> Any:
-        from omnigraph.graph.bulk import Bulk  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk  # noqa: PLC0415
 
         pinned = self._pinned(branch, at, action=Permission.EXPORT)
         self._door.ask(Permission.EXPORT, pinned.branch, types=[":".join(key)])
@@ -418,7 +418,7 @@ class BulkCalls:
             replace: With `merge`: replace whole entities, not only the fields that are named.
             actor: Who does it; the actor of the handle if not given.
         """
-        from omnigraph.graph.streams import SinkTerms, StreamSink  # noqa: PLC0415
+        from omnigraph.graph.bulk.stream_sink import SinkTerms, StreamSink  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.CHANGE, self._on(branch), actor=who)
@@ -463,7 +463,7 @@ class BulkCalls:
                 None for never. It is looked at between tasks.
             cancel: The same, when another thread calls its `cancel()`.
         """
-        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         known = self._on(branch)
@@ -521,7 +521,7 @@ class BulkCalls:
         """
         from omnigraph.dataplane.load.fill import FillRequest  # noqa: PLC0415
         from omnigraph.dataplane.load.request import Fill  # noqa: PLC0415
-        from omnigraph.graph.bulk import Bulk, Execution  # noqa: PLC0415
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.CHANGE, self._on(branch), actor=who)

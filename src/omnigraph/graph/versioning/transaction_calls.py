@@ -9,9 +9,9 @@ from weakref import WeakValueDictionary
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.graph.arguments import whole_number
-from omnigraph.graph.blob_calls import BlobCalls
-from omnigraph.graph.parts import GraphParts
-from omnigraph.graph.transaction import Transaction, TransactionResult, transact
+from omnigraph.graph.bulk.blobs import BlobCalls
+from omnigraph.graph.context import GraphContext
+from omnigraph.graph.versioning.transaction import Transaction, TransactionResult, transact
 from omnigraph.policy.door import Permission
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class TransactionCalls(BlobCalls):
     """The part of `Graph` that opens transactions."""
 
-    def __init__(self, parts: GraphParts, actor: str | None, branch: BranchName = MAIN) -> None:
+    def __init__(self, parts: GraphContext, actor: str | None, branch: BranchName = MAIN) -> None:
         """Work on these parts, on behalf of an actor, on a branch where a call names no other."""
         super().__init__(parts, actor, branch)
         self._transactions: WeakValueDictionary[tuple[int, str], Transaction] = (

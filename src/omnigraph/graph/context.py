@@ -1,4 +1,4 @@
-"""The parts of an open graph, which the pieces of the facade share."""
+"""The context of an open graph, which the pieces of the facade share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omnigraph.runtime.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphParts:
+class GraphContext:
     """The repository, those who run queries on it, and what the caller chose.
 
     Attributes:

@@ -9,7 +9,7 @@ from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.dataplane.load.request import LoadRequest, StreamBatch
 from omnigraph.dataplane.load.stream import check_stream_name
 from omnigraph.embed.source import Embeddings
-from omnigraph.graph.bulk import Bulk, Execution
+from omnigraph.graph.bulk.bulk import Bulk, Execution
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName, LoadMode
 

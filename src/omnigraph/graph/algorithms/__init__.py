@@ -1,0 +1,1 @@
+"""`graph.algorithms`: the calls, and their results."""

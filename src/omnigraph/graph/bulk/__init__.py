@@ -1,0 +1,1 @@
+"""Data of any size: loads, exports, streams, frames, blobs."""

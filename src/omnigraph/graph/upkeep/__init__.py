@@ -1,0 +1,1 @@
+"""The calls that keep a graph in order, and their reports."""

@@ -1,0 +1,1 @@
+"""Branches, history, differences, merges and transactions, as the facade shows them."""
