@@ -43,7 +43,7 @@ test-deep: $(READY) ## Run the property tests much longer, with fresh seeds
 .PHONY: faults
 faults: $(READY) ## Break every storage call of every write, and clusters of Spark; race (takes minutes)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m "deep or not deep" --timeout=3600 \
-		tests/faults tests/spark tests/concurrency tests/conformance/test_races.py \
+		tests/faults tests/spark tests/concurrency tests/server tests/conformance/test_races.py \
 		tests/unit/graph/test_large_text.py tests/unit/dataplane/load/test_leftovers.py \
 		tests/property/test_merge_model.py tests/property/test_merge_table.py \
 		tests/property/test_feed_model.py tests/property/test_transaction_model.py \

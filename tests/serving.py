@@ -1,7 +1,11 @@
-"""Real servers on a loopback port, each in a thread of this process."""
+"""Real servers on a loopback port: in a thread of this process, or processes of their own."""
 
 import asyncio
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +31,51 @@ class Served:
     host: str
     port: int
     server: Server
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A server that runs by the command line."""
+
+    process: subprocess.Popen[str]
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def workers(self) -> set[int]:
+        """The processes that it has begun."""
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return set(map(int, path.read_text().split()))
+
+    def kill(self) -> None:
+        """End it at once, without a word, and its processes with it."""
+        for pid in (self.process.pid, *self.workers):
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def launched(*arguments: str, log: Path) -> Iterator[Launched]:
+    """Run `omnigraph serve` until the block ends; its messages go to a file."""
+    command = [sys.executable, "-m", "omnigraph.cli.main", "serve", *arguments]
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            [*command, "--bind", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    assert process.stdout is not None
+    with process.stdout:
+        host, _, port = process.stdout.readline().strip().rpartition(":")
+    try:
+        yield Launched(process, host.removeprefix("OMNIGRAPH_LISTEN_ADDR="), int(port))
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait()
 
 
 class _Quiet(uvicorn.Server):

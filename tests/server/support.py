@@ -3,12 +3,14 @@
 import http.client
 import json
 import socket
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import omnigraph as og
 from omnigraph.server.config import Budgets, GraphEntry, ServerConfig
-from tests.serving import Served
+from tests.serving import Launched, Served
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  avatar: Blob? }
@@ -28,7 +30,7 @@ def config_of(folder: Path, **fields: Any) -> ServerConfig:
 
 
 def send(
-    served: Served, method: str, path: str, body: Any = None, **headers: str
+    served: Served | Launched, method: str, path: str, body: Any = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """One request on a connection of its own."""
     connection = http.client.HTTPConnection(served.host, served.port, timeout=60)
@@ -40,7 +42,7 @@ def send(
     return answer.status, {name.lower(): value for name, value in answer.getheaders()}, found
 
 
-def raw(served: Served, *pieces: bytes) -> bytes:
+def raw(served: Served | Launched, *pieces: bytes) -> bytes:
     """Bytes as they are; returns what the server says until it closes the connection."""
     with socket.create_connection((served.host, served.port), timeout=60) as connection:
         answer = b""
@@ -54,9 +56,17 @@ def raw(served: Served, *pieces: bytes) -> bytes:
         return answer
 
 
-def names(served: Served, branch: str = "main") -> list[str]:
+def names(served: Served | Launched, branch: str = "main") -> list[str]:
     """The names of all people."""
     body = {"query": ALL, "branch": branch}
     status, _, found = send(served, "POST", f"{G}/query", body)
     assert status == 200, found
     return [row["name"] for row in json.loads(found)["rows"]]
+
+
+def until(check: Callable[[], Any]) -> Any:
+    """Wait for what other threads or processes do; the limit of a test ends it."""
+    pause = threading.Event()
+    while not (found := check()):
+        pause.wait(0.02)
+    return found

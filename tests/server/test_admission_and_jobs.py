@@ -2,8 +2,6 @@
 
 import http.client
 import json
-import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.server.auth import digest
 from omnigraph.server.config import ServerConfig
-from tests.server.support import ALL, G, config_of, send
+from tests.server.support import ALL, G, config_of, send, until
 from tests.serving import Served, serving
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -34,14 +32,6 @@ def write_tokens(path: Path, **actors: str) -> None:
 
 def as_actor(name: str) -> dict[str, str]:
     return {"authorization": f"Bearer og_{name}"}
-
-
-def until(check: Callable[[], Any]) -> Any:
-    """Wait for what other threads do; the limit of a test ends it."""
-    pause = threading.Event()
-    while not (found := check()):
-        pause.wait(0.02)
-    return found
 
 
 def test_tokens_expire_and_are_read_anew(tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def _failed(server: Server, error: GraphError | HttpFailure, request_id: str) ->
     status = status_of(error)
     if isinstance(error, Busy):
         headers["retry-after"] = str(error.details.get("retry_after", 1))
+        server.metrics.refused += 1
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     if status == 500:

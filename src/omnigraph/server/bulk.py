@@ -201,6 +201,7 @@ def _loaded(
         message=asked.message,
         cancel=call.cancel,
         engine="inprocess",
+        storage_options=call.server.config.storage,
     )
     base = asked.from_ if done.branch_created else None
     return dict(load_json(done, base, graph.commits.version(done.commit.id)))

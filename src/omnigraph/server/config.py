@@ -81,7 +81,10 @@ class ServerConfig:
         jwt: How tokens of an identity provider are checked; None if there are none.
         unauthenticated: Let everybody in from anywhere, though there are no tokens.
         load_prefixes: Where loads by reference may read from.
-        jobs: The folder in which jobs and their parts are kept.
+        jobs: The folder in which jobs are kept, and their parts unless `exports` says otherwise.
+        exports: A place on S3 for the parts of export jobs; clients fetch them there, by signed
+            addresses.
+        storage: How to reach S3; None for the usual `AWS_*` variables.
         budgets: Its bounds.
     """
 
@@ -93,6 +96,8 @@ class ServerConfig:
     unauthenticated: bool = False
     load_prefixes: tuple[str, ...] = ()
     jobs: Path | None = None
+    exports: str | None = None
+    storage: Mapping[str, str] | None = None
     budgets: Budgets = field(default_factory=Budgets)
 
     def __post_init__(self) -> None:
@@ -106,6 +111,8 @@ class ServerConfig:
             seen |= {entry.id, entry.uri}
         if not self.graphs:
             raise _refused("there is no graph to serve")
+        if self.exports is not None and not self.exports.startswith("s3://"):
+            raise _refused(f"exports lie on S3 or in the folder of jobs, not at {self.exports!r}")
         if self.is_open and not self.unauthenticated and not _is_loopback(self.host):
             raise _refused(
                 f"without tokens a server listens on a loopback address only, not on {self.host}; "
@@ -153,6 +160,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _refused(f"{place} has no `graphs`: a mapping from ids to addresses")
     here = place.resolve().parent
     known = {"graphs", "bind", "tokens", "jwt", "unauthenticated", "load_prefixes", "jobs"}
+    known |= {"exports", "storage"}
     if unknown := sorted(set(raw) - known - {"budgets"}):
         raise _refused(f"{place} has the unknown field {unknown[0]!r}; known: {sorted(known)}")
     entries = tuple(_entry(name, item, here) for name, item in raw["graphs"].items())
@@ -162,7 +170,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     for name in ("tokens", "jobs"):
         if raw.get(name) is not None:
             found[name] = here / str(raw[name])
-    for name in ("jwt", "unauthenticated"):
+    for name in ("jwt", "unauthenticated", "exports", "storage"):
         if raw.get(name) is not None:
             found[name] = raw[name]
     found["load_prefixes"] = tuple(map(str, raw.get("load_prefixes") or ()))

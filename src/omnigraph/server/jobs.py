@@ -1,37 +1,34 @@
 """Jobs: work that outlives its request, and survives a restart of the server.
 
-A job is a JSON file in the folder of jobs. A server that starts takes jobs up again that were at
-work: an export is made anew, and a merge has its id as its idempotency key, so it is done once.
+A server takes jobs up again whose server has died: an export is made anew, and a merge has its id
+as its idempotency key, so it is done once.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
-import os
-import shutil
+import logging
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict
 
 import omnigraph as og
-from omnigraph.errors import Code, Forbidden, Gone, GraphError, InvalidInput, NotFound
+from omnigraph.errors import Code, Gone, GraphError, Internal, InvalidInput, NotFound
+from omnigraph.graph.opening import graph_root
 from omnigraph.policy.door import Permission
 from omnigraph.results.wire import merge_json
 from omnigraph.runtime.cancellation import CancelToken
 from omnigraph.server import requests
 from omnigraph.server.call import Reply, RouteCall, Streamed
+from omnigraph.server.job_parts import BucketParts, JobParts, LocalParts, shown_parts
+from omnigraph.server.job_records import LIFE_US, JobRecords, ServerJob
 from omnigraph.server.state import Server
 from omnigraph.server.streams import Sink
 
-_LIFE_US: Final = 24 * 3600 * 1_000_000
-_LINK_US: Final = 3600 * 1_000_000
+logger = logging.getLogger("omnigraph.server")
+
 _PIECE: Final = 1 << 20
-_ENDED: Final = frozenset({"done", "failed", "cancelled"})
 
 
 class PartTerms(requests.Input):
@@ -39,6 +36,15 @@ class PartTerms(requests.Input):
 
     expires: int
     signature: str
+
+
+class PartOutput(TypedDict):
+    """A file that a job made."""
+
+    name: str
+    bytes: int
+    url: str
+    expires_at: int
 
 
 class JobOutput(TypedDict):
@@ -49,59 +55,90 @@ class JobOutput(TypedDict):
     status: str
     created_at: int
     expires_at: int
-    parts: list[dict[str, Any]]
+    parts: list[PartOutput]
     result: NotRequired[Any]
     error: NotRequired[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerJob:
-    """Work as it stands in its file."""
+class JobDeleted(TypedDict):
+    """A job that is no more."""
 
-    id: str
-    graph_id: str
-    kind: str
-    actor: str
-    terms: dict[str, Any]
-    created_us: int
-    status: str = "queued"
-    parts: list[str] = field(default_factory=list)
-    result: Any = None
-    error: Any = None
+    job_id: str
+    status: str
 
 
 class Jobs:
     """The jobs of a server. Thread-safe."""
 
     def __init__(self, server: Server, folder: Path) -> None:
-        """Keep jobs in a folder, and take up those that were at work."""
+        """Keep jobs in a folder."""
         self._server = server
-        self._folder = folder
-        self._lock = threading.Lock()
+        self._records = JobRecords(folder, server.ids.new())
         self._tokens: dict[str, CancelToken] = {}
-        folder.mkdir(parents=True, exist_ok=True)
-        self._secret = _secret(folder / "secret")
+        self._starting = threading.Lock()
+        place = server.config.exports
+        self.parts: JobParts = (
+            LocalParts(folder, self._records.secret, server.clock)
+            if place is None
+            else BucketParts(graph_root(place, server.storage_options(place)), server.clock)
+        )
 
     def resume(self) -> None:
-        """Take up the jobs that another server left at work."""
-        for path in sorted(self._folder.glob("*.json")):
-            job = _read(path)
-            if job is not None and job.status not in _ENDED and job.graph_id in self._server.graphs:
-                self._submit(job)
+        """Take up the jobs that a server left at work, and forget those that have expired."""
+        for job in self._records.all():
+            if job.graph_id not in self._server.graphs:
+                continue
+            if self._is_expired(job):
+                self._remove_parts(job)
+                # Whoever asks for it in the next days hears that it has expired.
+                if self._server.clock.now_us() > job.created_us + 7 * LIFE_US:
+                    self._records.forget(job)
+            elif not job.has_ended and self._records.is_orphaned(job):
+                self._submit(replace(job, owner=self._records.owner))
 
-    def start(self, graph_id: str, kind: str, actor: str, terms: dict[str, Any]) -> ServerJob:
-        """Begin a job."""
-        job = ServerJob(
-            id=self._server.ids.new(),
-            graph_id=graph_id,
-            kind=kind,
-            actor=actor,
-            terms=terms,
-            created_us=self._server.clock.now_us(),
-        )
-        self._write(job)
-        self._submit(job)
+    def stop(self) -> None:
+        """Interrupt what can be interrupted; the next server takes it up."""
+        for token in list(self._tokens.values()):
+            token.cancel()
+
+    def close(self) -> None:
+        """Own no job any more; to be called when the threads have ended."""
+        self._records.close()
+
+    def start(
+        self, graph_id: str, kind: str, actor: str, terms: dict[str, Any], key: str | None
+    ) -> ServerJob:
+        """Begin a job; the one that the key has begun already, if there is one.
+
+        Raises:
+            InvalidInput: The key has begun another job.
+        """
+        with self._starting:
+            known = None if key is None else self._keyed(graph_id, actor, key)
+            if known is not None:
+                if known.kind != kind or _asked(terms) != _asked(known.terms):
+                    text = f"the idempotency key names another operation already, job {known.id}"
+                    raise InvalidInput(Code.INPUT_INVALID, text, job=known.id)
+                return known
+            job = ServerJob(
+                id=self._server.ids.new(),
+                graph_id=graph_id,
+                kind=kind,
+                actor=actor,
+                terms=terms,
+                created_us=self._server.clock.now_us(),
+                owner=self._records.owner,
+                key=key,
+            )
+            self._submit(job)
         return job
+
+    def _keyed(self, graph_id: str, actor: str, key: str) -> ServerJob | None:
+        wanted = (graph_id, actor, key)
+        return next(
+            (job for job in self._records.all() if (job.graph_id, job.actor, job.key) == wanted),
+            None,
+        )
 
     def get(self, graph_id: str, job_id: str) -> ServerJob:
         """One job.
@@ -110,71 +147,72 @@ class Jobs:
             NotFound: There is none of this id.
             Gone: It has expired.
         """
-        path = self._folder / f"{job_id}.json"
-        job = _read(path) if job_id.isalnum() else None
+        job = self._records.read(job_id)
         if job is None or job.graph_id != graph_id:
             raise NotFound(Code.NOT_FOUND, f"there is no job {job_id[:40]}")
-        if self._server.clock.now_us() > job.created_us + _LIFE_US:
+        if self._is_expired(job):
             self._remove_parts(job)
             raise Gone(Code.GONE, f"job {job_id} has expired; start it again", job=job_id)
         return job
 
     def delete(self, job: ServerJob) -> None:
-        """End a job, and remove what it made."""
+        """End a job, and remove what it made. The server that has it at work hears of it."""
+        self._records.write(replace(job, status="cancelled", parts={}))
         token = self._tokens.get(job.id)
         if token is not None:
             token.cancel()
         self._remove_parts(job)
-        self._write(replace(job, status="cancelled", parts=[]))
 
-    def link(self, job: ServerJob, part: str) -> dict[str, Any]:
-        """A link to a part that needs no token for a while."""
-        expires = self._server.clock.now_us() + _LINK_US
-        path = f"/graphs/{job.graph_id}/jobs/{job.id}/parts/{part}"
-        signature = self._signature(path, expires)
-        size = (self._place(job) / part).stat().st_size
-        url = f"{path}?expires={expires}&signature={signature}"
-        return {"name": part, "bytes": size, "url": url, "expires_at": expires}
+    def _is_expired(self, job: ServerJob) -> bool:
+        return self._server.clock.now_us() > job.created_us + LIFE_US
 
-    def part(self, path: str, job: ServerJob, part: str, terms: PartTerms) -> Path:
-        """The file of a part, if the link to it is one of ours and has not expired.
-
-        Raises:
-            Forbidden: It is not.
-        """
-        wanted = self._signature(path, terms.expires)
-        if not hmac.compare_digest(wanted, terms.signature):
-            raise Forbidden(Code.FORBIDDEN, "the link is not one of this server")
-        if terms.expires < self._server.clock.now_us():
-            raise Forbidden(Code.FORBIDDEN, "the link has expired; ask for the job again")
-        if part not in job.parts:
-            raise NotFound(Code.NOT_FOUND, f"the job has no part {part[:80]!r}")
-        return self._place(job) / part
-
-    def _signature(self, path: str, expires: int) -> str:
-        text = f"{path}\n{expires}".encode()
-        return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
+    def _remove_parts(self, job: ServerJob) -> None:
+        try:
+            self.parts.remove(job)
+        except GraphError:
+            logger.exception("the parts of job %s could not be removed", job.id)
 
     # -- at work -----------------------------------------------------------------------------------
 
     def _submit(self, job: ServerJob) -> None:
+        self._records.write(job)
         token = CancelToken()
         self._tokens[job.id] = token
         self._server.pools["bulk"].submit(self._run, job, token)
 
     def _run(self, job: ServerJob, token: CancelToken) -> None:
-        self._write(replace(job, status="running"))
+        try:
+            self._carry_out(job, token)
+        except Exception:
+            # Such as a full disk: the job stays at work, and the next server takes it up.
+            logger.exception("job %s could not be kept", job.id)
+        finally:
+            self._tokens.pop(job.id, None)
+
+    def _carry_out(self, job: ServerJob, token: CancelToken) -> None:
+        if self._was_deleted(job):
+            return
+        self._records.write(replace(job, status="running"))
         try:
             graph = self._server.graph(job.graph_id).acting_as(job.actor)
             ended = self._work(job, graph, token)
         except GraphError as error:
-            status = "cancelled" if token.cancelled else "failed"
-            if self._server.is_ending:
-                status = "queued"
-            ended = replace(job, status=status, error=error.to_json())
-        if not token.cancelled:
-            self._write(ended)
-        self._tokens.pop(job.id, None)
+            is_interrupted = token.cancelled and self._server.is_ending
+            status = "queued" if is_interrupted else "failed"
+            ended = replace(job, status=status, error=None if is_interrupted else error.to_json())
+        except Exception as error:
+            logger.exception("job %s failed", job.id)
+            hidden = Internal(Code.INTERNAL, type(error).__name__).to_json()
+            ended = replace(job, status="failed", error=hidden)
+        if self._was_deleted(job):
+            self._remove_parts(job)
+        else:
+            self._records.write(ended)
+
+    def _was_deleted(self, job: ServerJob) -> bool:
+        """True if a client has deleted it meanwhile, perhaps by another process."""
+        now = self._records.read(job.id)
+        return now is not None and now.status == "cancelled"
 
     def _work(self, job: ServerJob, graph: og.Graph, token: CancelToken) -> ServerJob:
         terms = job.terms
@@ -188,46 +226,19 @@ class Jobs:
             made = graph.optimize(branch=terms["branch"], cancel=token, engine="inprocess")
             commit = None if made.commit is None else made.commit.id
             return replace(job, status="done", result={"graph_commit_id": commit})
-        place = self._place(job)
-        shutil.rmtree(place, ignore_errors=True)
+        self.parts.remove(job)
         written = graph.export(
-            f"{place}/", format=terms["format"], branch=terms["branch"], at=terms["at"],
-            types=terms["types"], cancel=token, engine="inprocess",
+            self.parts.target(job), format=terms["format"], branch=terms["branch"],
+            at=terms["at"], types=terms["types"], cancel=token, engine="inprocess",
+            storage_options=self.parts.storage_options,
         )  # fmt: skip
-        files = sorted(path.name for path in place.iterdir() if path.is_file())
         result = {"graph_commit_id": written.commit, "rows": dict(written.rows)}
-        return replace(job, status="done", parts=files, result=result)
-
-    def _place(self, job: ServerJob) -> Path:
-        return self._folder / f"{job.id}.parts"
-
-    def _remove_parts(self, job: ServerJob) -> None:
-        shutil.rmtree(self._place(job), ignore_errors=True)
-
-    def _write(self, job: ServerJob) -> None:
-        path = self._folder / f"{job.id}.json"
-        with self._lock:
-            draft = path.with_suffix(".tmp")
-            draft.write_text(json.dumps(asdict(job), default=str), encoding="utf-8")
-            draft.replace(path)
+        return replace(job, status="done", parts=self.parts.made(job, written), result=result)
 
 
-def _secret(path: Path) -> bytes:
-    if not path.exists():
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        draft.write_bytes(os.urandom(32))
-        draft.chmod(0o600)
-        with suppress(FileExistsError):
-            os.link(draft, path)
-        draft.unlink()
-    return path.read_bytes()
-
-
-def _read(path: Path) -> ServerJob | None:
-    try:
-        return ServerJob(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
+def _asked(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms as they were asked for: an export is pinned when it begins."""
+    return {name: value for name, value in terms.items() if name not in ("branch", "at")}
 
 
 # -- routes ----------------------------------------------------------------------------------------
@@ -246,9 +257,10 @@ def _shown(jobs: Jobs, job: ServerJob) -> JobOutput:
         "kind": job.kind,
         "status": job.status,
         "created_at": job.created_us,
-        "expires_at": job.created_us + _LIFE_US,
-        "parts": [jobs.link(job, part) for part in job.parts],
+        "expires_at": job.created_us + LIFE_US,
+        "parts": [],
     }
+    found["parts"] += shown_parts(jobs.parts, job)  # type: ignore[arg-type]
     if job.result is not None:
         found["result"] = job.result
     if job.error is not None:
@@ -272,11 +284,14 @@ def start(call: RouteCall) -> Reply:
         name: getattr(asked, name)
         for name in ("branch", "at", "types", "format", "source", "message")
     }
+    terms = {**terms, "asked_branch": asked.branch, "asked_at": asked.at}
     # The state of an export is the one of now, however often the work is taken up again.
     if asked.kind == "export":
         pinned = call.graph.snapshot(asked.branch, at=asked.at)
         terms = {**terms, "branch": pinned.branch, "at": pinned.commit}
-    job = jobs.start(call.served.entry.id, asked.kind, call.actor, dict(terms))
+    job = jobs.start(
+        call.served.entry.id, asked.kind, call.actor, dict(terms), call.idempotency_key
+    )
     headers = {"location": f"{call.public_uri}/jobs/{job.id}"}
     return Reply(body=_shown(jobs, job), status=202, headers=headers)
 
@@ -309,8 +324,8 @@ def part(call: RouteCall) -> Streamed:
     jobs = _jobs(call)
     job = jobs.get(call.served.entry.id, call.path["job_id"])
     name = call.path["part"]
-    path = f"/graphs/{job.graph_id}/jobs/{job.id}/parts/{name}"
-    file = jobs.part(path, job, name, call.terms)
+    terms: PartTerms = call.terms
+    file = jobs.parts.file(job, name, terms.expires, terms.signature)
 
     def write(sink: Sink) -> None:
         with file.open("rb") as source:

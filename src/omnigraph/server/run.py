@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
-import multiprocessing
-import signal
 import socket
 from collections.abc import Callable
-from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -18,6 +17,7 @@ from omnigraph.server.config import ServerConfig
 from omnigraph.server.jobs import Jobs
 from omnigraph.server.protocol import GuardedProtocol
 from omnigraph.server.state import Server
+from omnigraph.server.workers import Workers
 
 ADDRESS_LINE: Final = "OMNIGRAPH_LISTEN_ADDR"
 _BACKLOG: Final = 1024
@@ -38,28 +38,14 @@ def serve(
         policy: Decides on every access.
         told: Is called with the address, once requests are taken.
     """
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     listening = _listen(config)
     host, port = listening.getsockname()[:2]
     told(f"{ADDRESS_LINE}={host}:{port}")
     if workers == 1:
-        _run(config, listening, policy, 1, is_first=True)
+        _run(config, listening, policy, 1, 0, None)
         return
-    context = multiprocessing.get_context("fork")
-    children = [
-        context.Process(target=_run, args=(config, listening, policy, workers, number == 0))
-        for number in range(workers)
-    ]
-    for child in children:
-        child.start()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for child in children:
-            child.terminate()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    for child in children:
-        child.join()
+    Workers(functools.partial(_run, config, listening, policy, workers), workers).run()
 
 
 def _listen(config: ServerConfig) -> socket.socket:
@@ -77,15 +63,15 @@ def _run(
     listening: socket.socket,
     policy: Policy,
     workers: int,
-    is_first: bool,
+    number: int,
+    alive: int | None,
 ) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    server = Server(config, policy=policy, workers=workers)
+    """Serve in this process; `alive` is a pipe that ends when the process that began it does."""
+    server = Server(config, policy=policy, workers=workers, worker=number)
     if config.jobs is not None:
         jobs = Jobs(server, config.jobs)
         server.jobs = jobs
-        if is_first:
-            jobs.resume()
+        jobs.resume()
     settings = uvicorn.Config(
         make_app(server),
         http=GuardedProtocol,
@@ -98,11 +84,27 @@ def _run(
         timeout_graceful_shutdown=config.budgets.shutdown_seconds,
         backlog=_BACKLOG,
     )
-    _Gentle(settings).run(sockets=[listening])
+    _Gentle(settings, alive).run(sockets=[listening])
 
 
 class _Gentle(uvicorn.Server):
     """A server for which a signal is a way to end well, not a failure."""
+
+    def __init__(self, config: uvicorn.Config, alive: int | None) -> None:
+        """End when a signal comes, or when the pipe of the first process ends."""
+        super().__init__(config)
+        self._alive = alive
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, and watch the process that watches this one."""
+        await super().startup(sockets)
+        if self._alive is not None:
+            asyncio.get_running_loop().add_reader(self._alive, self._orphaned)
+
+    def _orphaned(self) -> None:
+        self.should_exit = True
+        if self._alive is not None:
+            asyncio.get_running_loop().remove_reader(self._alive)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and forget the signal that asked for it."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import omnigraph as og
 from omnigraph.errors import Busy, Code, GraphError, NotFound, Unavailable
@@ -26,9 +27,16 @@ _RETRY_NS: Final = 5_000_000_000
 class ServedGraph:
     """One graph of a server: opened when it can be, and again after it could not. Thread-safe."""
 
-    def __init__(self, entry: GraphEntry, policy: Policy, clock: Clock) -> None:
+    def __init__(
+        self,
+        entry: GraphEntry,
+        policy: Policy,
+        clock: Clock,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
         """Open a graph, or remember why that failed."""
         self.entry = entry
+        self._storage_options = storage_options
         self.queries = StoredQueries(entry.queries)
         self._policy = policy
         self._clock = clock
@@ -67,7 +75,9 @@ class ServedGraph:
 
     def _open(self) -> None:
         try:
-            self._graph = og.open(self.entry.uri, policy=self._policy)
+            self._graph = og.open(
+                self.entry.uri, policy=self._policy, storage_options=self._storage_options
+            )
             self.failure = None
         except GraphError as error:
             self._failed_at = self._clock.ticks_ns()
@@ -83,11 +93,13 @@ class ServedGraph:
 class Metrics:
     """The numbers of a server, in the text format of Prometheus."""
 
+    worker: int = 0
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
     bytes_in: int = 0
     bytes_out: int = 0
     cancelled: int = 0
+    refused: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, route: str, status: int, nanoseconds: int) -> None:
@@ -97,26 +109,45 @@ class Metrics:
             self.seconds[route] += nanoseconds
 
     def text(self, waiting: dict[str, int]) -> str:
-        """All numbers."""
-        lines = ["# TYPE omnigraph_requests_total counter"]
+        """All numbers. Each process of a server has its own, under the label `worker`."""
+        lines: list[str] = []
+
+        def say(name: str, kind: str, found: Iterable[tuple[dict[str, object], object]]) -> None:
+            lines.append(f"# TYPE omnigraph_{name} {kind}")
+            for labels, number in found:
+                shown = {**labels, "worker": self.worker}
+                text = ",".join(f'{label}="{value}"' for label, value in shown.items())
+                lines.append(f"omnigraph_{name}{{{text}}} {number}")
+
         with self.lock:
-            for (route, status), number in sorted(self.requests.items()):
-                labels = f'{{route="{route}",status="{status}"}}'
-                lines.append(f"omnigraph_requests_total{labels} {number}")
-            lines.append("# TYPE omnigraph_request_seconds_total counter")
-            for route, nanoseconds in sorted(self.seconds.items()):
-                lines.append(
-                    f'omnigraph_request_seconds_total{{route="{route}"}} {nanoseconds / 1e9:.6f}'
-                )
-            for name, number in (
-                ("omnigraph_bytes_received_total", self.bytes_in),
-                ("omnigraph_bytes_sent_total", self.bytes_out),
-                ("omnigraph_requests_cancelled_total", self.cancelled),
-            ):
-                lines += [f"# TYPE {name} counter", f"{name} {number}"]
-        lines.append("# TYPE omnigraph_pool_in_use gauge")
-        lines += [f'omnigraph_pool_in_use{{pool="{name}"}} {n}' for name, n in waiting.items()]
+            counted = sorted(self.requests.items())
+            took = sorted(self.seconds.items())
+        say(
+            "requests_total",
+            "counter",
+            (({"route": route, "status": status}, number) for (route, status), number in counted),
+        )
+        say(
+            "request_seconds_total",
+            "counter",
+            (({"route": route}, f"{nanoseconds / 1e9:.6f}") for route, nanoseconds in took),
+        )
+        say("bytes_received_total", "counter", [({}, self.bytes_in)])
+        say("bytes_sent_total", "counter", [({}, self.bytes_out)])
+        say("requests_cancelled_total", "counter", [({}, self.cancelled)])
+        say("requests_refused_total", "counter", [({}, self.refused)])
+        say("pool_in_use", "gauge", [({"pool": name}, n) for name, n in waiting.items()])
         return "\n".join(lines) + "\n"
+
+
+class KeptWork(Protocol):
+    """Work that outlives its requests."""
+
+    def stop(self) -> None:
+        """Interrupt it; the next server takes it up."""
+
+    def close(self) -> None:
+        """Let it go, after the threads have ended."""
 
 
 class Server:
@@ -130,8 +161,9 @@ class Server:
         clock: Clock | None = None,
         ids: Ids | None = None,
         workers: int = 1,
+        worker: int = 0,
     ) -> None:
-        """Open the graphs of a configuration."""
+        """Open the graphs of a configuration, as one of so many processes."""
         self.config = config
         self.clock = clock or SystemClock()
         self.ids = ids or UlidIds(self.clock)
@@ -143,8 +175,11 @@ class Server:
         self.admission = Admission(
             self.clock, per_second=bounds.requests_per_second, workers=workers
         )
-        self.metrics = Metrics()
-        self.graphs = {each.id: ServedGraph(each, policy, self.clock) for each in config.graphs}
+        self.metrics = Metrics(worker=worker)
+        self.graphs = {
+            each.id: ServedGraph(each, policy, self.clock, self.storage_options(each.uri))
+            for each in config.graphs
+        }
         sizes = {
             "read": bounds.read_threads,
             "write": bounds.write_threads,
@@ -158,7 +193,7 @@ class Server:
         self._bounds = {name: size + bounds.waiting for name, size in sizes.items()}
         self.is_ending = False
         # The jobs, where the server has a folder for them; they know the server themselves.
-        self.jobs: object = None
+        self.jobs: KeptWork | None = None
 
     def graph(self, graph_id: str) -> ServedGraph:
         """One of the graphs.
@@ -170,6 +205,10 @@ class Server:
         if found is None:
             raise NotFound(Code.NOT_FOUND, f"graph '{graph_id[:64]}' not found")
         return found
+
+    def storage_options(self, uri: str) -> Mapping[str, str] | None:
+        """The options that reach a place; None for the usual ones."""
+        return self.config.storage if uri.startswith("s3://") else None
 
     def authorise(self, actor: str, permission: Permission, **fields: Any) -> None:
         """Ask the policy about something that belongs to no call of a graph."""
@@ -193,7 +232,12 @@ class Server:
     def close(self) -> None:
         """End the threads, after their work, and close the graphs."""
         self.is_ending = True
+        if self.jobs is not None:
+            self.jobs.stop()
         for pool in self.pools.values():
             pool.shutdown(wait=True, cancel_futures=True)
+        if self.jobs is not None:
+            self.jobs.close()
+            self.jobs = None
         for served in self.graphs.values():
             served.close()
