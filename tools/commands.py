@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import typer
-from typer.core import TyperOption
-
-from omnigraph.cli.lazy import LazyGroup
+from omnigraph.cli.lazy import Command, LazyGroup
 from omnigraph.cli.main import app
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -22,16 +18,16 @@ MARK = "<!-- made by `make docs` -->\n"
 def page() -> str:
     """The whole page: what people wrote, and the table below the mark."""
     written, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-    rows = "".join(f"{row}\n" for row in _rows(typer.main.get_command(app), ""))
+    rows = "".join(f"{row}\n" for row in _rows(app, ""))
     intro = "`omnigraph COMMAND --help` has the options of each.\n"
     head = "| command | arguments | what it does |\n|---|---|---|\n"
     return f"{written}{mark}\n{intro}\n{head}{rows}"
 
 
-def _rows(group: Any, path: str) -> Iterator[str]:
-    for name in sorted(group.list_commands(None)):
+def _rows(group: LazyGroup, path: str) -> Iterator[str]:
+    for name in sorted(group.list_commands()):
         entry = group.entries.get(name)
-        command = group.get_command(None, name)
+        command = group.get_command(name)
         if isinstance(command, LazyGroup):
             yield from _rows(command, f"{path}{name} ")
         elif entry is not None and not entry.hidden:
@@ -39,12 +35,9 @@ def _rows(group: Any, path: str) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
 
 
-def _arguments(command: Any) -> str:
-    found = [each for each in command.params if not isinstance(each, TyperOption)]
-    names = [each.metavar or str(each.name).upper() for each in found]
-    shown = [
-        name if each.required else f"[{name}]" for name, each in zip(names, found, strict=True)
-    ]
+def _arguments(command: Command) -> str:
+    found = [each for each in command.params if not each.is_option]
+    shown = [each.metavar if each.required else f"[{each.metavar}]" for each in found]
     return " ".join(f"`{name}`" for name in shown).replace("|", "\\|")
 
 

@@ -1,12 +1,15 @@
 """Calling the command line from tests: in this process, or as a user does."""
 
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
-
-from typer.testing import CliRunner, Result
+from unittest import mock
 
 from omnigraph.cli.main import app
 
@@ -32,17 +35,59 @@ QUERY = dedent("""\
     """)
 
 
-def invoke(*arguments: str | Path, stdin: bytes = b"", **env: str) -> Result:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command printed, and how it ended."""
+
+    exit_code: int
+    stdout_bytes: bytes
+    stderr: str
+
+    @property
+    def stdout(self) -> str:
+        return self.stdout_bytes.decode()
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+
+def invoke(*arguments: str | Path, stdin: bytes = b"", **env: str) -> Answer:
     """Run a command in this process; its output goes to no terminal."""
-    quiet = {
-        "NO_COLOR": None,
-        "FORCE_COLOR": None,
-        "OMNIGRAPH_DEBUG": None,
-        "OMNIGRAPH_PROFILE": None,
-    }
-    return CliRunner().invoke(
-        app, [str(item) for item in arguments], input=stdin, env={**quiet, **env}
+    out, err = io.BytesIO(), io.BytesIO()
+    status: object = 0
+    with _streams(stdin, out, err), _environment(env):
+        try:
+            app([str(item) for item in arguments])
+        except SystemExit as leaving:
+            status = leaving.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+    assert isinstance(status, int)
+    return Answer(status, out.getvalue(), err.getvalue().decode())
+
+
+@contextmanager
+def _streams(stdin: bytes, out: io.BytesIO, err: io.BytesIO) -> Iterator[None]:
+    given, printed, said = (
+        io.TextIOWrapper(each, "utf-8") for each in (io.BytesIO(stdin), out, err)
     )
+    with mock.patch.multiple(sys, stdin=given, stdout=printed, stderr=said):
+        try:
+            yield
+        finally:
+            for stream in (given, printed, said):
+                stream.detach()
+
+
+@contextmanager
+def _environment(env: dict[str, str]) -> Iterator[None]:
+    quiet = ("NO_COLOR", "FORCE_COLOR", "OMNIGRAPH_DEBUG", "OMNIGRAPH_PROFILE")
+    with mock.patch.dict(os.environ, env):
+        for name in quiet:
+            if name not in env:
+                os.environ.pop(name, None)
+        yield
 
 
 def process(

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from omnigraph.cli.commands.completion import completion_table
 from omnigraph.cli.completing import ASKED, completions, remember, words_of, write_table
@@ -19,7 +18,7 @@ from tests.cli.support import SCHEMA, invoke, process
 
 @pytest.fixture(scope="module")
 def table() -> dict[str, object]:
-    return completion_table(typer.main.get_command(app))
+    return completion_table(app)
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli.lazy import LazyGroup
 from omnigraph.cli.main import app
@@ -25,11 +23,11 @@ def command_names() -> set[str]:
     def walk(group: object, prefix: str) -> None:
         if not isinstance(group, LazyGroup):
             return
-        for name in group.list_commands(None):
+        for name in group.list_commands():
             found.add(f"{prefix}{name}")
-            walk(group.get_command(None, name), f"{prefix}{name} ")
+            walk(group.get_command(name), f"{prefix}{name} ")
 
-    walk(typer.main.get_command(app), "")
+    walk(app, "")
     return found
 
 

@@ -6,13 +6,11 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
-import typer
-from typer.core import TyperCommand, TyperOption
-
 from omnigraph.cli import environment
 from omnigraph.cli.addresses import GraphWords, is_graph_argument
 from omnigraph.cli.options import FIELDS_OPTION, JSON_OPTION
-from omnigraph.cli.targets import Target, target_of
+from omnigraph.cli.parameters import Argument, Option, Taken
+from omnigraph.cli.parsing import GivenWords
 
 
 def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
@@ -21,40 +19,39 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
     )
 
 
-STORE_OPTION: Final = typer.Option(
+STORE_OPTION: Final = Option(
     "--store",
     "--uri",
     metavar="ADDRESS",
     help="The graph: a folder, s3://bucket/prefix or https://host/graphs/ID, perhaps @branch.",
 )
-SERVER_OPTION: Final = typer.Option(
+SERVER_OPTION: Final = Option(
     "--server", metavar="NAME", help="A server, by its name in the configuration or its URL."
 )
-GRAPH_OPTION: Final = typer.Option(
+GRAPH_OPTION: Final = Option(
     "--graph", "--graph-id", metavar="ID", help="The graph on the server, perhaps @branch."
 )
 # Where `--graph` is a flag of the command itself.
-GRAPH_ID_OPTION: Final = typer.Option(
+GRAPH_ID_OPTION: Final = Option(
     "--graph-id", metavar="ID", help="The graph on the server, perhaps @branch."
 )
-PROFILE_OPTION: Final = typer.Option(
+PROFILE_OPTION: Final = Option(
     "--profile", metavar="NAME", help="A profile of the configuration that names the graph."
 )
-ACTOR_OPTION: Final = typer.Option(
+ACTOR_OPTION: Final = Option(
     "--as", "--actor", metavar="NAME", help="Who does it, for the history."
 )
-YES_OPTION: Final = typer.Option("--yes", help="Do not ask before destructive work.")
-QUIET_OPTION: Final = typer.Option("--quiet", help="Print results only.")
+YES_OPTION: Final = Option("--yes", help="Do not ask before destructive work.")
+QUIET_OPTION: Final = Option("--quiet", help="Print results only.")
 
 GRAPH: Final = _parameter(
     "graph_address",
     Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="GRAPH",
             help="The graph, if no option names it: people.omni, s3://bucket/prefix, "
             "https://host/graphs/people, each perhaps with @branch.",
-            show_default=False,
         ),
     ],
 )
@@ -76,7 +73,7 @@ BRANCH: Final = (
         "branch",
         Annotated[
             str | None,
-            typer.Option("--branch", "-b", metavar="NAME", help="Which branch; main by default."),
+            Option("--branch", "-b", metavar="NAME", help="Which branch; main by default."),
         ],
     ),
 )
@@ -89,95 +86,37 @@ QUIET: Final = (_parameter("quiet", Annotated[bool, QUIET_OPTION], default=False
 _NAMING: Final = frozenset({"store", "server", "graph_id", "profile"})
 
 
-class AddressedCommand(TyperCommand):
-    """A command whose first argument may be its graph, and whose JSON may be a choice of fields.
+def settle_graph(
+    given: GivenWords, own: Sequence[Taken], outer: Mapping[str, Any], unless: str | None
+) -> None:
+    """Put an empty word in the place of the graph where none of the arguments is the graph.
 
-    Attributes:
+    Args:
+        given: The words of the command.
+        own: The arguments of the command itself.
+        outer: The values of the options before the command.
         unless: The parameter that makes a graph superfluous when it is given.
     """
-
-    unless: str | None = None
-
-    # The type of the context is no public name of typer.
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, after the place of the graph is settled."""
-        words = list(_with_fields(args))
-        arguments = [each for each in self.params if each.param_type_name == "argument"]
-        if arguments and arguments[0].name == GRAPH.name:
-            words = self._with_graph(ctx, words, arguments[1:])
-        parsed: list[str] = super().parse_args(ctx, words)
-        return parsed
-
-    def _with_graph(self, ctx: Any, words: list[str], own: Sequence[Any]) -> list[str]:
-        """The same words with an empty first argument where the graph is not an argument."""
-        places, named = self._arguments(words)
-        outer = _given(ctx.find_root().params)
-        has_option = outer.has_option or bool(named & {*_NAMING, self.unless})
-        least = sum(each.required for each in own)
-        found = [words[place] for place in places]
-        # The configuration is read only where it decides.
-        has_default = bool(found) and not has_option and _has_default()
-        if is_graph_argument(
-            found, least, len(own), has_option=has_option, has_default=has_default
-        ):
-            return words
-        place = places[0] if places else words.index("--") if "--" in words else len(words)
-        return [*words[:place], "", *words[place:]]
-
-    def _arguments(self, words: Sequence[str]) -> tuple[list[int], set[str]]:
-        """The places of words that are neither options nor their values, and the options."""
-        options = {
-            name: each
-            for each in self.params
-            if isinstance(each, TyperOption)
-            for name in (*each.opts, *each.secondary_opts)
-        }
-        places: list[int] = []
-        named: set[str] = set()
-        at = 0
-        while at < len(words):
-            word = words[at]
-            if word == "--":
-                places += range(at + 1, len(words))
-                break
-            if word.startswith("-") and word != "-":
-                name = word.partition("=")[0] if word.startswith("--") else word[:2]
-                option = options.get(name)
-                if option is not None:
-                    named.add(str(option.name))
-                    has_value = "=" in word if word.startswith("--") else len(word) > 2
-                    at += not (option.is_flag or option.count or has_value)
-            else:
-                places.append(at)
-            at += 1
-        return places, named
-
-
-def target_from(
-    ctx: typer.Context, values: Mapping[str, Any], *, as_json: bool, needs_graph: bool
-) -> Target:
-    """The target that the words of a command name, and those that stand before the command."""
-    outer = ctx.find_root().params
-    return target_of(
-        _given(values).over(_given(outer)),
-        branch=values.get("branch"),
-        branches="branch" in values or ctx.info_name != "init",
-        needs_graph=needs_graph,
-        actor=values.get("actor") or outer.get("actor"),
-        is_quiet=bool(values.get("quiet") or outer.get("quiet")),
-        is_confirmed=bool(values.get("yes") or outer.get("yes")),
-        as_json=as_json,
-        command=ctx.command_path.partition(" ")[2],
-    )
+    named = set(given.options)
+    has_option = given_words(outer).has_option or bool(named & {*_NAMING, unless})
+    least = sum(each.required for each in own)
+    most = sum(each.is_list for each in own) * len(given.arguments) + len(own)
+    # The configuration is read only where it decides.
+    has_default = bool(given.arguments) and not has_option and _has_default()
+    if not is_graph_argument(
+        given.arguments, least, most, has_option=has_option, has_default=has_default
+    ):
+        given.arguments.insert(0, "")
 
 
 def names_a_graph(values: Mapping[str, Any]) -> bool:
     """True if the words of the command itself name a graph."""
-    found = _given(values)
+    found = given_words(values)
     return found.argument is not None or found.has_option
 
 
-def _given(values: Mapping[str, Any]) -> GraphWords:
+def given_words(values: Mapping[str, Any]) -> GraphWords:
+    """The words that name a graph, among the values of a call."""
     return GraphWords(
         argument=values.get(GRAPH.name) or None,
         store=values.get("store"),
@@ -191,7 +130,7 @@ def _has_default() -> bool:
     return environment.profile() is not None or environment.config().defaults.is_named
 
 
-def _with_fields(args: Sequence[str]) -> list[str]:
+def with_fields(args: Sequence[str]) -> list[str]:
     """The arguments with `--json=a,b` taken apart into two options."""
     found: list[str] = []
     for number, word in enumerate(args):

@@ -7,6 +7,7 @@ OMNIGRAPH_TOKEN_<NAME>  the token for the server of this name
 OMNIGRAPH_BEARER_TOKEN  the token for servers that have none of their own
 OMNIGRAPH_PAGER, PAGER  what shows long output on a terminal
 NO_COLOR, TERM=dumb     plain output
+COLUMNS                 the width of help, if not that of the terminal
 FORCE_COLOR             colour even into a pipe
 """
 
@@ -56,6 +57,14 @@ def pager() -> str | None:
     """The command that shows long output; None if the environment names none, '' for no pager."""
     found = next((os.environ[name] for name in _PAGERS if name in os.environ), None)
     return "" if found is not None and found.strip() in {"", "cat"} else found
+
+
+def columns() -> int:
+    """The width of the terminal in characters."""
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+    except (OSError, ValueError):
+        return 80
 
 
 def debugging() -> bool:

@@ -9,17 +9,15 @@
 
 import os
 import sys
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import Final
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import debugging
 from omnigraph.cli.options import JSON_OPTION
+from omnigraph.cli.parameters import Leave, WrongCall
 from omnigraph.cli.plain import STYLE_OF
 from omnigraph.errors import (
     Busy,
@@ -30,10 +28,6 @@ from omnigraph.errors import (
     PreconditionFailed,
     Unavailable,
 )
-
-# The errors of the argument parser: what all of them are, and those about a wrong call.
-_WrongCall: type[Exception] = typer.BadParameter.__mro__[1]
-_ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 class Status(IntEnum):
@@ -59,20 +53,29 @@ def status_of(error: GraphError) -> Status:
     return Status.FAILED
 
 
-@contextmanager
-def usage_errors(words: Sequence[str]) -> Iterator[None]:
-    """Tell a wrong call, and end with its status; with `--json` standard output gets it, too."""
+def ended(words: Sequence[str], run: Callable[[], int]) -> int:
+    """The status that a command line ends with; a wrong call is told, with `--json` as JSON, too.
+
+    Args:
+        words: The words of the command line.
+        run: Runs it.
+    """
     try:
-        yield
-    except _ParserError as error:
-        error.show()  # type: ignore[attr-defined]
-        if isinstance(error, _WrongCall) and _wants_json(words):
-            message = error.format_message()  # type: ignore[attr-defined]
-            _show_json(InvalidInput(Code.INPUT_INVALID, message, usage=True))
-        sys.exit(error.exit_code)  # type: ignore[attr-defined]
-    except typer.Abort:
+        return run()
+    except Leave as leaving:
+        return leaving.status
+    except WrongCall as error:
+        screen = render.err()
+        screen.line(error.usage)
+        screen.line(f"Try '{error.path} -h' for help.")
+        screen.line()
+        screen.line(("Error", STYLE_OF["error"]), f": {error}")
+        if _wants_json(words):
+            _show_json(InvalidInput(Code.INPUT_INVALID, str(error), usage=True))
+        return Status.USAGE
+    except KeyboardInterrupt:
         render.err().line("Aborted!")
-        sys.exit(Status.FAILED)
+        return Status.FAILED
 
 
 def _wants_json(words: Sequence[str]) -> bool:
@@ -88,22 +91,22 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (typer.Exit, typer.Abort, _ParserError, BrokenPipeError):
+    except (Leave, WrongCall, BrokenPipeError):
         raise
     except GraphError as error:
         show(error)
         if as_json:
             _show_json(error)
-        raise typer.Exit(status_of(error)) from error
+        raise Leave(status_of(error)) from error
     except OSError as error:
-        raise typer.Exit(output_failed(error)) from error
+        raise Leave(output_failed(error)) from error
     except Exception as error:
         # The last door: nobody should have to read a traceback who did not ask for one.
         text = f"unexpected {type(error).__name__}: {error}; OMNIGRAPH_DEBUG=1 shows where"
         show(Internal.default(text))
         if as_json:
             _show_json(Internal.default(text))
-        raise typer.Exit(Status.FAILED) from error
+        raise Leave(Status.FAILED) from error
 
 
 def output_failed(error: OSError) -> Status:
@@ -124,6 +127,9 @@ def discard_output() -> None:
 def show(error: GraphError) -> None:
     """Print a failure for people, to standard error."""
     if debugging():
+        # Nobody else waits for it.
+        import traceback
+
         traceback.print_exc()
     screen = render.err()
     if isinstance(error, InvalidInput) and error.diagnostics:

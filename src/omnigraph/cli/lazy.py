@@ -1,20 +1,15 @@
-"""Commands that are imported when somebody names them.
+"""Commands, and groups of commands that are imported when somebody names them.
 
 A group knows its commands by name, heading and summary, so that its help imports none of them.
 """
 
 import difflib
-import functools
 import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
-
-import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from omnigraph.cli import render
 from omnigraph.cli.addressing import (
@@ -25,23 +20,19 @@ from omnigraph.cli.addressing import (
     OPTIONS_OF_DRAWING,
     QUIET,
     WRITING,
-    AddressedCommand,
     names_a_graph,
-    target_from,
+    settle_graph,
+    with_fields,
 )
-from omnigraph.cli.exits import Status, reporting, usage_errors
+from omnigraph.cli.exits import Status, ended, reporting
+from omnigraph.cli.helping import help_text, usage
 from omnigraph.cli.options import JSON_FIELDS
-from omnigraph.cli.targets import Target
+from omnigraph.cli.parameters import Taken, WrongCall
+from omnigraph.cli.parsing import HelpAsked, told_apart, values_of
 from omnigraph.errors import NotFound
 
-# Drawing help with rich would double the time it takes.
-PLAIN_HELP: Final[dict[str, Any]] = {
-    "add_completion": False,
-    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,
-}
 _TARGET: Final = "target"
+_PROGRAM: Final = "omnigraph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,63 +51,91 @@ class CommandEntry:
     summary: str
     hidden: bool = False
 
-    def load(self) -> Any:
+    def load(self) -> "Command":
         """Import the command."""
         found = importlib.import_module(f"omnigraph.cli.commands.{self.module}")
-        return getattr(found, self.module)
+        made: Command = getattr(found, self.module)
+        return made
 
 
-class LazyGroup(TyperGroup):
-    """A group whose commands stand in a table; a subclass brings the table."""
+class LazyGroup:
+    """A group whose commands stand in a table; a subclass brings the table.
+
+    Attributes:
+        about: What help says first.
+        heading: The heading that the group stands under in the group above.
+        params: Its own options.
+        groups: The groups below.
+        examples: Examples that stand below the help.
+    """
 
     entries: ClassVar[dict[str, CommandEntry]] = {}
 
-    # The types of these arguments are no public names of typer.
-    def list_commands(self, ctx: Any) -> list[str]:
+    def __init__(
+        self,
+        about: str,
+        heading: str = "",
+        params: Sequence[Taken] = (),
+        groups: "Mapping[str, LazyGroup] | None" = None,
+        examples: Sequence[str] = (),
+    ) -> None:
+        """Make a group of the commands of the table."""
+        self.about, self.heading, self.params = about, heading, tuple(params)
+        self.groups, self.examples = dict(groups or {}), tuple(examples)
+
+    def list_commands(self) -> list[str]:
         """The names of all commands: those of the table, then the groups below."""
-        return [*self.entries, *super().list_commands(ctx)]
+        return [*self.entries, *self.groups]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name, which is imported now; None if there is none."""
-        entry = self.entries.get(cmd_name)
-        return super().get_command(ctx, cmd_name) if entry is None else entry.load()
+    def get_command(self, name: str) -> "Command | LazyGroup":
+        """The command of this name, which is imported now."""
+        entry = self.entries.get(name)
+        return self.groups[name] if entry is None else entry.load()
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name; a name that is almost right gets a hint."""
-        known = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in known:
-            close = difflib.get_close_matches(args[0], known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            ctx.fail(f"No such command {args[0]!r}.{hint}")
-        return super().resolve_command(ctx, args)
+    def arranged(self, words: Sequence[str]) -> list[str]:
+        """The words of a call, with what a group may leave out."""
+        return list(words)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write one list of commands per heading."""
+    def run(self, path: str, words: Sequence[str], outer: Mapping[str, Any]) -> int:
+        """Run the command that the words name."""
+        arranged = self.arranged(words)
+        try:
+            given = told_apart(arranged, self.params, all_of_them=False)
+            named = given.arguments
+            given.arguments = []
+            values = {**outer, **values_of(given, self.params)}
+            if not named:
+                return self.without_command(path, values)
+            if named[0] not in self.list_commands():
+                near = difflib.get_close_matches(named[0], self.list_commands(), n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise WrongCall(f"No such command {named[0]!r}.{hint}")
+        except HelpAsked:
+            render.out().exactly(self.help(path))
+            return Status.OK
+        except WrongCall as error:
+            raise error.told_by(path, usage(path, self.params, has_commands=True)) from None
+        return self.get_command(named[0]).run(f"{path} {named[0]}", named[1:], values)
+
+    def without_command(self, path: str, values: Mapping[str, Any]) -> int:
+        """Answer a call that names no command: with help, as to a wrong call."""
+        render.err().exactly(self.help(path))
+        return Status.USAGE
+
+    def help(self, path: str) -> str:
+        """The help of the group: its commands by heading."""
         rows: dict[str, list[tuple[str, str]]] = {}
         for name, entry in self.entries.items():
             if not entry.hidden:
                 rows.setdefault(entry.heading, []).append((name, entry.summary))
-        for name, group in self.commands.items():
-            summary = group.get_short_help_str(formatter.width)
-            rows.setdefault(getattr(group, "rich_help_panel", ""), []).append((name, summary))
-        for heading, listed in rows.items():
-            with formatter.section(heading):
-                formatter.write_dl(listed)
+        for name, group in self.groups.items():
+            rows.setdefault(group.heading, []).append((name, group.about))
+        return help_text(path, self.about, self.params, self.examples, rows)
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run the command line; a wrong call is told as JSON where results are."""
-        words = sys.argv[1:] if args is None else list(args)
-        with usage_errors(words):
-            status = super().main(words, prog_name, standalone_mode=False, **extra)
-            sys.exit(status if isinstance(status, int) else Status.OK)
+    def __call__(self, words: Sequence[str] | None = None, prog_name: str = _PROGRAM) -> None:
+        """Run the command line and leave; a wrong call is told as JSON where results are."""
+        given = sys.argv[1:] if words is None else list(words)
+        sys.exit(ended(given, lambda: self.run(prog_name, given, {})))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,16 +168,79 @@ class Addressing:
             *QUIET,
         ]
 
-    def target(
-        self, ctx: typer.Context, taken: Mapping[str, Any], others: Mapping[str, Any]
-    ) -> Target | None:
+
+class Command:
+    """A function as a command: its failures become messages, its status ends the process."""
+
+    def __init__(
+        self, body: Callable[..., Status], words: Addressing, examples: Sequence[str]
+    ) -> None:
+        """Read the parameters of the function; see `command`."""
+        signature = inspect.signature(body, eval_str=True)
+        self._body, self._words, self._examples = body, words, examples
+        self.help = inspect.getdoc(body) or ""
+        self._has_target = _TARGET in signature.parameters
+        added = words.parameters() if self._has_target else []
+        own = [each for each in signature.parameters.values() if each.name != _TARGET]
+        fields = JSON_FIELDS if any(each.name == "as_json" for each in own) else ()
+        every = [*added[:1], *own, *added[1:], *fields]
+        # An argument may be left out while a later one is not, so the order is free.
+        self.params = [Taken(each.name, each.annotation, each.default) for each in every]
+        self._target_names = {each.name for each in added}
+
+    def run(self, path: str, words: Sequence[str], outer: Mapping[str, Any]) -> int:
+        """Run it with the words of a call, and answer the exit status."""
+        try:
+            return self._run(path, words, outer)
+        except HelpAsked:
+            render.out().exactly(help_text(path, self.help, self.params, self._examples))
+            return Status.OK
+        except WrongCall as error:
+            raise error.told_by(path, usage(path, self.params)) from None
+
+    def _run(self, path: str, words: Sequence[str], outer: Mapping[str, Any]) -> int:
+        given = told_apart(with_fields(words), self.params, all_of_them=True)
+        if self._has_target:
+            own = [each for each in self.params if not each.is_option and each.name != GRAPH.name]
+            settle_graph(given, own, outer, self._words.unless)
+        values = values_of(given, self.params)
+        as_json = bool(values.get("as_json"))
+        with reporting(as_json=as_json), render.only(values.pop("json_fields", None)):
+            target: Any = None
+            if self._has_target:
+                taken = {name: values.pop(name) for name in self._target_names}
+                target = values[_TARGET] = self._target(path, taken, values, outer)
+            try:
+                status = self._body(**values)
+            except NotFound as error:
+                raise (error if target is None else target.hinted(error)) from error
+            if target is not None and target.branch is not None and status is Status.OK:
+                target.remember(branch=[target.branch])
+            return status
+
+    def _target(
+        self,
+        path: str,
+        taken: Mapping[str, Any],
+        others: Mapping[str, Any],
+        outer: Mapping[str, Any],
+    ) -> Any:
         """The target that the words of a call name; None if another parameter stands for it."""
-        if self.unless is not None and others.get(self.unless) is not None:
+        unless = self._words.unless
+        if unless is not None and others.get(unless) is not None:
             if names_a_graph(taken):
-                raise typer.BadParameter(f"give either a graph or --{self.unless}, not both")
+                raise WrongCall(f"give either a graph or --{unless}, not both")
             return None
-        as_json = bool(others.get("as_json"))
-        return target_from(ctx, taken, as_json=as_json, needs_graph=self.needs_graph)
+        # Nobody needs it for help.
+        from omnigraph.cli.targets import target_from
+
+        return target_from(
+            path.partition(" ")[2],
+            taken,
+            outer,
+            as_json=bool(others.get("as_json")),
+            needs_graph=self._words.needs_graph,
+        )
 
 
 def command(
@@ -169,7 +251,7 @@ def command(
     needs_graph: bool = True,
     draws: bool = False,
     unless: str | None = None,
-) -> Callable[[Callable[..., Status]], Any]:
+) -> Callable[[Callable[..., Status]], Command]:
     """Make a function a command: its failures become messages, its status ends the process.
 
     A function whose first parameter is `target` works on a graph: the words of the command line
@@ -192,56 +274,4 @@ def command(
         draws=draws,
         unless=unless,
     )
-
-    def decorate(body: Callable[..., Status]) -> Any:
-        signature = inspect.signature(body, eval_str=True)
-        has_target = _TARGET in signature.parameters
-        added = words.parameters() if has_target else []
-        names = {each.name for each in added}
-
-        @functools.wraps(body)
-        def run(ctx: typer.Context, **values: Any) -> None:
-            as_json = bool(values.get("as_json"))
-            with reporting(as_json=as_json), render.only(values.pop("json_fields", None)):
-                if has_target:
-                    taken: Mapping[str, Any] = {name: values.pop(name) for name in names}
-                    values[_TARGET] = words.target(ctx, taken, values)
-                target: Target | None = values.get(_TARGET)
-                try:
-                    status = body(**values)
-                except NotFound as error:
-                    raise (error if target is None else target.hinted(error)) from error
-                if target is not None and target.branch is not None and status is Status.OK:
-                    target.remember(branch=[target.branch])
-                raise typer.Exit(status)
-
-        _show_parameters(run, signature, added)
-        single = typer.Typer(**PLAIN_HELP)
-        single.command(cls=AddressedCommand, epilog=examples(*shown) if shown else None)(run)
-        made: Any = get_command(single)
-        made.unless = words.unless
-        return made
-
-    return decorate
-
-
-def _show_parameters(
-    run: Any, signature: inspect.Signature, added: list[inspect.Parameter]
-) -> None:
-    """Give a function the parameters that typer shall see: the context, the target's, its own."""
-    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    own = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in signature.parameters.values()
-        if each.name != _TARGET
-    ]
-    arguments = [GRAPH] if added else []
-    fields = JSON_FIELDS if any(each.name == "as_json" for each in own) else ()
-    every = [context, *arguments, *own, *added[1:], *fields]
-    run.__signature__ = inspect.Signature(every)
-    run.__annotations__ = {each.name: each.annotation for each in every}
-
-
-def examples(*commands: str) -> str:
-    """Examples as they stand below a help text; the mark keeps the lines as they are."""
-    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in commands)])
+    return lambda body: Command(body, words, shown)

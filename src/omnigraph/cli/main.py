@@ -1,9 +1,8 @@
 """The `omnigraph` command: the table of its commands, each in a module of its own."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
-
-import typer
 
 from omnigraph.cli.addressing import (
     ACTOR_OPTION,
@@ -15,7 +14,9 @@ from omnigraph.cli.addressing import (
     YES_OPTION,
 )
 from omnigraph.cli.exits import Status, discard_output, output_failed
-from omnigraph.cli.lazy import PLAIN_HELP, CommandEntry, LazyGroup, examples
+from omnigraph.cli.lazy import CommandEntry, LazyGroup
+from omnigraph.cli.parameters import Option, Taken
+from omnigraph.cli.parsing import HELP
 
 _LANGUAGES: Final = "Schemas and queries"
 _DATA: Final = "Graphs and data"
@@ -124,6 +125,12 @@ class Commands(LazyGroup):
             "version", _ABOUT, "Print the release and the version of the storage layout."
         ),
     }
+
+    def without_command(self, path: str, values: Mapping[str, Any]) -> int:
+        """Print the release, if that is asked for; else help."""
+        if values["version"]:
+            return self.entries["version"].load().run(f"{path} version", [], values)
+        return super().without_command(path, values)
 
 
 class SchemaCommands(LazyGroup):
@@ -260,12 +267,10 @@ class ProfileCommands(LazyGroup):
         ),
     }
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; those that name no command are those of `query`."""
-        if args and args[0] not in {*self.entries, "-h", "--help"}:
-            args = ["query", *args]
-        parsed: list[str] = super().parse_args(ctx, args)
-        return parsed
+    def arranged(self, words: Sequence[str]) -> list[str]:
+        """The words; those that name no command are those of `query`."""
+        is_query = bool(words) and words[0] not in {*self.entries, *HELP}
+        return ["query", *words] if is_query else list(words)
 
 
 class ConfigCommands(LazyGroup):
@@ -306,17 +311,30 @@ GROUPS: Final = (
     ("auth", AuthCommands, _SERVERS, "Show the tokens of servers."),
 )
 
-app = typer.Typer(name="omnigraph", cls=Commands, no_args_is_help=True, **PLAIN_HELP)
-for _name, _group, _heading, _about in GROUPS:
-    _typer = typer.Typer(cls=_group, no_args_is_help=True, help=_about, **PLAIN_HELP)
-    # A group without a callback of its own would be taken for its only command.
-    _typer.callback()(lambda: None)
-    app.add_typer(_typer, name=_name, rich_help_panel=_heading, help=_about)
+# These options may stand before a command or behind it.
+_ROOT_OPTIONS: Final = (
+    Taken("store", Annotated[str | None, STORE_OPTION], None),
+    Taken("server", Annotated[str | None, SERVER_OPTION], None),
+    Taken("graph_id", Annotated[str | None, GRAPH_OPTION], None),
+    Taken("profile", Annotated[str | None, PROFILE_OPTION], None),
+    Taken("actor", Annotated[str | None, ACTOR_OPTION], None),
+    Taken("yes", Annotated[bool, YES_OPTION], False),
+    Taken("quiet", Annotated[bool, QUIET_OPTION], False),
+    Taken(
+        "version",
+        Annotated[bool, Option("--version", "-v", help="Print the release and stop.")],
+        False,
+    ),
+)
 
+app = Commands(
+    """A typed property graph with a schema and a query language of its own.
 
-@app.callback(
-    invoke_without_command=True,
-    epilog=examples(
+    These options may stand before a command or behind it.
+    """,
+    params=_ROOT_OPTIONS,
+    groups={name: group(about, heading) for name, group, heading, about in GROUPS},
+    examples=(
         "omnigraph init --schema people.pg people.omni",
         "omnigraph load people.omni --data people.jsonl --mode append",
         "omnigraph query people.omni --query people.gq friends -p name=Ada",
@@ -324,24 +342,6 @@ for _name, _group, _heading, _about in GROUPS:
         "omnigraph log people.omni@draft --graph",
     ),
 )
-def root(
-    store: Annotated[str | None, STORE_OPTION] = None,
-    server: Annotated[str | None, SERVER_OPTION] = None,
-    graph_id: Annotated[str | None, GRAPH_OPTION] = None,
-    profile: Annotated[str | None, PROFILE_OPTION] = None,
-    actor: Annotated[str | None, ACTOR_OPTION] = None,
-    yes: Annotated[bool, YES_OPTION] = False,
-    quiet: Annotated[bool, QUIET_OPTION] = False,
-    version: Annotated[
-        bool, typer.Option("--version", "-v", help="Print the release and stop.")
-    ] = False,
-) -> None:
-    """A typed property graph with a schema and a query language of its own.
-
-    These options may stand before a command or behind it.
-    """
-    if version:
-        Commands.entries["version"].load().main([], standalone_mode=True)
 
 
 def run() -> None:
@@ -352,7 +352,7 @@ def run() -> None:
     status: str | int | None = Status.OK
     try:
         try:
-            app(prog_name="omnigraph")
+            app()
         except SystemExit as leaving:
             status = leaving.code
         sys.stdout.flush()

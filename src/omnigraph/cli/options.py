@@ -4,8 +4,7 @@ import inspect
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
+from omnigraph.cli.parameters import Option, WrongCall
 from omnigraph.types import EngineChoice
 
 _STDIN: Final = Path("-")
@@ -14,7 +13,7 @@ FIELDS_OPTION: Final = "--json-fields"
 
 Json = Annotated[
     bool,
-    typer.Option(JSON_OPTION, help="Print one JSON document; --json=NAME,... only these fields."),
+    Option(JSON_OPTION, help="Print one JSON document; --json=NAME,... only these fields."),
 ]
 # Filled in by `--json=...`, for every command that prints JSON.
 JSON_FIELDS: Final = (
@@ -22,12 +21,12 @@ JSON_FIELDS: Final = (
         "json_fields",
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[str | None, typer.Option(FIELDS_OPTION, hidden=True)],
+        annotation=Annotated[str | None, Option(FIELDS_OPTION, hidden=True)],
     ),
 )
 Schema = Annotated[
     Path,
-    typer.Option(
+    Option(
         "--schema",
         "-s",
         metavar="FILE",
@@ -36,7 +35,7 @@ Schema = Annotated[
 ]
 SchemaOrGraph = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--schema",
         "-s",
         metavar="FILE",
@@ -44,12 +43,12 @@ SchemaOrGraph = Annotated[
     ),
 ]
 Store = Annotated[
-    str, typer.Option("--store", metavar="GRAPH", help="The graph: a folder or s3://bucket/prefix.")
+    str, Option("--store", metavar="GRAPH", help="The graph: a folder or s3://bucket/prefix.")
 ]
-Branch = Annotated[str, typer.Option("--branch", "-b", metavar="NAME", help="Which branch.")]
+Branch = Annotated[str, Option("--branch", "-b", metavar="NAME", help="Which branch.")]
 At = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--at",
         "--snapshot",
         metavar="REVISION",
@@ -57,37 +56,37 @@ At = Annotated[
     ),
 ]
 Message = Annotated[
-    str | None, typer.Option("--message", "-m", metavar="TEXT", help="A note for the history.")
+    str | None, Option("--message", "-m", metavar="TEXT", help="A note for the history.")
 ]
 IdempotencyKey = Annotated[
     str | None,
-    typer.Option("--idempotency-key", metavar="TEXT", help="Repeating it is done once."),
+    Option("--idempotency-key", metavar="TEXT", help="Repeating it is done once."),
 ]
 Types = Annotated[
     list[str] | None,
-    typer.Option("--type", "-t", metavar="NAME", help="Only this type; may be repeated."),
+    Option("--type", "-t", metavar="NAME", help="Only this type; may be repeated."),
 ]
 Actor = Annotated[
-    str | None, typer.Option("--actor", metavar="NAME", help="Who does it, for the history.")
+    str | None, Option("--actor", metavar="NAME", help="Who does it, for the history.")
 ]
 Engine = Annotated[
     EngineChoice,
-    typer.Option("--engine", help="What the work runs on; auto chooses by the size of the data."),
+    Option("--engine", help="What the work runs on; auto chooses by the size of the data."),
 ]
 Spark = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--spark", metavar="MASTER", help="A Spark master, such as local[4] or sc://host:15002."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Draw no progress.")]
+Quiet = Annotated[bool, Option("--quiet", help="Draw no progress.")]
 
 
 def read_stdin_once(*paths: Path | None) -> None:
     """Refuse arguments of which two stand for standard input.
 
     Raises:
-        typer.BadParameter: Standard input would be read twice.
+        WrongCall: Standard input would be read twice.
     """
     if paths.count(_STDIN) > 1:
-        raise typer.BadParameter("- stands for standard input, which can be read only once")
+        raise WrongCall("- stands for standard input, which can be read only once")

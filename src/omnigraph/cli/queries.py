@@ -6,29 +6,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
 from omnigraph.cli.files import read_text
+from omnigraph.cli.parameters import Argument, Option, WrongCall
 from omnigraph.runtime.settings import Settings
 
 _DECLARED: Final = re.compile(r"\bquery\s+(\w+)")
 
 QueryName = Annotated[
     str | None,
-    typer.Argument(
-        help="The query to run; needed when there are several.", metavar="NAME", show_default=False
-    ),
+    Argument(help="The query to run; needed when there are several.", metavar="NAME"),
 ]
 QueryFile = Annotated[
     Path | None,
-    typer.Option("--query", "-q", metavar="FILE", help="A file of queries; - for standard input."),
+    Option("--query", "-q", metavar="FILE", help="A file of queries; - for standard input."),
 ]
-QueryText = Annotated[
-    str | None, typer.Option("--expr", "-e", metavar="TEXT", help="Queries as text.")
-]
+QueryText = Annotated[str | None, Option("--expr", "-e", metavar="TEXT", help="Queries as text.")]
 Parameters = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--param",
         "-p",
         metavar="NAME=VALUE",
@@ -37,18 +32,18 @@ Parameters = Annotated[
 ]
 ParametersText = Annotated[
     str | None,
-    typer.Option("--params", metavar="JSON", help="Parameters as one JSON object."),
+    Option("--params", metavar="JSON", help="Parameters as one JSON object."),
 ]
 ParametersFile = Annotated[
     Path | None,
-    typer.Option("--params-file", metavar="FILE", help="The same in a file; - for standard input."),
+    Option("--params-file", metavar="FILE", help="The same in a file; - for standard input."),
 ]
 
 
 def query_text(file: Path | None, text: str | None, chosen: Settings) -> str:
     """The queries, from a file or as they were given."""
     if (file is None) == (text is None):
-        raise typer.BadParameter("give the queries either as a file (--query) or as text (-e)")
+        raise WrongCall("give the queries either as a file (--query) or as text (-e)")
     return read_text(file, chosen) if file is not None else text or ""
 
 
@@ -66,14 +61,14 @@ def parameters(
 ) -> dict[str, Any]:
     """Parameters by name; one that is given by itself comes before an object of them."""
     if text is not None and file is not None:
-        raise typer.BadParameter("give the parameters either by --params or by --params-file")
+        raise WrongCall("give the parameters either by --params or by --params-file")
     if file is not None:
         text = read_text(file, chosen or Settings())
     found = {} if text is None else _object(text)
     for item in given or ():
         name, is_there, value = item.partition("=")
         if not is_there or not name:
-            raise typer.BadParameter(f"{item!r} is not of the form NAME=VALUE")
+            raise WrongCall(f"{item!r} is not of the form NAME=VALUE")
         found[name.removeprefix("$")] = _value(value)
     return found
 
@@ -82,9 +77,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise typer.BadParameter(f"the parameters are not JSON: {error}") from error
+        raise WrongCall(f"the parameters are not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise typer.BadParameter('the parameters are one JSON object, such as {"name": "Ada"}')
+        raise WrongCall('the parameters are one JSON object, such as {"name": "Ada"}')
     return {name.removeprefix("$"): value for name, value in found.items()}
 
 

@@ -1,17 +1,16 @@
 """The streams that output goes to: plain in a pipe, with colours and a pager on a terminal."""
 
-import shlex
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import IO, Final, TextIO, cast
+from typing import IO, TYPE_CHECKING, Final, TextIO, cast
 
 from omnigraph.cli.environment import pager, wants_colour
 from omnigraph.cli.plain import Screen
-from omnigraph.dataplane.progress import Progress
+
+if TYPE_CHECKING:
+    from omnigraph.dataplane.progress import Progress
 
 # Shows what fits on one screen without waiting, and leaves it there; passes colours on.
 _LESS: Final = ("less", "-FRX")
@@ -50,6 +49,9 @@ def paged(*, as_json: bool = False) -> Iterator[Screen]:
     if command is None:
         yield out()
         return
+    # Only a terminal waits for it.
+    import subprocess
+
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8") as shown:
         before = _paging.set(cast("TextIO", shown.stdin))
         try:
@@ -62,6 +64,9 @@ def paged(*, as_json: bool = False) -> Iterator[Screen]:
 
 
 def _pager() -> list[str] | None:
+    import shlex
+    import shutil
+
     chosen = pager()
     if chosen == "":
         return None
@@ -76,7 +81,7 @@ def _close(stream: IO[str] | None) -> None:
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+def progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None] | None]":
     """A listener that draws progress on the terminal; None when there is none to draw on."""
     if quiet or not sys.stderr.isatty() or not wants_colour(sys.stderr):
         yield None

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-import typer
-
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.errors import JsonValue
 
 Format: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
 Form = Annotated[
     Format | None,
-    typer.Option("--format", "-f", help="How to print the rows; a table if nothing says else."),
+    Option("--format", "-f", help="How to print the rows; a table if nothing says else."),
 ]
 
 # A table shows the first and the last rows; the other formats show all.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import cast
-
-import typer
+from typing import Any, cast
 
 import omnigraph as og
 from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import AddressUnusable, GraphAddress, GraphWords, resolve
+from omnigraph.cli.addressing import given_words
 from omnigraph.cli.completing import cache_folder, remember
 from omnigraph.cli.config import Config
 from omnigraph.cli.credentials import token_for
+from omnigraph.cli.parameters import Leave, WrongCall
 from omnigraph.errors import GraphError, NotFound
 from omnigraph.types import MAIN
 
@@ -59,12 +59,10 @@ class Target:
         """The address of a graph that is worked on where it is stored.
 
         Raises:
-            typer.BadParameter: It is on a server.
+            WrongCall: It is on a server.
         """
         if self.address.is_remote:
-            raise typer.BadParameter(
-                f"`{self.command}` works where a graph is stored, not through a server"
-            )
+            raise WrongCall(f"`{self.command}` works where a graph is stored, not through a server")
         return self.uri
 
     def open(self, mode: str = "rw") -> og.Graph:
@@ -82,7 +80,7 @@ class Target:
 
     def _connect(self) -> og.RemoteGraph:
         if self.address.graph is None:
-            raise typer.BadParameter(f"name the graph on {self.address.place} with --graph ID")
+            raise WrongCall(f"name the graph on {self.address.place} with --graph ID")
         return og.connect(self.address.place, self.address.graph, self.token)
 
     @property
@@ -122,15 +120,15 @@ class Target:
         """Ask before destructive work on a graph that others may share.
 
         Raises:
-            typer.BadParameter: Nobody can be asked.
-            typer.Exit: The answer is no.
+            WrongCall: Nobody can be asked.
+            Leave: The answer is no.
         """
         if self.is_confirmed or self.address.is_local:
             return
         if self.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise typer.BadParameter(f"this would {work} at {self.address}; add --yes if it should")
-        if not typer.confirm(f"{work} at {self.address}?", err=True):
-            raise typer.Exit(1)
+            raise WrongCall(f"this would {work} at {self.address}; add --yes if it should")
+        if not _agreed(f"{work} at {self.address}?"):
+            raise Leave(1)
 
     def _echo(self) -> None:
         """Say where a change goes, to whoever watches."""
@@ -138,6 +136,43 @@ class Target:
             on = f" ({self.branch})" if self.branch else ""
             origin = "" if self.address.origin == "the command" else f", by {self.address.origin}"
             render.err().line((f"omnigraph {self.command} → {self.uri}{on}{origin}", "dim"))
+
+
+def _agreed(question: str) -> bool:
+    """Ask whoever sits at the terminal; anything but yes is no."""
+    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def target_from(
+    command: str,
+    values: Mapping[str, Any],
+    outer: Mapping[str, Any],
+    *,
+    as_json: bool,
+    needs_graph: bool,
+) -> Target:
+    """The target that the words of a command name, and those that stand before the command.
+
+    Args:
+        command: The name of the command, with those of its groups.
+        values: The values of the words about the target.
+        outer: The values of the options before the command.
+        as_json: Results are for programs.
+        needs_graph: Is a server not enough?
+    """
+    return target_of(
+        given_words(values).over(given_words(outer)),
+        branch=values.get("branch"),
+        branches="branch" in values or command != "init",
+        needs_graph=needs_graph,
+        actor=values.get("actor") or outer.get("actor"),
+        is_quiet=bool(values.get("quiet") or outer.get("quiet")),
+        is_confirmed=bool(values.get("yes") or outer.get("yes")),
+        as_json=as_json,
+        command=command,
+    )
 
 
 def target_of(
@@ -158,7 +193,7 @@ def target_of(
         said: Other fields of the target.
 
     Raises:
-        typer.BadParameter: The words contradict one another, or name no graph.
+        WrongCall: The words contradict one another, or name no graph.
         InvalidInput: The configuration is wrong.
     """
     config = environment.config()
@@ -167,16 +202,16 @@ def target_of(
     try:
         address = resolve(given, config, environment.profile(), branches=branches)
     except AddressUnusable as error:
-        raise typer.BadParameter(str(error)) from error
+        raise WrongCall(str(error)) from error
     if needs_graph and address.is_remote and address.graph is None:
-        raise typer.BadParameter(f"name the graph on {address.place} with --graph ID")
+        raise WrongCall(f"name the graph on {address.place} with --graph ID")
     if branch is not None and address.branch not in (None, branch):
-        raise typer.BadParameter(
+        raise WrongCall(
             f"the branch is {address.branch!r} in the address and {branch!r} by --branch"
         )
     actor = said.pop("actor", None)
     if actor is not None and address.is_remote:
-        raise typer.BadParameter("a server knows who you are by your token; --as is for stores")
+        raise WrongCall("a server knows who you are by your token; --as is for stores")
     actor = actor or config.actor
     return Target(
         address=address,

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_bytes
 from omnigraph.cli.lazy import command
+from omnigraph.cli.parameters import Argument, Option, WrongCall
 from omnigraph.cli.targets import Target
 from omnigraph.client.transport import HttpTransport, segment
 
@@ -28,29 +27,29 @@ _TIMEOUT_S = 600.0
 )
 def api(
     target: Target,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, DELETE and so on.")],
+    method: Annotated[str, Argument(metavar="METHOD", help="GET, POST, DELETE and so on.")],
     path: Annotated[
         str,
-        typer.Argument(metavar="PATH", help="With a slash that of the server, else of the graph."),
+        Argument(metavar="PATH", help="With a slash that of the server, else of the graph."),
     ],
     field: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--field", "-F", metavar="NAME=VALUE", help="A field of the JSON body; may be repeated."
         ),
     ] = None,
     body: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="The body; - for standard input."),
+        Option("--input", metavar="FILE", help="The body; - for standard input."),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="NAME:VALUE", help="A header; may be repeated."),
+        Option("--header", "-H", metavar="NAME:VALUE", help="A header; may be repeated."),
     ] = None,
 ) -> Status:
     """Send a request to a server with its token, and print the answer."""
     if not target.address.is_remote:
-        raise typer.BadParameter("name a server: --server, --profile or a https:// address")
+        raise WrongCall("name a server: --server, --profile or a https:// address")
     headers = dict(_pair(text, ":") for text in header or ())
     sent: Any = None if body is None else read_bytes(body, settings())
     if field:
@@ -72,14 +71,14 @@ def _path(target: Target, path: str) -> str:
     if path.startswith("/"):
         return path
     if target.address.graph is None:
-        raise typer.BadParameter(f"{path} is of a graph; name it with --graph, or begin with /")
+        raise WrongCall(f"{path} is of a graph; name it with --graph, or begin with /")
     return f"/graphs/{segment(target.address.graph)}/{path}"
 
 
 def _pair(text: str, mark: str) -> tuple[str, str]:
     name, is_there, value = text.partition(mark)
     if not is_there or not name:
-        raise typer.BadParameter(f"{text!r} is not of the form NAME{mark}VALUE")
+        raise WrongCall(f"{text!r} is not of the form NAME{mark}VALUE")
     return name.strip(), value.strip()
 
 

@@ -2,12 +2,11 @@
 
 from typing import Annotated, Final
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.records import commit_record
 from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
@@ -29,11 +28,11 @@ _COLUMNS: Final = (
 )
 def blame(
     target: Target,
-    type_name: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the entity.")],
-    id: Annotated[str, typer.Argument(metavar="ID", help="Its id.")],
+    type_name: Annotated[str, Argument(metavar="TYPE", help="The type of the entity.")],
+    id: Annotated[str, Argument(metavar="ID", help="Its id.")],
     at: At = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", metavar="COUNT", min=1, help="At most so many.")
+        int | None, Option("--limit", "-n", metavar="COUNT", min=1, help="At most so many.")
     ] = None,
     form: Form = None,
     as_json: Json = False,

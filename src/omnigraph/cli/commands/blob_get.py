@@ -7,21 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At
+from omnigraph.cli.parameters import Argument, Option, WrongCall
 from omnigraph.cli.targets import Target
 from omnigraph.errors import Code, NotFound
 
 _PART_BYTES: Final = 8 << 20
 
 TypeName = Annotated[
-    str, typer.Argument(metavar="TYPE", help="The type, perhaps as node:File or edge:Sent.")
+    str, Argument(metavar="TYPE", help="The type, perhaps as node:File or edge:Sent.")
 ]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the entity.")]
-Property = Annotated[str, typer.Argument(metavar="PROPERTY", help="The property.")]
+Id = Annotated[str, Argument(metavar="ID", help="The id of the entity.")]
+Property = Annotated[str, Argument(metavar="PROPERTY", help="The property.")]
 
 
 @command(
@@ -35,19 +34,17 @@ def blob_get(
     id: Id,
     property_name: Property,
     at: At = None,
-    offset: Annotated[
-        int, typer.Option("--offset", metavar="BYTES", min=0, help="The first byte.")
-    ] = 0,
+    offset: Annotated[int, Option("--offset", metavar="BYTES", min=0, help="The first byte.")] = 0,
     length: Annotated[
-        int | None, typer.Option("--length", metavar="BYTES", min=1, help="How many bytes.")
+        int | None, Option("--length", metavar="BYTES", min=1, help="How many bytes.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file, not the output.")
+        Path | None, Option("--out", "-o", metavar="FILE", help="A file, not the output.")
     ] = None,
 ) -> Status:
     """Write the bytes of a blob, or of a part of it, to a file or to standard output."""
     if out is None and sys.stdout.isatty():
-        raise typer.BadParameter("bytes are not for a terminal; name a file with --out")
+        raise WrongCall("bytes are not for a terminal; name a file with --out")
     with target.open("r") as graph:
         pinned = graph.snapshot(target.on, at=at).commit
         read = partial(graph.read_blob, type_name, id, property_name, branch=target.on, at=pinned)

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.records import branch_record
 from omnigraph.cli.targets import Target
 
@@ -19,9 +18,9 @@ from omnigraph.cli.targets import Target
 )
 def branch_create(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the branch.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The name of the branch.")],
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="NAME", help="The branch to start from.")
+        str | None, Option("--from", metavar="NAME", help="The branch to start from.")
     ] = None,
     at: At = None,
     as_json: Json = False,

@@ -2,19 +2,18 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Argument
 from omnigraph.cli.targets import Target
 
 
 @command("omnigraph branch delete people.omni agent/42", writes=True, destroys=True)
 def branch_delete(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the branch.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The name of the branch.")],
     as_json: Json = False,
 ) -> Status:
     """Delete a branch; its commits that no other branch shares go with it."""

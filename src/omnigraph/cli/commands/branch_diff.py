@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.commands.diff import Counts, show_diff
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.targets import Target
 
 
@@ -18,10 +17,10 @@ from omnigraph.cli.targets import Target
 )
 def branch_diff(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The branch.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The branch.")],
     against: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--against", metavar="NAME", help="The other one; by default that it was made from."
         ),
     ] = None,

@@ -5,30 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import IdempotencyKey, Json, Message
+from omnigraph.cli.parameters import Argument, Option, WrongCall
 from omnigraph.cli.records import merge_record
 from omnigraph.cli.targets import Target
 
 Resolve = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--resolve",
         metavar="ours|theirs|FILE",
         help="The side that wins where both changed the same, or a file of resolutions.",
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be done, and write nothing.")
-]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done, and write nothing.")]
 Resolutions = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--resolutions",
         metavar="FILE",
         help="With --dry-run: write the conflicts here, to be completed and given to --resolve.",
@@ -45,16 +42,16 @@ Resolutions = Annotated[
 )
 def branch_merge(
     target: Target,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to merge.")],
+    source: Annotated[str, Argument(metavar="SOURCE", help="The branch to merge.")],
     into: Annotated[
         str | None,
-        typer.Option("--into", metavar="NAME", help="The branch that gets its changes."),
+        Option("--into", metavar="NAME", help="The branch that gets its changes."),
     ] = None,
     resolve: Resolve = None,
     dry_run: DryRun = False,
     resolutions: Resolutions = None,
     delete_branch: Annotated[
-        bool, typer.Option("--delete-branch", help="Delete the source afterwards.")
+        bool, Option("--delete-branch", help="Delete the source afterwards.")
     ] = False,
     idempotency_key: IdempotencyKey = None,
     message: Message = None,
@@ -83,9 +80,9 @@ def branch_merge(
 def check_resolve(resolve: str | None, resolutions: Path | None, dry_run: bool) -> None:
     """Refuse what cannot settle conflicts."""
     if resolve is not None and resolve not in ("ours", "theirs") and Path(resolve).suffix == "":
-        raise typer.BadParameter(f"--resolve takes ours, theirs or a .jsonl file, not {resolve!r}")
+        raise WrongCall(f"--resolve takes ours, theirs or a .jsonl file, not {resolve!r}")
     if resolutions is not None and not dry_run:
-        raise typer.BadParameter("--resolutions goes with --dry-run")
+        raise WrongCall("--resolutions goes with --dry-run")
 
 
 def show_merge(

@@ -2,20 +2,19 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Message
+from omnigraph.cli.parameters import Argument
 from omnigraph.cli.targets import Target
 
 
 @command("omnigraph branch rename people.omni draft agent/42", writes=True)
 def branch_rename(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that it has.")],
-    to: Annotated[str, typer.Argument(metavar="NEW", help="The name that it gets.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The name that it has.")],
+    to: Annotated[str, Argument(metavar="NEW", help="The name that it gets.")],
     message: Message = None,
     as_json: Json = False,
 ) -> Status:

@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Types
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.records import change_record
 from omnigraph.cli.targets import Target
 
@@ -22,7 +21,7 @@ from omnigraph.cli.targets import Target
 def changes_baseline(
     target: Target,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file, not the output.")
+        Path | None, Option("--out", "-o", metavar="FILE", help="A file, not the output.")
     ] = None,
     types: Types = None,
 ) -> Status:

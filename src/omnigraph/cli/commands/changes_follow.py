@@ -3,8 +3,6 @@
 import sys
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.commands.changes_poll import (
     Cursor,
@@ -16,6 +14,7 @@ from omnigraph.cli.commands.changes_poll import (
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.results import show_lines
 from omnigraph.cli.targets import Target
 
@@ -32,11 +31,11 @@ def changes_follow(
     types: Types = None,
     operations: Operations = None,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", help="How long to wait between looks.")
+        float, Option("--every", metavar="SECONDS", help="How long to wait between looks.")
     ] = 1.0,
     pages: Annotated[
         int | None,
-        typer.Option("--pages", metavar="COUNT", min=1, help="End after so many pages."),
+        Option("--pages", metavar="COUNT", min=1, help="End after so many pages."),
     ] = None,
     as_json: Json = False,
 ) -> Status:

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.commands.diff import STYLES
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import Screen
 from omnigraph.cli.records import change_record, told
 from omnigraph.cli.targets import Target
 from omnigraph.errors import JsonValue
 
 Cursor = Annotated[
-    str | None, typer.Option("--cursor", metavar="TEXT", help="Where the last page ended.")
+    str | None, Option("--cursor", metavar="TEXT", help="Where the last page ended.")
 ]
 Start = Annotated[
     Literal["beginning", "now"],
-    typer.Option("--start", help="Without a cursor: all of the history, or from now on."),
+    Option("--start", help="Without a cursor: all of the history, or from now on."),
 ]
 Operations = Annotated[
     list[str] | None,
-    typer.Option("--op", metavar="NAME", help="Only insert, update or delete; may be repeated."),
+    Option("--op", metavar="NAME", help="Only insert, update or delete; may be repeated."),
 ]
 Limit = Annotated[
-    int, typer.Option("--limit", "-n", metavar="COUNT", min=1, help="How many changes at most.")
+    int, Option("--limit", "-n", metavar="COUNT", min=1, help="How many changes at most.")
 ]
 
 

@@ -3,26 +3,23 @@
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.targets import Target
 
 Keep = Annotated[
     int | None,
-    typer.Option("--keep", metavar="N", help="The newest N commits of each branch stay."),
+    Option("--keep", metavar="N", help="The newest N commits of each branch stay."),
 ]
 OlderThan = Annotated[
     str | None,
-    typer.Option("--older-than", metavar="AGE", help="Younger commits stay: 30d, 12h, 30m."),
+    Option("--older-than", metavar="AGE", help="Younger commits stay: 30d, 12h, 30m."),
 ]
-SetAside = Annotated[
-    bool, typer.Option("--set-aside", help="Old files that were set aside go, too.")
-]
+SetAside = Annotated[bool, Option("--set-aside", help="Old files that were set aside go, too.")]
 
 
 @command(

@@ -2,14 +2,13 @@
 
 from typing import Annotated
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Engine, Json, Spark
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.plain import amount, counted
 from omnigraph.cli.targets import Target
 
@@ -23,11 +22,11 @@ from omnigraph.cli.targets import Target
 def clone(
     target: Target,
     to: Annotated[
-        str, typer.Argument(metavar="TARGET", help="Where the copy will be; nothing may be there.")
+        str, Argument(metavar="TARGET", help="Where the copy will be; nothing may be there.")
     ],
     at: At = None,
     no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Compare sizes only; do not read the copy again.")
+        bool, Option("--no-verify", help="Compare sizes only; do not read the copy again.")
     ] = False,
     engine: Engine = "auto",
     spark: Spark = None,

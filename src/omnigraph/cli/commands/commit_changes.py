@@ -2,20 +2,19 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.commands.diff import Counts, show_diff
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Argument
 from omnigraph.cli.targets import Target
 
 
 @command("omnigraph commit changes people.omni 01J… --json")
 def commit_changes(
     target: Target,
-    commit: Annotated[str, typer.Argument(metavar="COMMIT", help="The id of the commit.")],
+    commit: Annotated[str, Argument(metavar="COMMIT", help="The id of the commit.")],
     counts: Counts = False,
     as_json: Json = False,
 ) -> Status:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import Annotated, Final
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.commands.log import COLUMNS, Limit
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Option, WrongCall
 from omnigraph.cli.records import commit_record
 from omnigraph.cli.results import Form, chosen_format, show_listing
 from omnigraph.cli.targets import Target
@@ -29,7 +28,7 @@ def commit_list(
     target: Target,
     filters: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--filter",
             metavar="FIELD=VALUE",
             help=f"Only commits with this {', '.join(_FIELDS)}; may be repeated.",
@@ -55,7 +54,7 @@ def _filters(given: list[str]) -> list[tuple[str, str]]:
         name, is_there, value = text.partition("=")
         if not is_there or name not in _FIELDS:
             known = ", ".join(_FIELDS)
-            raise typer.BadParameter(f"{text!r} is not FIELD=VALUE with a field of: {known}")
+            raise WrongCall(f"{text!r} is not FIELD=VALUE with a field of: {known}")
         found.append((name, value))
     return found
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, get_args
-
-import typer
-from typer.core import TyperOption
+from typing import Annotated, Any, Final, Literal
 
 from omnigraph.cli import environment, render
 from omnigraph.cli.completing import ASKED, FILES, cache_folder, write_table
 from omnigraph.cli.exits import Status
-from omnigraph.cli.lazy import LazyGroup, command
+from omnigraph.cli.lazy import Command, LazyGroup, command
+from omnigraph.cli.parameters import Argument, Taken
 
 _BASH: Final = f"""_omnigraph() {{
     local IFS=$'\\n' word
@@ -75,7 +73,7 @@ _KINDS: Final = {
 )
 def completion(
     shell: Annotated[
-        Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish", help="The shell.")
+        Literal["bash", "zsh", "fish"], Argument(metavar="bash|zsh|fish", help="The shell.")
     ],
 ) -> Status:
     """Print a script that completes commands, options and names in a shell.
@@ -85,53 +83,44 @@ def completion(
     # The commands are a module above this one.
     from omnigraph.cli.main import app
 
-    write_table(
-        cache_folder(environment.variables()), completion_table(typer.main.get_command(app))
-    )
+    write_table(cache_folder(environment.variables()), completion_table(app))
     render.out().exactly(_SCRIPTS[shell])
     return Status.OK
 
 
-def completion_table(group: Any, path: str = "") -> dict[str, Any]:
+def completion_table(group: LazyGroup | Command, path: str = "") -> dict[str, Any]:
     """The tree of commands: the options and arguments of each, and what they take."""
     table: dict[str, Any] = {"options": {}, "arguments": []}
     for each in group.params:
         taken = _taken(each, path)
-        if isinstance(each, TyperOption):
+        if each.is_option:
             if not each.hidden:
-                for name in (*each.opts, *each.secondary_opts):
+                for name in each.opts:
                     table["options"][name] = taken
         else:
             table["arguments"].append(taken)
     if isinstance(group, LazyGroup):
         names = [
             name
-            for name in group.list_commands(None)
+            for name in group.list_commands()
             if name not in group.entries or not group.entries[name].hidden
         ]
         table["commands"] = {
-            name: completion_table(group.get_command(None, name), f"{path} {name}".strip())
+            name: completion_table(group.get_command(name), f"{path} {name}".strip())
             for name in names
         }
     return table
 
 
-def _taken(each: Any, path: str) -> dict[str, Any]:
-    is_flag = isinstance(each, TyperOption) and (each.is_flag or each.count)
-    found: dict[str, Any] = {"value": not is_flag}
+def _taken(each: Taken, path: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"value": not each.is_flag}
     kind = _KINDS.get(each.name)
     if each.name == "name" and path.startswith(("branch", "tag")):
         kind = path.split(maxsplit=1)[0]
     if kind is not None:
         found["kind"] = kind
-    elif choices := _choices(each):
-        found["choices"] = choices
-    elif (each.metavar or "").startswith(("FILE", "PATH", "SOURCE", "TARGET")):
+    elif each.choices:
+        found["choices"] = list(each.choices)
+    elif each.metavar.startswith(("FILE", "PATH", "SOURCE", "TARGET")):
         found["kind"] = "file"
     return found
-
-
-def _choices(each: Any) -> list[str]:
-    """The words that a parameter takes, if they are few."""
-    annotation = getattr(getattr(each, "type_descriptor", None), "annotation", None)
-    return [word for word in get_args(annotation) if isinstance(word, str)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.plain import Screen
 from omnigraph.cli.records import change_record, counts_record, told
 from omnigraph.cli.targets import Target
@@ -18,7 +17,7 @@ from omnigraph.cli.targets import Target
 STYLES: Final = {"insert": "green", "update": "yellow", "delete": "red"}
 
 Counts = Annotated[
-    bool, typer.Option("--counts", "--stat", help="Only how many entities differ, by type.")
+    bool, Option("--counts", "--stat", help="Only how many entities differ, by type.")
 ]
 
 
@@ -28,11 +27,9 @@ Counts = Annotated[
 )
 def diff(
     target: Target,
-    older: Annotated[
-        str, typer.Argument(metavar="OLDER", help="A branch, a commit, a tag, or main~3.")
-    ],
+    older: Annotated[str, Argument(metavar="OLDER", help="A branch, a commit, a tag, or main~3.")],
     newer: Annotated[
-        str | None, typer.Argument(metavar="NEWER", help="The same; by default the branch.")
+        str | None, Argument(metavar="NEWER", help="The same; by default the branch.")
     ] = None,
     types: Types = None,
     counts: Counts = False,

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Engine, Json, Message, Spark, Types
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.targets import Target
 
 
@@ -21,11 +20,11 @@ def embed(
     target: Target,
     types: Types = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Compute every vector anew, not only those missing.")
+        bool, Option("--all", help="Compute every vector anew, not only those missing.")
     ] = False,
     batch: Annotated[
         int | None,
-        typer.Option("--batch", metavar="N", min=1, help="How many entities one commit changes."),
+        Option("--batch", metavar="N", min=1, help="How many entities one commit changes."),
     ] = None,
     engine: Engine = "auto",
     spark: Spark = None,

@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, shown
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, SchemaOrGraph, read_stdin_once
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.queries import query_text
 from omnigraph.cli.targets import Target
 from omnigraph.errors import Code, InvalidInput, JsonValue
@@ -37,17 +36,15 @@ def explain(
     target: Target | None,
     name: Annotated[
         str | None,
-        typer.Argument(help="The query to explain; without it, every one.", show_default=False),
+        Argument(help="The query to explain; without it, every one."),
     ] = None,
     schema: SchemaOrGraph = None,
     query: Annotated[
         Path | None,
-        typer.Option(
-            "--query", "-q", metavar="FILE", help="A file of queries; - for standard input."
-        ),
+        Option("--query", "-q", metavar="FILE", help="A file of queries; - for standard input."),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--expr", "-e", metavar="TEXT", help="Queries as text.")
+        str | None, Option("--expr", "-e", metavar="TEXT", help="Queries as text.")
     ] = None,
     as_json: Json = False,
 ) -> Status:

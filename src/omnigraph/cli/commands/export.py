@@ -3,12 +3,11 @@
 import sys
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Engine, Json, Spark, Types
+from omnigraph.cli.parameters import Option, WrongCall
 from omnigraph.cli.plain import amount
 from omnigraph.cli.targets import Target
 from omnigraph.types import OutputFormat
@@ -24,7 +23,7 @@ def export(
     target: Target,
     out: Annotated[
         str,
-        typer.Option(
+        Option(
             "--out",
             "-o",
             metavar="TARGET",
@@ -34,11 +33,11 @@ def export(
     types: Types = None,
     format: Annotated[
         OutputFormat | None,
-        typer.Option("--format", "-f", help="How to spell it; else the suffix tells, or ndjson."),
+        Option("--format", "-f", help="How to spell it; else the suffix tells, or ndjson."),
     ] = None,
     at: At = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what is there already.")
+        bool, Option("--overwrite", help="Replace what is there already.")
     ] = False,
     engine: Engine = "auto",
     spark: Spark = None,
@@ -46,7 +45,7 @@ def export(
 ) -> Status:
     """Write the data of a branch or commit to files that `load` reads back."""
     if as_json and out == "-":
-        raise typer.BadParameter("standard output cannot take both the data and --json")
+        raise WrongCall("standard output cannot take both the data and --json")
     is_remote = target.address.is_remote
     with (
         target.open("r") as graph,

@@ -7,13 +7,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status, show
 from omnigraph.cli.files import STDIN, decode, read_bytes, read_stdin, replace, sources
 from omnigraph.cli.lazy import command
+from omnigraph.cli.parameters import Argument, Option, WrongCall
 from omnigraph.cli.plain import counted
 from omnigraph.errors import Code, GraphError, InvalidInput
 from omnigraph.lang.query.format import format_queries
@@ -64,20 +63,17 @@ class Formatted:
 def fmt(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
+        Argument(
             metavar="PATHS",
             help="Files, folders, or - for standard input; without any, the current folder.",
-            show_default=False,
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; end with 1 if a file would change.")
+        bool, Option("--check", help="Write nothing; end with 1 if a file would change.")
     ] = False,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="Write nothing; print what would change.")
-    ] = False,
+    diff: Annotated[bool, Option("--diff", help="Write nothing; print what would change.")] = False,
     language: Annotated[
-        Literal["pg", "gq"] | None, typer.Option("--lang", help="The language of standard input.")
+        Literal["pg", "gq"] | None, Option("--lang", help="The language of standard input.")
     ] = None,
 ) -> Status:
     """Format .pg and .gq files in place.
@@ -88,11 +84,11 @@ def fmt(
     chosen = paths or [Path(".")]
     from_stdin = Path("-") in chosen
     if from_stdin and len(chosen) > 1:
-        raise typer.BadParameter("- stands for standard input and cannot be mixed with paths")
+        raise WrongCall("- stands for standard input and cannot be mixed with paths")
     if from_stdin and language is None:
-        raise typer.BadParameter("say --lang pg or --lang gq when reading standard input")
+        raise WrongCall("say --lang pg or --lang gq when reading standard input")
     if language is not None and not from_stdin:
-        raise typer.BadParameter("--lang is for standard input; files tell by their suffix")
+        raise WrongCall("--lang is for standard input; files tell by their suffix")
     mode = _mode(check=check, diff=diff)
     if language is None:
         changed, failed = _format_files(chosen, mode)

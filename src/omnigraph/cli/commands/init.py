@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
 
@@ -21,7 +20,7 @@ from omnigraph.cli.targets import Target
 def init(
     target: Target,
     schema: Annotated[
-        Path, typer.Option("--schema", "-s", metavar="FILE", help="The schema, a .pg file.")
+        Path, Option("--schema", "-s", metavar="FILE", help="The schema, a .pg file.")
     ],
     as_json: Json = False,
 ) -> Status:

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, read_text, shown
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, SchemaOrGraph, read_stdin_once
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import STYLE_OF, Part, Screen, counted
 from omnigraph.cli.targets import Target
 from omnigraph.errors import JsonValue
@@ -52,7 +51,7 @@ def lint(
     schema: SchemaOrGraph = None,
     query: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--query",
             "-q",
             metavar="FILE",

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, get_args
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status, show
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Engine, IdempotencyKey, Json, Spark
+from omnigraph.cli.parameters import Option, WrongCall
 from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.cli.records import warning_records
 from omnigraph.cli.results import shown_value
@@ -28,7 +27,7 @@ _VIOLATION_HEADINGS: Final = ("file", "line", "type", "property", "value", "what
 
 Data = Annotated[
     list[str],
-    typer.Option(
+    Option(
         "--data",
         "-d",
         metavar="SOURCE",
@@ -52,13 +51,11 @@ def load(
     data: Data,
     mode: Annotated[
         LoadMode | None,
-        typer.Option(
-            "--mode", help="append refuses what exists, merge updates it, overwrite replaces."
-        ),
+        Option("--mode", help="append refuses what exists, merge updates it, overwrite replaces."),
     ] = None,
     create_from: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--from",
             "--create-from",
             metavar="NAME",
@@ -66,31 +63,29 @@ def load(
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="With merge: whole rows, not only the named fields.")
+        bool, Option("--replace", help="With merge: whole rows, not only the named fields.")
     ] = False,
     cascade: Annotated[
         bool,
-        typer.Option("--cascade", help="With overwrite: drop edges whose nodes are gone."),
+        Option("--cascade", help="With overwrite: drop edges whose nodes are gone."),
     ] = False,
     format: Annotated[
         InputFormat | None,
-        typer.Option("--format", "-f", help="How the data is spelled; else its suffix tells."),
+        Option("--format", "-f", help="How the data is spelled; else its suffix tells."),
     ] = None,
     engine: Engine = "auto",
     spark: Spark = None,
     idempotency_key: IdempotencyKey = None,
     message: Annotated[
-        str | None, typer.Option("--message", metavar="TEXT", help="A note for the history.")
+        str | None, Option("--message", metavar="TEXT", help="A note for the history.")
     ] = None,
     short: Annotated[
         str | None,
-        typer.Option("-m", metavar="TEXT", help="The mode, if --mode is not there; else the note."),
+        Option("-m", metavar="TEXT", help="The mode, if --mode is not there; else the note."),
     ] = None,
     violations: Annotated[
         Path | None,
-        typer.Option(
-            "--violations", metavar="FILE", help="Write all broken rules here, as NDJSON."
-        ),
+        Option("--violations", metavar="FILE", help="Write all broken rules here, as NDJSON."),
     ] = None,
     as_json: Json = False,
 ) -> Status:
@@ -145,9 +140,9 @@ def mode_and_message(
     if mode is None and short in known:
         return known[short], message
     if mode is None:
-        raise typer.BadParameter("say --mode append, merge or overwrite")
+        raise WrongCall("say --mode append, merge or overwrite")
     if short is not None and message is not None:
-        raise typer.BadParameter("the message is given by --message and by -m")
+        raise WrongCall("the message is given by --message and by -m")
     return mode, message or short
 
 
@@ -155,7 +150,7 @@ def sent(data: Sequence[str]) -> object:
     """The data as a server takes it: one file or stream, perhaps of one type."""
     given = sources(data)
     if len(data) != 1:
-        raise typer.BadParameter("one file or stream is sent to a server; give --data once")
+        raise WrongCall("one file or stream is sent to a server; give --data once")
     ((name, (place,)),) = given.items() if isinstance(given, dict) else ((None, data),)
     if place != "-" and not Path(place).is_file():
         text = f"{place}: there is no such file"

@@ -2,12 +2,11 @@
 
 from typing import Annotated, Final
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Option, WrongCall
 from omnigraph.cli.records import commit_record
 from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
@@ -20,7 +19,7 @@ COLUMNS: Final = (
     ListingColumn("message", "message"),
 )
 Limit = Annotated[
-    int, typer.Option("--limit", "-n", metavar="COUNT", min=1, help="How many commits at most.")
+    int, Option("--limit", "-n", metavar="COUNT", min=1, help="How many commits at most.")
 ]
 
 
@@ -35,23 +34,21 @@ def log(
     target: Target,
     limit: Limit = 20,
     actor: Annotated[
-        str | None, typer.Option("--actor", metavar="NAME", help="Only commits of this actor.")
+        str | None, Option("--actor", metavar="NAME", help="Only commits of this actor.")
     ] = None,
     lines: Annotated[
         bool,
-        typer.Option("--graph", help="Draw the commits and the branches that they join."),
+        Option("--graph", help="Draw the commits and the branches that they join."),
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="With --graph: the commits of all branches.")
+        bool, Option("--all", help="With --graph: the commits of all branches.")
     ] = False,
     form: Form = None,
     as_json: Json = False,
 ) -> Status:
     """Show the commits of a branch, the newest first."""
     if (lines and (as_json or actor or form)) or (every and not lines):
-        raise typer.BadParameter(
-            "--graph takes no --json, --format or --actor, and --all goes with --graph"
-        )
+        raise WrongCall("--graph takes no --json, --format or --actor, and --all goes with --graph")
     wanted = chosen_format(form, target.config.output, as_json=as_json)
     with (
         target.open_stored("r") if lines else target.open("r") as graph,

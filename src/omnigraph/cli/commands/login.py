@@ -4,17 +4,16 @@ import getpass
 import sys
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import server_of
 from omnigraph.cli.credentials import keep
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Argument, Option
 
 Server = Annotated[
-    str, typer.Argument(metavar="SERVER", help="Its name in the configuration, or its URL.")
+    str, Argument(metavar="SERVER", help="Its name in the configuration, or its URL.")
 ]
 
 
@@ -26,7 +25,7 @@ def login(
     server: Server,
     token: Annotated[
         str | None,
-        typer.Option("--token", metavar="TEXT", help="The token; other users may see it there."),
+        Option("--token", metavar="TEXT", help="The token; other users may see it there."),
     ] = None,
     as_json: Json = False,
 ) -> Status:

@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import IdempotencyKey, Json, Message
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import counted
 from omnigraph.cli.queries import (
     Parameters,
@@ -40,7 +39,7 @@ def mutate(
     params_file: ParametersFile = None,
     if_commit: Annotated[
         str | None,
-        typer.Option("--if-commit", metavar="COMMIT", help="Only if this is the head."),
+        Option("--if-commit", metavar="COMMIT", help="Only if this is the head."),
     ] = None,
     idempotency_key: IdempotencyKey = None,
     message: Message = None,

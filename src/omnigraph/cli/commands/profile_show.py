@@ -2,21 +2,20 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import GraphWords, resolve
 from omnigraph.cli.commands.profile_list import profile_record
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Argument, WrongCall
 
 
 @command("omnigraph profile show work")
 def profile_show(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="The profile; by default OMNIGRAPH_PROFILE."),
+        Argument(metavar="NAME", help="The profile; by default OMNIGRAPH_PROFILE."),
     ] = None,
     as_json: Json = False,
 ) -> Status:
@@ -24,7 +23,7 @@ def profile_show(
     config = environment.config()
     chosen = name or environment.profile()
     if chosen is None:
-        raise typer.BadParameter("name a profile; `omnigraph profile list` shows them")
+        raise WrongCall("name a profile; `omnigraph profile list` shows them")
     address = resolve(GraphWords(profile=chosen), config, None)
     is_active = chosen == environment.profile()
     record = profile_record(chosen, config.profiles[chosen], is_active=is_active)

@@ -2,13 +2,12 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.queries import (
     Parameters,
     ParametersFile,
@@ -40,7 +39,7 @@ def query(
     params_file: ParametersFile = None,
     at: At = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", help="Give up after so long.")
+        float | None, Option("--timeout", metavar="SECONDS", help="Give up after so long.")
     ] = None,
     form: Form = None,
     as_json: Json = False,

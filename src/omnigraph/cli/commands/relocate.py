@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.targets import Target
 
 
@@ -22,9 +21,7 @@ from omnigraph.cli.targets import Target
 )
 def relocate(
     target: Target,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only look what there is to do.")
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only look what there is to do.")] = False,
     as_json: Json = False,
 ) -> Status:
     """Make the branches of a graph work that was moved or copied.

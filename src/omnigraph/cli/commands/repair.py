@@ -3,17 +3,14 @@
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.targets import Target
 
-Force = Annotated[
-    bool, typer.Option("--force", help="Publish tables whose rows were changed, too.")
-]
+Force = Annotated[bool, Option("--force", help="Publish tables whose rows were changed, too.")]
 
 
 @command(

@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.commands.branch_merge import DryRun
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Message
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.records import counts_record
 from omnigraph.cli.targets import Target
 
@@ -22,11 +21,9 @@ from omnigraph.cli.targets import Target
 )
 def reset(
     target: Target,
-    to: Annotated[
-        str, typer.Argument(metavar="REVISION", help="The state: a commit, a tag or draft~1.")
-    ],
+    to: Annotated[str, Argument(metavar="REVISION", help="The state: a commit, a tag or draft~1.")],
     if_head: Annotated[
-        str | None, typer.Option("--if-head", metavar="COMMIT", help="Only if this is the head.")
+        str | None, Option("--if-head", metavar="COMMIT", help="Only if this is the head.")
     ] = None,
     dry_run: DryRun = False,
     message: Message = None,

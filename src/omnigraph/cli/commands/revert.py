@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli.commands.branch_merge import (
     DryRun,
     Resolutions,
@@ -14,6 +12,7 @@ from omnigraph.cli.commands.branch_merge import (
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Message
+from omnigraph.cli.parameters import Argument
 from omnigraph.cli.targets import Target
 
 
@@ -26,7 +25,7 @@ from omnigraph.cli.targets import Target
 def revert(
     target: Target,
     revision: Annotated[
-        str, typer.Argument(metavar="REVISION", help="The commit: its id, a tag or main~1.")
+        str, Argument(metavar="REVISION", help="The commit: its id, a tag or main~1.")
     ],
     resolve: Resolve = None,
     dry_run: DryRun = False,

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.commands.schema_plan import plan_stored
 from omnigraph.cli.environment import settings
@@ -12,6 +10,7 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_text
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Message
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
 
@@ -26,16 +25,16 @@ def schema_apply(
     target: Target,
     schema: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--schema", "-s", metavar="FILE", help="The wanted schema, .pg; - for standard input."
         ),
     ],
     allow_data_loss: Annotated[
         bool,
-        typer.Option("--allow-data-loss", help="Take dropped values out of the files, for good."),
+        Option("--allow-data-loss", help="Take dropped values out of the files, for good."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
+        bool, Option("--dry-run", help="Show what would be done; change nothing.")
     ] = False,
     message: Message = None,
     as_json: Json = False,

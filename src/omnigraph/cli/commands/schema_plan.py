@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, read_text
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Schema, read_stdin_once
+from omnigraph.cli.parameters import Option, WrongCall
 from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.cli.targets import Target
 from omnigraph.lang.catalog import steps
@@ -39,14 +38,14 @@ def schema_plan(
     schema: Schema,
     against: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="The schema in force, .pg or a catalog as .json; - for standard input.",
         ),
     ] = None,
     queries: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--queries",
             metavar="PATH",
             help="A file of queries or a folder of .gq files to check; may be repeated.",
@@ -54,7 +53,7 @@ def schema_plan(
     ] = None,
     allow_data_loss: Annotated[
         bool,
-        typer.Option("--allow-data-loss", help="Take dropped values out of the files, for good."),
+        Option("--allow-data-loss", help="Take dropped values out of the files, for good."),
     ] = False,
     as_json: Json = False,
 ) -> Status:
@@ -70,7 +69,7 @@ def schema_plan(
         )
     assert against is not None
     if queries:
-        raise typer.BadParameter("--queries goes with a graph; `omnigraph lint` checks files")
+        raise WrongCall("--queries goes with a graph; `omnigraph lint` checks files")
     read_stdin_once(schema, against)
     chosen = settings()
     accepted = read_catalog(against, chosen, accepted=True)

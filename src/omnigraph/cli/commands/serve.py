@@ -5,11 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
+from omnigraph.cli.parameters import Argument, Option, WrongCall
 
 
 @command(
@@ -20,31 +19,31 @@ from omnigraph.cli.lazy import command
 def serve(
     graph: Annotated[
         str | None,
-        typer.Argument(metavar="GRAPH|FOLDER", help="A graph, or a folder of graphs."),
+        Argument(metavar="GRAPH|FOLDER", help="A graph, or a folder of graphs."),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="Graphs, tokens and budgets, in YAML."),
+        Option("--config", "-c", metavar="FILE", help="Graphs, tokens and budgets, in YAML."),
     ] = None,
     bind: Annotated[
-        str | None, typer.Option("--bind", metavar="HOST:PORT", help="Port 0 takes any free one.")
+        str | None, Option("--bind", metavar="HOST:PORT", help="Port 0 takes any free one.")
     ] = None,
     tokens: Annotated[
-        Path | None, typer.Option("--tokens", metavar="FILE", help="The bearer tokens, as JSON.")
+        Path | None, Option("--tokens", metavar="FILE", help="The bearer tokens, as JSON.")
     ] = None,
     unauthenticated: Annotated[
         bool,
-        typer.Option("--unauthenticated", help="Let everybody in, from other machines, too."),
+        Option("--unauthenticated", help="Let everybody in, from other machines, too."),
     ] = False,
     queries: Annotated[
         Path | None,
-        typer.Option("--queries", metavar="FOLDER", help="The stored queries of the one graph."),
+        Option("--queries", metavar="FOLDER", help="The stored queries of the one graph."),
     ] = None,
     jobs: Annotated[
-        Path | None, typer.Option("--jobs", metavar="FOLDER", help="Keeps jobs and their parts.")
+        Path | None, Option("--jobs", metavar="FOLDER", help="Keeps jobs and their parts.")
     ] = None,
     workers: Annotated[
-        int, typer.Option("--workers", min=1, max=64, help="How many processes serve.")
+        int, Option("--workers", min=1, max=64, help="How many processes serve.")
     ] = 1,
 ) -> Status:
     """Serve graphs over HTTP, until a signal ends it."""
@@ -53,7 +52,7 @@ def serve(
     from omnigraph.server.run import serve as run
 
     if (graph is None) == (config is None):
-        raise typer.BadParameter("give either a graph, or a folder of graphs, or --config")
+        raise WrongCall("give either a graph, or a folder of graphs, or --config")
     fields: dict[str, Any] = (
         read_config(config) if config is not None else {"graphs": found_graphs(graph or "")}
     )

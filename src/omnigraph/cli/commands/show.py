@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.commands.diff import Counts, show_diff
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Argument
 from omnigraph.cli.records import change_record, commit_record, counts_record
 from omnigraph.cli.targets import Target
 
@@ -22,7 +21,7 @@ def show(
     target: Target,
     revision: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="REVISION", help="A commit, a tag, a branch or main~1; by default the branch."
         ),
     ] = None,

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json, Message
+from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.records import tag_record
 from omnigraph.cli.targets import Target
 
@@ -20,10 +19,10 @@ from omnigraph.cli.targets import Target
 )
 def tag_create(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tag.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The name of the tag.")],
     at: At = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Take the name from the commit that has it.")
+        bool, Option("--force", help="Take the name from the commit that has it.")
     ] = False,
     message: Message = None,
     as_json: Json = False,

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
+from omnigraph.cli.parameters import Argument
 from omnigraph.cli.records import tag_record
 from omnigraph.cli.targets import Target
 
@@ -15,7 +14,7 @@ from omnigraph.cli.targets import Target
 @command("omnigraph tag delete people.omni v1", writes=True, destroys=True)
 def tag_delete(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tag.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The name of the tag.")],
     as_json: Json = False,
 ) -> Status:
     """Delete a tag; its commit stays."""

@@ -3,16 +3,15 @@
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Engine, Json, Spark
+from omnigraph.cli.parameters import Option
 from omnigraph.cli.targets import Target
 
 Depth = Annotated[
-    str, typer.Option("--depth", metavar="DEPTH", help="How much: metadata, files or rows.")
+    str, Option("--depth", metavar="DEPTH", help="How much: metadata, files or rows.")
 ]
 
 
