@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from omnigraph.client.connecting import connect
 from omnigraph.errors import Code, InvalidInput
 
 if TYPE_CHECKING:
@@ -55,6 +54,9 @@ def open(
         if any(each is not None for each in (actor, storage_options, embedder, policy)):
             text = "actor, storage_options, embedder and policy are the server's business"
             raise InvalidInput(Code.INPUT_INVALID, text)
+        # Nobody who opens a folder should wait for it.
+        from omnigraph.client.connecting import connect  # noqa: PLC0415
+
         # The same calls, though it is another class: nobody needs Arrow to reach a server.
         return cast("Graph", cast(Any, connect(uri)))
     # The engine brings storage along, for which nobody else should wait.

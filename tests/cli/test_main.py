@@ -307,3 +307,18 @@ def test_a_stream_that_knows_few_characters_gets_the_report(folder: Path) -> Non
     (folder / "pröblem.pg").write_text("node", encoding="utf-8")
     answer = process("lint", "-s", "pröblem.pg", "--json", cwd=folder, PYTHONIOENCODING="ascii")
     assert json.loads(answer.stdout)["schema_source"]["path"] == "pröblem.pg"
+
+
+def test_a_query_of_a_folder_needs_no_pandas_and_leaves_it_usable(folder: Path) -> None:
+    invoke("init", "--schema", "people.pg", "people.omni")
+    script = (
+        "import sys\n"
+        "from omnigraph.cli.entry import run\n"
+        "sys.argv = ['omnigraph', 'query', 'people.omni', '-q', 'people.gq', '-p', 'name=Ada']\n"
+        "try:\n    run()\n"
+        "except SystemExit as leaving:\n    assert leaving.code == 0\n"
+        "import pyarrow as pa\n"
+        "assert not {'pandas', 'pyspark', 'duckdb'} & set(sys.modules)\n"
+        "assert list(pa.table({'a': [1]}).to_pandas()['a']) == [1]\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, check=True)

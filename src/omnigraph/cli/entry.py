@@ -10,7 +10,9 @@ def run() -> None:
     if sys.argv[1:2] == [ASKED]:
         sys.exit(answer(sys.argv[2:]))
     from omnigraph.cli.main import run as run_command
+    from omnigraph.cli.startup import own_process
 
+    own_process()
     run_command()
 
 

@@ -1,0 +1,47 @@
+"""What a process of the command line does without, so that its first answer comes sooner."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_PANDAS = "pandas"
+_state = {"is_own": False}
+
+
+def own_process() -> None:
+    """Note that this process is a command and nothing else: nobody but us uses its libraries."""
+    _state["is_own"] = True
+
+
+def spare_pandas() -> None:
+    """Let Arrow find no pandas, in a process of our own.
+
+    Where pandas is installed, Arrow imports it for the first array, which takes longer than a
+    small query. Commands turn nothing into its frames. Spark still finds pandas afterwards.
+    """
+    if not _state["is_own"] or _PANDAS in sys.modules or "pyarrow" in sys.modules:
+        return
+    hidden = _Hidden()
+    sys.meta_path.insert(0, hidden)
+    try:
+        import pyarrow as pa  # noqa: PLC0415  nobody else should wait for it
+
+        # Arrow looks for pandas once, now.
+        pa.array([])
+    finally:
+        sys.meta_path.remove(hidden)
+
+
+class _Hidden(MetaPathFinder):
+    """A finder that says of pandas that it is not there."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname == _PANDAS:
+            raise ModuleNotFoundError(f"{_PANDAS} is left out of this process", name=_PANDAS)
+        return None
