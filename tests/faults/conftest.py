@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.repository import Repository
+from omnigraph.store.root import Root
 from tests.conformance.seaweed import serving
 from tests.faults import worlds
 from tests.faults.harness import Lab
 from tests.faults.slow_server import SlowServer, slow_server
+from tests.faults.whole_graphs import Workshop
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -37,6 +39,11 @@ def lab(ramdisk: Path) -> Lab:
     folder = ramdisk / "worlds"
     folder.mkdir()
     return Lab(folder)
+
+
+@pytest.fixture(scope="session")
+def workshop(ramdisk: Path) -> Workshop:
+    return Workshop(Root.parse(str(ramdisk / "whole")))
 
 
 @pytest.fixture

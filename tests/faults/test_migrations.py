@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import lance
 import pytest
 
-import omnigraph as og
 from omnigraph.core.commits.records import MARK
 from omnigraph.core.layout import MANIFEST
-from tests.faults.harness import FAULTS, Lab
-from tests.faults.whole_graphs import Undertaking, break_at, calls_of, sample
+from omnigraph.store.root import Root
+from tests.faults.harness import FAULTS
+from tests.faults.whole_graphs import (
+    Undertaking,
+    Workshop,
+    break_at,
+    calls_of,
+    objects_of,
+    open_at,
+    relocate_at,
+    sample,
+)
 from tests.originals import FEATURE, LATER, PEOPLE, make_original
 
 ALL = "query all() { match { $p: Person } return { $p.name as name } order { name } }"
@@ -19,33 +29,47 @@ ADD = "query add($n: String) { insert Person { name: $n } }"
 MAIN_NAMES, FEATURE_NAMES = ["Ada", "Bo", "Di"], ["Ada", "Bo", "Cy"]
 
 
-def make_first(path: Path) -> None:
-    make_original(path, 1)
+def make_first(root: Root) -> None:
+    make_at(root, 1)
 
 
-def make_third(path: Path) -> None:
-    make_original(path, 3)
+def make_third(root: Root) -> None:
+    make_at(root, 3)
 
 
-def run(path: Path) -> None:
+def make_at(root: Root, version: int) -> None:
+    """A graph of the original; on S3 its files are taken there as they are."""
+    if root.is_local:
+        make_original(root.local_path, version)
+        return
+    objects = objects_of(root)
+    with TemporaryDirectory() as folder:
+        made = Path(folder, "graph")
+        make_original(made, version)
+        for file in made.rglob("*"):
+            if file.is_file():
+                objects.put(file.relative_to(made).as_posix(), file.read_bytes())
+
+
+def run(root: Root) -> None:
     """Take main over by opening, and the branch by a write to it."""
-    og.relocate(path)
-    with og.open(path) as graph:
+    with open_at(root) as graph:
         graph.mutate(ADD, {"n": "Ed"}, branch="feature", idempotency_key="one")
 
 
-def judge_broken(path: Path) -> None:
-    with og.open(path, "r") as graph:
+def judge_broken(root: Root) -> None:
+    with open_at(root, "r") as graph:
         assert [row["name"] for row in graph.query(ALL)] == MAIN_NAMES
         assert str(graph.commits.list()[0].id) == LATER
         assert [row["name"] for row in graph.query(ALL, at=PEOPLE)] == ["Ada", "Bo"]
 
 
-def judge_done(path: Path) -> None:
-    judge_broken(path)
-    for place in (path / MANIFEST, path / MANIFEST / "tree" / "feature"):
-        assert lance.dataset(place).schema.metadata[MARK.encode()] == b"6"
-    with og.open(path) as graph:
+def judge_done(root: Root) -> None:
+    judge_broken(root)
+    for path in (MANIFEST, f"{MANIFEST}/tree/feature"):
+        manifest = lance.dataset(root.join(path), storage_options=dict(root.storage_options))
+        assert manifest.schema.metadata[MARK.encode()] == b"6"
+    with open_at(root) as graph:
         found = [str(commit.id) for commit in graph.commits.list("feature")]
         assert (found[1], len(found)) == (FEATURE, 5)
         names = [row["name"] for row in graph.query(ALL, branch="feature")]
@@ -59,6 +83,7 @@ def undertaking(name: str) -> Undertaking:
     return Undertaking(
         name=f"migration-{name}",
         make=make,
+        prepare=relocate_at,
         run=run,
         judge_broken=judge_broken,
         judge_done=judge_done,
@@ -66,14 +91,14 @@ def undertaking(name: str) -> Undertaking:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_broken_at_some_storage_calls(lab: Lab, fault: str) -> None:
+def test_broken_at_some_storage_calls(workshop: Workshop, fault: str) -> None:
     work = undertaking("first")
-    break_at(lab, work, FAULTS[fault], sample(calls_of(lab, work), 4))
+    break_at(workshop, work, FAULTS[fault], sample(calls_of(workshop, work), 4))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", ["first", "third"])
-def test_broken_at_every_storage_call(lab: Lab, name: str, fault: str) -> None:
+def test_broken_at_every_storage_call(workshop: Workshop, name: str, fault: str) -> None:
     work = undertaking(name)
-    break_at(lab, work, FAULTS[fault], calls_of(lab, work))
+    break_at(workshop, work, FAULTS[fault], calls_of(workshop, work))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import Code, Corrupt
-from tests.faults.harness import FAULTS, Lab
-from tests.faults.whole_graphs import Undertaking, break_at, calls_of, sample
+from omnigraph.store.root import Root
+from tests.faults.harness import FAULTS
+from tests.faults.whole_graphs import (
+    Undertaking,
+    Workshop,
+    break_at,
+    calls_of,
+    init_at,
+    open_at,
+    relocate_at,
+    sample,
+)
 
 SCHEMA = "node Person { name: String @key }"
 ALL = "query all() { match { $p: Person } return { $p.name as name } order { name } }"
@@ -17,9 +25,9 @@ ADD = "query add($n: String) { insert Person { name: $n } }"
 EXPECTED = {"main": ["Ada"], "dev": ["Ada", "Bo"], "dev2": ["Ada", "Bo", "Cy"]}
 
 
-def make(path: Path) -> None:
+def make(root: Root) -> None:
     """A graph with a branch and a branch of that; copied elsewhere it wants to be relocated."""
-    with og.init(path, SCHEMA) as graph:
+    with init_at(root, SCHEMA) as graph:
         graph.mutate(ADD, {"n": "Ada"})
         graph.branches.create("dev")
         graph.mutate(ADD, {"n": "Bo"}, branch="dev")
@@ -27,12 +35,12 @@ def make(path: Path) -> None:
         graph.mutate(ADD, {"n": "Cy"}, branch="dev2")
 
 
-def run(path: Path) -> None:
-    og.relocate(path)
+def run(root: Root) -> None:
+    relocate_at(root)
 
 
-def judge_broken(path: Path) -> None:
-    with og.open(path, "r") as graph:
+def judge_broken(root: Root) -> None:
+    with open_at(root, "r") as graph:
         for branch, expected in EXPECTED.items():
             assert names_or_refusal(graph, branch) in (expected, Code.GRAPH_MOVED)
         assert names_or_refusal(graph, "main") == EXPECTED["main"]
@@ -45,9 +53,9 @@ def names_or_refusal(graph: og.Graph, branch: str) -> list[str] | Code:
         return refusal.code
 
 
-def judge_done(path: Path) -> None:
-    assert og.relocate(path, dry_run=True).changed == 0
-    with og.open(path) as graph:
+def judge_done(root: Root) -> None:
+    assert relocate_at(root, dry_run=True).changed == 0
+    with open_at(root) as graph:
         for branch, expected in EXPECTED.items():
             assert [row["name"] for row in graph.query(ALL, branch=branch)] == expected
         graph.mutate(ADD, {"n": "Di"}, branch="dev2")
@@ -61,11 +69,11 @@ RELOCATION = Undertaking(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_broken_at_some_storage_calls(lab: Lab, fault: str) -> None:
-    break_at(lab, RELOCATION, FAULTS[fault], sample(calls_of(lab, RELOCATION), 4))
+def test_broken_at_some_storage_calls(workshop: Workshop, fault: str) -> None:
+    break_at(workshop, RELOCATION, FAULTS[fault], sample(calls_of(workshop, RELOCATION), 4))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("fault", FAULTS)
-def test_broken_at_every_storage_call(lab: Lab, fault: str) -> None:
-    break_at(lab, RELOCATION, FAULTS[fault], calls_of(lab, RELOCATION))
+def test_broken_at_every_storage_call(workshop: Workshop, fault: str) -> None:
+    break_at(workshop, RELOCATION, FAULTS[fault], calls_of(workshop, RELOCATION))

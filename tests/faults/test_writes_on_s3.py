@@ -1,4 +1,4 @@
-"""Merges, reverts, resets, tags, renamings and deletions on S3, broken at their storage calls."""
+"""Merges, reverts, tags, deletions and changes of the schema on S3, broken at storage calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from tests.faults.worlds import ACTIONS, State
 
 __all__ = ["s3_options"]
 
-VERSIONING = ("branch_merge", "revert", "reset", "tag", "branch_rename", "branch_delete")
+VERSIONING = (
+    *("branch_merge", "revert", "reset", "tag", "branch_rename", "branch_delete"),
+    *("schema_apply", "schema_drop", "schema_merge"),
+)
 SOME = 6  # of the storage calls, every sixth
 
 
