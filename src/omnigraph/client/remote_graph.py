@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from omnigraph.client.arguments import only_local
 from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
 from omnigraph.client.remote_diff import RemoteDiff
 from omnigraph.client.remote_schema import RemoteSchema
@@ -152,7 +153,7 @@ class RemoteGraph:
         **local: Any,
     ) -> RemoteRows:
         """Run a reading query; see `Graph.query`."""
-        _only_local(local)
+        only_local(local)
         asked = self._asked(text, params, name, branch, at, timeout)
         answer = self._transport.request(
             "POST", f"{self._path}/query", body={**asked, "column_types": True}, is_safe=True
@@ -339,7 +340,7 @@ class RemoteGraph:
         **local: Any,
     ) -> MutationResult:
         """Run a changing query: all of it is one commit, or nothing happens. See `Graph.mutate`."""
-        _only_local(local)
+        only_local(local)
         asked = self._asked(text, params, name, branch, None, timeout)
         if message is not None:
             asked["message"] = message
@@ -382,7 +383,7 @@ class RemoteGraph:
             message: What the commit is about.
             local: Arguments of a local load that a server decides itself are refused.
         """
-        _only_local(local)
+        only_local(local)
         type_name, body, form, encoding = _source(source, format)
         headers = {"content-type": _MEDIA[form], **keyed(idempotency_key)}
         if encoding is not None:
@@ -419,7 +420,7 @@ class RemoteGraph:
         **local: Any,
     ) -> ExportResult:
         """Write the entities of one commit to a file that `load` reads back; see `Graph.export`."""
-        _only_local(local)
+        only_local(local)
         is_path = isinstance(target, str | os.PathLike)
         form = format or (_suffix(os.fspath(target))[0] if is_path else "ndjson")
         packing = compression or (_suffix(os.fspath(target))[1] if is_path else None) or "none"
@@ -474,7 +475,7 @@ class RemoteGraph:
         self, *, branch: str | None = None, message: str | None = None, **local: Any
     ) -> OptimizeResult:
         """Compact tables and bring indexes up to date; see `Graph.optimize`."""
-        _only_local(local)
+        only_local(local)
         found = self._post("optimize", {"branch": branch or self._branch, "message": message})
         return OptimizeResult(
             commit=None if found["commit"] is None else read_commit(found["commit"]),
@@ -532,19 +533,6 @@ class RemoteGraph:
 def keyed(key: str | None) -> dict[str, str]:
     """The header that names an operation."""
     return {} if key is None else {"idempotency-key": IdempotencyKey(key)}
-
-
-def _only_local(given: Mapping[str, Any]) -> None:
-    """Refuse arguments that mean something in reach of the graph only.
-
-    Raises:
-        InvalidInput: There is one that says more than its default.
-    """
-    neutral: tuple[object, ...] = (None, "auto", False, 1000)
-    for name, value in given.items():
-        if value not in neutral:
-            text = f"`{name}` is for a graph in reach, not for one behind a server"
-            raise InvalidInput(Code.INPUT_INVALID, text, argument=name)
 
 
 def _suffix(path: str) -> tuple[str, str | None]:

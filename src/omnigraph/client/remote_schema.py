@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from omnigraph.client.arguments import only_local
 from omnigraph.client.transport import HttpTransport
 from omnigraph.errors import Code, NotFound
 from omnigraph.results.schema_change import SchemaChange
@@ -56,8 +57,13 @@ class RemoteSchema:
         if_commit: str | None = None,
         message: str | None = None,
         idempotency_key: str | None = None,
+        **local: Any,
     ) -> SchemaChange:
-        """Change the schema of a branch; one commit, or nothing."""
+        """Change the schema of a branch; one commit, or nothing. See `graph.schema.apply`.
+
+        What a server decides itself, as its engine, is refused.
+        """
+        only_local(local)
         if dry_run:
             return self.plan(schema, branch=branch, allow_data_loss=allow_data_loss)
         body = {

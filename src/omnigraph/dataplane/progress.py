@@ -17,10 +17,10 @@ class StopRequested(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A moment of a load, an export, an optimisation or an embedding.
+    """A moment of a load, an export, an optimisation or other bulk work.
 
     Attributes:
-        operation: `load`, `export`, `optimize` or `embed`.
+        operation: `load`, `export`, `optimize`, `embed`, `verify`, `copy` or `schema_apply`.
         engine: `inprocess` or `spark`.
         reason: Why this engine.
         stage: What is going on: `read`, `match`, `write`, `judge`, `commit` and so on.

@@ -47,6 +47,9 @@ class BulkTuning:
     batch_bytes: int = 16 << 20
     batch_text_bytes: int = 8 << 20  # that one batch becomes
 
+    # Values of schema changes (`dataplane.alter`). `years`.
+    altered_rows: int = 1 << 20  # that get values by one task
+
     # Tables of small numbers in an export. `kernels`.
     spelled_rows_min: int = 1_024  # fewer rows are not worth a table
     spelled_numbers_max: int = 1 << 16  # in one table

@@ -88,7 +88,7 @@ class Graph(UpkeepCalls):
         self.branches = Branches(parts.repo, self._door, self._actor, branch)
         self.tags = Tags(parts.repo, self._door, self._actor)
         self.commits = Commits(parts.repo, self._door, self.diff, branch)
-        self.schema = Schema(parts.repo, self._pins, self._door, self._actor, branch)
+        self.schema = Schema(parts, self._pins, self._door, self._actor, branch)
         self.changes = ChangeFeed(
             parts.repo,
             self._door,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
-from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision
+from omnigraph.dataplane.progress import Progress
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.exec.schema_change.changer import SchemaChanger, SchemaPlan, SchemaRequest
 from omnigraph.graph.arguments import instance
+from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import commit_of
 from omnigraph.lang import compile_schema
@@ -18,7 +20,15 @@ from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.source import Severity
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.schema_change import SchemaChange
-from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
+from omnigraph.types import (
+    MAIN,
+    Actor,
+    BranchName,
+    CommitId,
+    CommitMessage,
+    EngineChoice,
+    IdempotencyKey,
+)
 
 _SCHEMA_SUFFIX = ".pg"
 _QUERY_SUFFIX = ".gq"
@@ -27,23 +37,24 @@ _QUERY_SUFFIX = ".gq"
 class Schema:
     """The schema of a graph; `graph.schema`."""
 
-    __slots__ = ("_actor", "_branch", "_changer", "_door", "_pins", "_repo")
+    __slots__ = ("_actor", "_branch", "_changer", "_context", "_door", "_pins", "_repo")
 
     def __init__(
         self,
-        repo: Repository,
+        context: GraphContext,
         pins: Pins,
         door: Door,
         actor: str | None = None,
         branch: BranchName = MAIN,
     ) -> None:
-        """Show and change the schemas of this repository, on behalf of an actor."""
-        self._repo = repo
+        """Show and change the schemas of an open graph, on behalf of an actor."""
+        self._context = context
+        self._repo = context.repo
         self._pins = pins
         self._door = door
         self._actor = actor
         self._branch = branch
-        self._changer = SchemaChanger(repo)
+        self._changer = SchemaChanger(context.repo)
 
     def _on(self, branch: str | None) -> BranchName:
         return self._branch if branch is None else BranchName(branch)
@@ -117,7 +128,7 @@ class Schema:
         ]
         return _planned(found, reports)
 
-    def apply(
+    def apply(  # noqa: PLR0913
         self,
         schema: str | os.PathLike[str],
         *,
@@ -128,6 +139,9 @@ class Schema:
         actor: str | None = None,
         message: str | None = None,
         idempotency_key: str | None = None,
+        engine: EngineChoice = "auto",
+        spark: object = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> SchemaChange:
         """Change the schema of a branch; one commit, or nothing.
 
@@ -152,6 +166,10 @@ class Schema:
             actor: Who does it; by default the actor of the graph.
             message: A note for the history.
             idempotency_key: A key of your choice; the change is made once for each key.
+            engine: What writes the values that stored rows get: `inprocess`, `spark`, or `auto`,
+                which chooses by the size of their tables.
+            spark: A Spark master or session.
+            progress: Is called with a `Progress` while values are written.
 
         Raises:
             InvalidInput: The schema has mistakes, or a step cannot be applied; it lists all.
@@ -159,6 +177,9 @@ class Schema:
             Conflict: Others change the same tables without pause.
             PreconditionFailed: The head is another one than `if_commit`.
         """
+        from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
+
+        execution = Execution.checked(engine, spark, progress)
         if dry_run:
             return self.plan(schema, branch=branch, allow_data_loss=allow_data_loss)
         by = self._actor if actor is None else Actor(actor)
@@ -174,7 +195,9 @@ class Schema:
             head=None if if_commit is None else CommitId(if_commit),
             allow_data_loss=allow_data_loss,
         )
-        done = self._changer.apply(request)
+        bulk = Bulk.of(self._context)
+        running = partial(bulk.running, "schema_apply", execution)
+        done = self._changer.apply(request, running)
         published = done.published
         return SchemaChange(
             supported=True,

@@ -39,7 +39,6 @@ from omnigraph.store.model import (
     Vector,
     WrittenBy,
 )
-from omnigraph.store.reading.altered_columns import AlteredColumn
 from omnigraph.store.reading.table_diff import TableDiff, diff_tables
 from omnigraph.store.root import Root
 from omnigraph.store.table import Table, TableCache
@@ -53,7 +52,7 @@ from omnigraph.store.versions.gateway import (
 from omnigraph.store.versions.latest import is_passed, near_head
 from omnigraph.store.versions.strict_commit import Placer, open_placer
 from omnigraph.store.versions.torn_versions import TornVersions
-from omnigraph.store.writing.alter import stage_alteration, stage_rows
+from omnigraph.store.writing.alter import Alterer
 from omnigraph.store.writing.create import NewTable, TableCreator
 from omnigraph.store.writing.graft import Grafter
 from omnigraph.store.writing.land import Lander
@@ -132,6 +131,7 @@ class Tables:
         self._torn = TornVersions(root, backend, self.quarantine)
         self._stager = Stager(root, gateway, files)
         self._merger = RowMerger(self._stager, files)
+        self.alterer = Alterer(root, gateway, files, self._stager)
         self.grafter = Grafter(self._stager, files, backend)
         clear, passed = self._torn.clear_way, partial(is_passed, backend)
         self._lander = Lander(gateway, files, placer, self.open, clear, passed, clock)
@@ -425,47 +425,6 @@ class Tables:
     ) -> Staged:
         """Stage what workers wrote in the place of the whole content. Schema and all stay."""
         return self._stager.stage_replacement(table, fragments, uuid=uuid)
-
-    def stage_alteration(
-        self,
-        table: Table,
-        columns: Sequence[AlteredColumn],
-        *,
-        uuid: str,
-        rewrites: bool = False,
-    ) -> Staged:
-        """Stage other columns for the same rows.
-
-        With ``rewrites`` the values of columns that are left out are in no file of the table any
-        more; not for tables with blobs.
-        """
-        return stage_alteration(
-            self._files, self._stager, table, columns, uuid=uuid, rewrites=rewrites
-        )
-
-    def stage_altered_rows(
-        self,
-        table: Table,
-        alteration: Staged,
-        *,
-        inserts: pa.Table | None = None,
-        deletes: pa.Table | None = None,
-        uuid: str,
-    ) -> Staged:
-        """Stage a change of rows that lands right behind a staged alteration of the table.
-
-        ``inserts`` have the altered columns; ``deletes`` names the rows that go by ``_rowaddr``.
-        """
-        return stage_rows(
-            self._files,
-            self._gateway,
-            self._stager,
-            table,
-            alteration,
-            inserts=inserts,
-            deletes=deletes,
-            uuid=uuid,
-        )
 
     def stage_indexes(
         self, table: Table, wishes: Sequence[IndexWish], *, uuid: str

@@ -9,7 +9,7 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_text
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Message
+from omnigraph.cli.options import Engine, Json, Message, Spark
 from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
@@ -36,6 +36,8 @@ def schema_apply(
     dry_run: Annotated[
         bool, Option("--dry-run", help="Show what would be done; change nothing.")
     ] = False,
+    engine: Engine = "auto",
+    spark: Spark = None,
     message: Message = None,
     as_json: Json = False,
 ) -> Status:
@@ -49,9 +51,16 @@ def schema_apply(
     if allow_data_loss:
         target.confirm("remove the values of dropped properties and types for good")
     text = read_text(schema, settings())
-    with target.open() as graph:
+    is_quiet = target.address.is_remote or target.is_quiet or as_json
+    with target.open() as graph, render.progress(quiet=is_quiet) as listener:
         done = graph.schema.apply(
-            text, branch=target.on, allow_data_loss=allow_data_loss, message=message
+            text,
+            branch=target.on,
+            allow_data_loss=allow_data_loss,
+            message=message,
+            engine=engine,
+            spark=spark,
+            progress=listener,
         )
     commit = None if done.commit is None else done.commit.id
     if as_json:

@@ -457,13 +457,12 @@ class Merger:
             assert staged is not None, "something is written or goes"
             return TableWrite(table_key=key, staged=(staged,))
         columns = altered_columns(item.sides.ours.entity, item.sides.entity)
-        altered = tables.stage_alteration(table, columns, uuid=ids.new())
+        alterer = tables.alterer
+        altered = alterer.stage(alterer.plan(table, columns), uuid=ids.new())
         if not is_changed:
             return TableWrite(table_key=key, staged=(altered,))
         rows = None if images is None else images.cast(table_schema(item.sides.entity))
-        changed = tables.stage_altered_rows(
-            table, altered, inserts=rows, deletes=deletes, uuid=ids.new()
-        )
+        changed = alterer.stage_rows(table, altered, inserts=rows, deletes=deletes, uuid=ids.new())
         return TableWrite(table_key=key, staged=(altered, changed))
 
     def _commit(

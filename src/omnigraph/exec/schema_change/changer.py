@@ -28,6 +28,7 @@ from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.dataplane.alter.values import Running, values_of
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.schema_change.alterations import blob_in_the_way, rows_with_blobs
 from omnigraph.exec.schema_change.records import schema_records
@@ -38,8 +39,8 @@ from omnigraph.lang.catalog.steps import DropMode, DropProperty, Tier
 from omnigraph.lang.values import Base
 from omnigraph.rules.violation import Violation, Violations
 from omnigraph.runtime import telemetry
-from omnigraph.store.model import Staged
 from omnigraph.store.tables import Table
+from omnigraph.store.writing.alter import Alteration
 from omnigraph.types import MAIN, BranchName, CommitId
 
 
@@ -111,8 +112,12 @@ class SchemaChanger:
         with storage_errors():
             return self._repo.schemas.drift(self._repo.schema(self._repo.snapshot(MAIN)))
 
-    def apply(self, request: SchemaRequest) -> SchemaApplied:
+    def apply(self, request: SchemaRequest, running: Running | None = None) -> SchemaApplied:
         """Change the schema; one commit, or none if it is in force already.
+
+        Args:
+            request: The wanted schema.
+            running: Gives what writes the values that stored rows get; by default this thread.
 
         Raises:
             InvalidInput: A step cannot be applied; it lists all of them.
@@ -121,7 +126,7 @@ class SchemaChanger:
         """
         self._repo.require_writable()
         return with_retries(
-            lambda _losses, _is_stale: self._attempt(request),
+            lambda _losses, _is_stale: self._attempt(request, running),
             root=self._repo.root.uri,
             branch=request.branch,
             policy=self._repo.retry.for_long_work,
@@ -129,7 +134,7 @@ class SchemaChanger:
             reads_schema=True,
         )
 
-    def _attempt(self, request: SchemaRequest) -> SchemaApplied:
+    def _attempt(self, request: SchemaRequest, running: Running | None) -> SchemaApplied:
         base = self._repo.snapshot(request.branch)
         migration = self._migration(base, request)
         migration.require_supported()
@@ -138,7 +143,7 @@ class SchemaChanger:
             if accepted.digest == base.schema_digest:
                 return SchemaApplied(migration=migration, published=None)
             self._judge(base, migration).raise_if_any()
-            prepared = self._prepared(base, migration, request)
+            prepared = self._prepared(base, migration, request, running)
             digest = self._repo.schemas.keep(accepted)
         published = self._repo.commit(replace(prepared, schema_digest=digest))
         if request.branch == MAIN:
@@ -180,10 +185,15 @@ class SchemaChanger:
     # -- what the commit consists of ---------------------------------------------------------------
 
     def _prepared(
-        self, base: GraphVersion, migration: MigrationPlan, request: SchemaRequest
+        self,
+        base: GraphVersion,
+        migration: MigrationPlan,
+        request: SchemaRequest,
+        running: Running | None,
     ) -> Prepared:
         old = self._repo.schema(base).catalog
-        tables = tuple(self._altered(base, old, migration))
+        with self._repo.preparing(base):
+            tables = tuple(self._altered(base, old, migration, running))
         written = {item.table_key for item in tables}
         judged = _ids(migration, Tier.VALIDATED)
         keys = [
@@ -205,34 +215,45 @@ class SchemaChanger:
         )
 
     def _altered(
-        self, base: GraphVersion, old: Catalog, migration: MigrationPlan
+        self, base: GraphVersion, old: Catalog, migration: MigrationPlan, running: Running | None
     ) -> Iterator[TableWrite]:
         emptied = {
             step.entity.id
             for step in migration.steps
             if isinstance(step, DropProperty) and step.mode is DropMode.HARD
         }
+        alterer = self._repo.tables.alterer
+        found: dict[str, Alteration] = {}
         for before, after in kept_types(old, migration.result):
             if not is_altered(before, after):
                 continue
-            table = self._repo.writable_table(base, _key(before))
-            with self._repo.preparing(base):
-                staged = self._staged(table, before, after, rewrites=after.id in emptied)
-            yield TableWrite(table_key=_key(before), staged=(staged,))
+            key, rewrites = _key(before), after.id in emptied
+            table = self._repo.writable_table(base, key)
+            if rewrites and _blobs(after):
+                yield self._written_anew(table, before, after)
+            else:
+                columns = altered_columns(before, after)
+                found[key] = alterer.plan(table, columns, rewrites=rewrites)
+        receipts = {} if running is None else values_of(self._repo, found, running)
+        for key, alteration in found.items():
+            staged = alterer.stage(alteration, receipts.get(key), uuid=self._repo.ids.new())
+            yield TableWrite(table_key=key, staged=(staged,))
 
-    def _staged(
-        self, table: Table, before: EntityType, after: EntityType, *, rewrites: bool
-    ) -> Staged:
-        tables, uuid = self._repo.tables, self._repo.ids.new()
-        blobs = [item.name for item in after.properties if item.type.base is Base.BLOB]
-        if rewrites and blobs:
-            # Blobs lie beside the files of their rows: such rows are written as new ones.
-            rows = pa.RecordBatchReader.from_batches(
-                table_schema(after), rows_with_blobs(table, altered_columns(before, after), blobs)
-            )
-            return tables.stage_overwrite(table, rows, uuid=uuid, schema=table_schema(after))
-        columns = altered_columns(before, after)
-        return tables.stage_alteration(table, columns, uuid=uuid, rewrites=rewrites)
+    def _written_anew(self, table: Table, before: EntityType, after: EntityType) -> TableWrite:
+        """Blobs lie beside the files of their rows: such rows are written as new ones."""
+        schema = table_schema(after)
+        batches = rows_with_blobs(table, altered_columns(before, after), _blobs(after))
+        staged = self._repo.tables.stage_overwrite(
+            table,
+            pa.RecordBatchReader.from_batches(schema, batches),
+            uuid=self._repo.ids.new(),
+            schema=schema,
+        )
+        return TableWrite(table_key=_key(before), staged=(staged,))
+
+
+def _blobs(entity: EntityType) -> list[str]:
+    return [item.name for item in entity.properties if item.type.base is Base.BLOB]
 
 
 def _key(entity: EntityType) -> str:

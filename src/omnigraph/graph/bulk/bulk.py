@@ -125,7 +125,7 @@ class Bulk:
                 # A DataFrame belongs to a session, and can be read by no other.
                 own = (getattr(frame, "sparkSession", None) for frame in frames)
                 execution = replace(execution, spark=next(filter(None, own), None))
-            with self._running("load", execution, size, has_frames=bool(frames)) as (
+            with self.running("load", execution, size, has_frames=bool(frames)) as (
                 runner,
                 monitor,
             ):
@@ -155,7 +155,7 @@ class Bulk:
         size = self._bytes_of(request.snapshot)
         with (
             self._repo.holding(request.snapshot, "export", insist=hold) as held,
-            self._running("export", execution, size) as (runner, monitor),
+            self.running("export", execution, size) as (runner, monitor),
         ):
             monitor.keep = held.move
             done = Exporter(self._repo).export(request, runner, monitor)
@@ -175,7 +175,7 @@ class Bulk:
     def copy(self, request: CopyRequest, execution: Execution) -> CopyResult:
         """Copy the graph, or a part of its branches."""
         copier = Copier(self._repo)
-        with self._running("copy", execution, copier.bytes(request)) as (runner, monitor):
+        with self.running("copy", execution, copier.bytes(request)) as (runner, monitor):
             done = copier.copy(request, runner, monitor)
         now = monitor.now
         return CopyResult(
@@ -200,7 +200,7 @@ class Bulk:
         """Compact the tables of a branch and complete its indexes."""
         self._repo.require_writable()
         optimizer, base = Optimizer(self._repo), self._repo.snapshot(branch)
-        with self._running("optimize", execution, optimizer.bytes(base)) as (runner, monitor):
+        with self.running("optimize", execution, optimizer.bytes(base)) as (runner, monitor):
             done = optimizer.optimize(base, runner, monitor, actor=actor, message=message)
         now = monitor.now
         return OptimizeResult(
@@ -219,7 +219,7 @@ class Bulk:
             size = 0 if depth is Depth.METADATA else self._bytes_of(self._repo.snapshot())
         except (Corrupt, Gone, Unavailable):
             size = 0  # what is damaged is reported, not raised
-        with self._running("verify", execution, size) as (runner, monitor):
+        with self.running("verify", execution, size) as (runner, monitor):
             done = Verifier(self._repo).verify(depth, runner, monitor)
         now = monitor.now
         return VerifyResult(
@@ -248,7 +248,7 @@ class Bulk:
         """Compute vectors of a branch."""
         self._repo.require_writable()
         filler = VectorFiller(self._repo, self._embeddings)
-        with self._running("embed", execution, filler.bytes(request)) as (runner, monitor):
+        with self.running("embed", execution, filler.bytes(request)) as (runner, monitor):
             done = filler.fill(request, runner, monitor)
         now = monitor.now
         return EmbedResult(
@@ -322,7 +322,7 @@ class Bulk:
         )
 
     @contextmanager
-    def _running(
+    def running(
         self, operation: str, execution: Execution, size: int | None, *, has_frames: bool = False
     ) -> Iterator[tuple[Runner, Monitor]]:
         """The runner that is chosen, and its monitor; an interrupt stops the tasks."""

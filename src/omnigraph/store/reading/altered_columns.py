@@ -8,21 +8,9 @@ import pyarrow.compute as pc
 
 __all__ = ["AlteredColumn", "fitted"]
 
-# What Lance calls the types of values that it can make by itself.
-_SQL_TYPES: Final = {
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.uint64(): "bigint unsigned",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.bool_(): "boolean",
-}
-_WIDENED: Final = {
-    (pa.int32(), pa.int64()),
-    (pa.uint32(), pa.uint64()),
-    (pa.uint32(), pa.int64()),
-    (pa.float32(), pa.float64()),
-}
+# Numbers are packed into as few bits as they need. To look for a dictionary takes twice the time of
+# all the rest; Lance leaves it out where a page is full, and so do we everywhere.
+_NO_DICTIONARY: Final = {"lance-encoding:dict-divisor": str(1 << 20)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +39,22 @@ class AlteredColumn:
             return self.fill is not None
         return bool(schema.field(self.source).type != self.field.type)
 
-    def expression(self, schema: pa.Schema) -> str | None:
-        """Return its values as an expression that Lance evaluates; None when it cannot."""
-        name = _SQL_TYPES.get(self.field.type)
-        if name is None:
-            return None
-        if self.source is not None:
-            return f"cast(`{self.source}` as {name})" if _widens(self, schema) else None
-        value = None if self.fill is None else self.fill.as_py()
-        if isinstance(value, str):
-            return "'" + value.replace("'", "''") + "'"
-        if isinstance(value, bool):
-            return str(value).lower()
-        return f"cast({value} as {name})" if isinstance(value, int) else None
+    def in_files(self, kept: pa.Field) -> pa.Field:
+        """Return the field with what the files of altered values say about its encoding."""
+        is_number = pa.types.is_integer(kept.type) or pa.types.is_floating(kept.type)
+        return kept.with_metadata(_NO_DICTIONARY) if is_number and self.source else kept
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the values that some rows have in it."""
         if self.source is not None:
             return fitted(rows.column(self.source), self.field.type)
+        return self.repeated(rows.num_rows)
+
+    def repeated(self, count: int) -> pa.Array:
+        """Return the values that so many rows have in a column that goes on from no other."""
         if self.fill is None:
-            return pa.nulls(rows.num_rows, self.field.type)
-        return pa.repeat(self.fill, rows.num_rows)
+            return pa.nulls(count, self.field.type)
+        return pa.repeat(self.fill, count)
 
 
 def fitted(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
@@ -90,7 +73,3 @@ def _fitting(value: pa.Scalar, kind: pa.DataType) -> object:
         return value.cast(kind).as_py()
     except pa.ArrowInvalid:
         return None
-
-
-def _widens(column: AlteredColumn, schema: pa.Schema) -> bool:
-    return (schema.field(column.source).type, column.field.type) in _WIDENED

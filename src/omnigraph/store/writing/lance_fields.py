@@ -47,6 +47,12 @@ class LanceColumn:
         """The numbers of its fields."""
         return [_number(field, _ID) for field in self.fields]
 
+    @property
+    def leaves(self) -> list[int]:
+        """The numbers of its fields that have values of their own: a column of a file each."""
+        parents = {_number(field, _PARENT) for field in self.fields}
+        return [number for number in self.numbers if number not in parents]
+
     def renamed(self, name: str) -> "LanceColumn":
         """Return the column under another name."""
         first = _put(self.fields[0], _NAME, name.encode())

@@ -1,0 +1,1 @@
+"""Values that stored rows get when the schema changes."""
