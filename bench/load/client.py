@@ -34,6 +34,8 @@ class Sample:
     driver_bytes: int
     jvm_bytes: int
     workers_bytes: int
+    worker_bytes: int = 0  # the largest of the workers
+    read_bytes: int = 0
     wall_seconds: float = 0.0  # since the process was started
     counts: Mapping[str, int] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -97,6 +99,8 @@ class Client:
             driver_bytes=after.driver_bytes,
             jvm_bytes=after.jvm_bytes,
             workers_bytes=after.workers_bytes,
+            worker_bytes=after.worker_bytes,
+            read_bytes=after.read_bytes - before.read_bytes,
             wall_seconds=wall,
             counts=counts,
             about=about,

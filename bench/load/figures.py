@@ -57,6 +57,26 @@ class Measured:
         return max((sample.peak_bytes for sample in self.samples), default=None)
 
     @property
+    def driver_bytes(self) -> int | None:
+        """The most memory of the process that asked, in any pass."""
+        return max((sample.driver_bytes for sample in self.samples), default=None)
+
+    @property
+    def jvm_bytes(self) -> int | None:
+        """The most memory of Java processes, in any pass."""
+        return max((sample.jvm_bytes for sample in self.samples), default=None)
+
+    @property
+    def worker_bytes(self) -> int | None:
+        """The most memory of any one Python worker, in any pass."""
+        return max((sample.worker_bytes for sample in self.samples), default=None)
+
+    @property
+    def read_bytes(self) -> int | None:
+        """What all processes of the best pass have read."""
+        return None if self._best is None else self._best.read_bytes
+
+    @property
     def rows_per_second(self) -> float | None:
         """How many rows one second moves."""
         seconds = self.seconds
@@ -136,6 +156,7 @@ class Part:
         goals: What we ask of it.
         base: Whose time is 1 in the column of ratios.
         remarks: What one should know.
+        by_process: Whether its table tells memory process by process, and what was read.
     """
 
     name: str
@@ -144,6 +165,7 @@ class Part:
     goals: tuple[Goal, ...] = ()
     base: str | None = None
     remarks: tuple[str, ...] = ()
+    by_process: bool = False
 
     def ratio(self, item: Measured) -> float | None:
         """How many times as long as the base."""
@@ -194,6 +216,8 @@ def _sample_json(sample: Sample, *, whole: bool) -> JsonValue:
         "driver_bytes": sample.driver_bytes,
         "jvm_bytes": sample.jvm_bytes,
         "workers_bytes": sample.workers_bytes,
+        "worker_bytes": sample.worker_bytes,
+        "read_bytes": sample.read_bytes,
     }
 
 

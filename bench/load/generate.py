@@ -94,7 +94,7 @@ def graph(folder: Path, scale: float, *, parquet: bool = True) -> Size:
             path = folder / f"{name}.parquet"
             pq.write_table(table, path, row_group_size=ROWS_PER_GROUP)
 
-    _once(folder, {**asdict(size), "parquet": parquet}, make)
+    once(folder, {**asdict(size), "parquet": parquet}, make)
     return size
 
 
@@ -107,7 +107,7 @@ def divided(source: Path, folder: Path, count: int) -> None:
             part = lines[len(lines) * number // count : len(lines) * (number + 1) // count]
             (folder / f"part-{number:06d}.jsonl").write_bytes(b"".join(part))
 
-    _once(folder, {"bytes": source.stat().st_size, "count": count}, make)
+    once(folder, {"bytes": source.stat().st_size, "count": count}, make)
 
 
 def docs(folder: Path, scale: float) -> int:
@@ -137,7 +137,7 @@ def docs(folder: Path, scale: float) -> int:
             for text in _mixed({"Doc": some}, "node"):
                 out.write(text)
 
-    _once(folder, {"docs": count, "slice": slice_of, "dim": DIM}, make)
+    once(folder, {"docs": count, "slice": slice_of, "dim": DIM}, make)
     return count
 
 
@@ -155,7 +155,7 @@ def merging(folder: Path, scale: float) -> tuple[int, int]:
         both = rng.permutation(np.concatenate((known, new)))
         pq.write_table(people(rng, keys("p", both)), folder / "change.parquet")
 
-    _once(folder, {"base": base, "change": change}, make)
+    once(folder, {"base": base, "change": change}, make)
     return base, change
 
 
@@ -252,7 +252,7 @@ def _mixed(found: Mapping[str, pa.Table], kind: str) -> Iterator[memoryview]:
         yield write_lines(pa.concat_arrays(made).take(pa.array(places)))
 
 
-def _once(folder: Path, made_from: Mapping[str, int], make: Callable[[], None]) -> None:
+def once(folder: Path, made_from: Mapping[str, int], make: Callable[[], None]) -> None:
     """Make the files of a folder, unless they are there already."""
     stamp = json.dumps({"format": FORMAT, "seed": SEED, **made_from}, sort_keys=True)
     done = folder / "made.json"

@@ -12,6 +12,7 @@ from omnigraph.cli.plain import Part as Piece
 
 MISSING: Final = "-"
 HEADINGS: Final = ("", "time", "processor", "rows/s", "MB/s", "peak memory")
+BY_PROCESS: Final = ("driver", "JVM", "largest worker", "read")
 
 METHOD: Final = """\
 The data is made from a seed. The mixed file has people and companies in no order, then who knows
@@ -35,8 +36,7 @@ def show_part(part: Part) -> None:
     """Print what one part found."""
     screen = render.out()
     screen.line((part.name, "bold"), f": {part.title}")
-    headings = (*HEADINGS, *_ratio_heading(part))
-    screen.table(headings, [_shown(part, item) for item in part.measured])
+    screen.table(_headings(part), [_shown(part, item) for item in part.measured])
     for remark in part.remarks:
         screen.line(remark)
     for item in part.measured:
@@ -101,7 +101,7 @@ def _part_table(part: Part) -> str:
     for item in part.measured:
         name, *cells = _cells(part, item)
         rows.append((f"**{name}**" if item.ours else name, *cells))
-    return _table((*HEADINGS, *_ratio_heading(part)), rows)
+    return _table(_headings(part), rows)
 
 
 def _shown(part: Part, item: Measured) -> tuple[Piece, ...]:
@@ -109,23 +109,31 @@ def _shown(part: Part, item: Measured) -> tuple[Piece, ...]:
     return ((name, "bold" if item.ours else ""), *cells)
 
 
-def _ratio_heading(part: Part) -> tuple[str, ...]:
-    return () if part.base is None else (f"x {part.base}",)
+def _headings(part: Part) -> tuple[str, ...]:
+    ratio = () if part.base is None else (f"x {part.base}",)
+    return (*HEADINGS, *(BY_PROCESS if part.by_process else ()), *ratio)
 
 
 def _cells(part: Part, item: Measured) -> tuple[str, ...]:
     ratio = part.ratio(item)
-    told = (
+    told: tuple[str, ...] = (
         item.name,
         _seconds(item.seconds),
         _seconds(item.cpu_seconds),
         _number(item.rows_per_second),
         _number(item.megabytes_per_second),
-        MISSING if item.peak_bytes is None else f"{item.peak_bytes / (1 << 20):,.0f} MiB",
+        _mebibytes(item.peak_bytes),
     )
+    if part.by_process:
+        each = (item.driver_bytes, item.jvm_bytes, item.worker_bytes, item.read_bytes)
+        told += tuple(map(_mebibytes, each))
     if part.base is None:
         return told
     return (*told, MISSING if ratio is None else f"{ratio:.2f}")
+
+
+def _mebibytes(value: int | None) -> str:
+    return MISSING if value is None else f"{value / (1 << 20):,.0f} MiB"
 
 
 def _seconds(value: float | None) -> str:

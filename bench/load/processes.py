@@ -24,6 +24,7 @@ class Usage:
         jvm_bytes: The peaks of Java processes below it.
         workers_bytes: The peaks of all others below it.
         worker_bytes: The largest of those.
+        read_bytes: What all of them have read, from a disk or its cache.
         cpu_seconds: Of all of them, ended ones included.
     """
 
@@ -31,6 +32,7 @@ class Usage:
     jvm_bytes: int
     workers_bytes: int
     worker_bytes: int
+    read_bytes: int
     cpu_seconds: float
 
     @property
@@ -49,13 +51,14 @@ def forget_peaks(root: int) -> None:
 def usage(root: int) -> Usage:
     """What a process and those below it have used."""
     peaks = {"driver": 0, "java": 0, "worker": 0}
-    ticks = largest = 0
+    ticks = largest = read = 0
     for pid in _tree(root):
         with suppress(*_GONE):
             kind = "driver" if pid == root else "worker"
             if (PROC / str(pid) / "comm").read_text(encoding="utf-8").strip() == "java":
                 kind = "java"
             ticks += _ticks(pid)
+            read += _read(pid)
             peak = _peak(pid)
             peaks[kind] += peak
             largest = max(largest, peak if kind == "worker" else 0)
@@ -64,6 +67,7 @@ def usage(root: int) -> Usage:
         jvm_bytes=peaks["java"],
         workers_bytes=peaks["worker"],
         worker_bytes=largest,
+        read_bytes=read,
         cpu_seconds=ticks / _TICKS,
     )
 
@@ -90,6 +94,12 @@ def _stat(pid: int) -> list[str]:
 def _ticks(pid: int) -> int:
     """Its own time and that of its ended children, in user and in system mode."""
     return sum(int(field) for field in _stat(pid)[11:15])
+
+
+def _read(pid: int) -> int:
+    """What it and its ended children asked the file system for."""
+    first = (PROC / str(pid) / "io").read_text(encoding="ascii").splitlines()[0]
+    return int(first.removeprefix("rchar: "))
 
 
 def _peak(pid: int) -> int:

@@ -10,6 +10,7 @@ from bench.load.figures import Part
 from bench.load.parts.bulk import ndjson, parquet, vector_lines, vectors
 from bench.load.parts.export import export
 from bench.load.parts.files import files
+from bench.load.parts.large import packed, pieces, update
 from bench.load.parts.memory import memory
 from bench.load.parts.merge import merge
 from bench.load.parts.start import start
@@ -21,6 +22,9 @@ PARTS: Final[Mapping[str, Callable[[Course, float], Part]]] = {
     "vectors": vectors,
     "vector-lines": vector_lines,
     "files": files,
+    "pieces": pieces,
+    "packed": packed,
+    "update": update,
     "start": start,
     "memory": memory,
     "merge": merge,

@@ -43,6 +43,7 @@ def files(course: Course, scale: float) -> Part:
         name="files",
         title=f"{sum(size.counts.values()):,} lines in one file and in {count:,}",
         measured=in_order(found, entries),
+        by_process=True,
         base=INPROCESS + ONE,
         goals=tuple(
             at_most(found, engine + MANY, engine + ONE, MOST) for engine in (INPROCESS, SPARK)

@@ -30,6 +30,7 @@ def memory(course: Course, scale: float) -> Part:
         name="memory",
         title=f"Peak memory of NDJSON loads, once and {TIMES} times as much",
         measured=in_order(found, entries),
+        by_process=True,
         goals=tuple(_growth(found, name) for name in (INPROCESS, SPARK)),
         remarks=(
             "Of Spark the memory of the driver, the JVM and the workers is added up. "
