@@ -1,4 +1,4 @@
-"""File systems that can be shut down: images on loop devices, made for one test.
+"""File systems for one test: images on loop devices that can be shut down, and small ones to fill.
 
 Shutting a file system down stops every write to its device at once, as a power cut does: what was
 synced stays, and whatever else the journal happened to hold. It takes root, a free loop device, and
@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Final
+
+import pytest
 
 # _IOR('X', 125, __u32): EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN.
 _SHUTDOWN: Final = 0x8004587D
@@ -91,6 +93,27 @@ def disk(kind: str, folder: Path) -> Iterator[Disk]:
             made.unmount()
     finally:
         made.image.unlink()
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Path]:
+    """A file system of so many bytes, in memory. Skips the test where mounting is forbidden."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield folder
+    finally:
+        _run("umount", "-l", str(folder))
+
+
+def fill(folder: Path, left: int) -> Path:
+    """Use up the space of a disk, but for some bytes; return the file that takes it."""
+    stat = os.statvfs(folder)
+    filler = folder / "filler"
+    filler.write_bytes(b"x" * max(0, stat.f_bavail * stat.f_frsize - left))
+    return filler
 
 
 @cache

@@ -14,6 +14,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import Effect, GraphError, Unavailable
 from tests.faults import damage
+from tests.faults.disks import fill, small_disk
 from tests.faults.harness import children
 
 DISK_BYTES = 6 << 20
@@ -21,20 +22,10 @@ NOBODY = 65_534
 NAMES = "query names() { match { $p: Person } return { $p.name as name } order { $p.name } }"
 
 
-def mounted(*arguments: str) -> bool:
-    done = subprocess.run(["mount", *arguments], capture_output=True, check=False)
-    return done.returncode == 0
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few MiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if not mounted("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(place)):
-        pytest.skip("mounting is not allowed here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    with small_disk(tmp_path / "disk", DISK_BYTES) as place:
+        yield place
 
 
 @pytest.fixture
@@ -42,13 +33,6 @@ def graph(disk: Path) -> Iterator[og.Graph]:
     damage.make(disk / "graph", indexed=False)
     with og.open(disk / "graph") as graph:
         yield graph
-
-
-def fill(disk: Path, left: int) -> None:
-    """Use the space up, but for some bytes."""
-    stat = os.statvfs(disk)
-    free = stat.f_bavail * stat.f_frsize
-    (disk / "filler").write_bytes(b"x" * max(0, free - left))
 
 
 def add(graph: og.Graph, name: str) -> None:
@@ -129,7 +113,7 @@ def test_a_disk_that_becomes_full_on_the_way(disk: Path, graph: og.Graph, kib: i
 @pytest.mark.parametrize("name", SOME)
 def test_a_read_only_disk(disk: Path, graph: og.Graph, name: str) -> None:
     before = names(graph)
-    assert mounted("-o", "remount,ro", str(disk))
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     error = ended(WRITES[name], graph)
     assert isinstance(error, Unavailable)
     assert "Read-only file system" in str(error)

@@ -490,8 +490,7 @@ def _refuse(work: _Work, found: LoadViolations) -> None:
     places, staging = Places(work.receipts), work.plan.staging
     path = work.request.violations_file
     if path is not None:
-        with open_file(path) as file:
-            write_all(file, found, places, work.receipts, staging)
+        write_all(path, found, places, work.receipts, staging)
     told = named(found.items, work.receipts, staging)
     found.raise_if_any([places.shown(item) for item in told])
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import pickle
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import Final, TextIO
@@ -22,7 +24,7 @@ from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.staging import StagedPart, Staging
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.errors import Code, InvalidInput, Unavailable
 from omnigraph.rules.violation import Violation, Violations
 
 _PIECE_VIOLATIONS: Final = 1 << 14
@@ -107,15 +109,38 @@ def open_file(path: str) -> TextIO:
 
 
 def write_all(
-    file: TextIO,
+    path: str,
     found: LoadViolations,
     places: Places,
     receipts: Sequence[ReadReceipt],
     staging: Staging,
 ) -> None:
-    """Write all violations, one JSON object per line, in the order of the input."""
+    """Write all violations to a local file, one JSON object per line, in the order of the input.
+
+    Raises:
+        InvalidInput: The file cannot be opened.
+        Unavailable: The disk is full, or failed. No part of the file is left.
+    """
+    file = open_file(path)
+    try:
+        with file:
+            for line in _lines(found, places, receipts, staging):
+                file.write(line)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(path)
+        text = (
+            f"{found.total:,} violations were found, nothing was loaded; the list of them cannot "
+            f"be written to {path}: {error.strerror}"
+        )
+        raise Unavailable(Code.UNAVAILABLE, text, place=path, violations=found.total) from error
+
+
+def _lines(
+    found: LoadViolations, places: Places, receipts: Sequence[ReadReceipt], staging: Staging
+) -> Iterator[str]:
     for label, group in groupby(found.all(), key=lambda item: item.file or ""):
         own = [receipt for receipt in receipts if receipt.label == label]
         for item in named(tuple(group), own, staging):
             text = json.dumps(places.shown(item).as_json(), ensure_ascii=False)
-            file.write(f"{text}\n")
+            yield f"{text}\n"

@@ -31,6 +31,7 @@ _GONE: Final = re.compile(
     r"UNAVAILABLE|RETRIES_EXCEEDED|NO_ACTIVE_SESSION|INVALID_HANDLE|Answer from Java side is empty|"
     r"connecting to the Java server"
 )
+_NO_SPACE: Final = re.compile(r"No space left on device|Disk quota exceeded")
 _MASTER: Final = re.compile(
     r"Could not parse Master URL[^\n]*|INVALID_MASTER_URL[^\n]*|"
     r"(?:Invalid master URL|Asked to launch cluster with)[^\n]*"
@@ -69,6 +70,13 @@ def job_error(error: BaseException, log: Path | None) -> GraphError:
             )
     if found := _worker_lacks(text):
         return found
+    if full := _NO_SPACE.search(text):
+        return Unavailable(
+            Code.UNAVAILABLE,
+            f"Spark failed: {full[0]}, where it keeps what it sorts and exchanges; make room "
+            f"there, or name another disk (spark.local.dir, SPARK_LOCAL_DIRS){_see(log)}",
+            place="spark.local.dir",
+        )
     reason = first_telling_line(text)
     if _GONE.search(text):
         return Unavailable(Code.UNAVAILABLE, f"Spark failed: {reason}{_see(log)}")
