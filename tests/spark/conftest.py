@@ -19,6 +19,7 @@ LONG = {
     "test_everywhere",
     "test_isolated_cluster",
     "test_local_cluster",
+    "test_memory",
     "test_query_kills",
     "test_runner",
     "test_session",
