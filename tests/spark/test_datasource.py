@@ -87,6 +87,21 @@ def test_columns_and_filters(graph: og.Graph, local: Held) -> None:
     assert [(row["src"], row["dst"]) for row in edges] == [("Ada", "Bo")]
 
 
+def test_a_schema_that_is_asked_for_says_which_columns_are_read(
+    graph: og.Graph, local: Held
+) -> None:
+    og.register_spark(local.session)
+    source = local.session.read.format("omnigraph").options(path=graph.uri, type="Person")
+    frame = source.schema("age int, name string").load()
+    assert frame.columns == ["age", "name"]
+    rows = {(row["name"], row["age"]) for row in frame.collect()}
+    assert rows == {("Ada", 36), ("Bo", 7), ("Cy", None)}
+    for wrong in ("nobody int", "age string"):
+        with pytest.raises(Exception, match="the schema asks for") as caught:
+            source.schema(wrong).load().collect()
+        assert isinstance(og.spark_error(caught.value), og.errors.InvalidInput)
+
+
 def test_a_frame_that_was_filtered_once_is_whole_the_next_time(
     graph: og.Graph, local: Held
 ) -> None:

@@ -68,6 +68,7 @@ class DefaultSource(DataSource):
             opened = Opened(self.options or _remembered(schema))
             if reads_changes(self.options):
                 return ChangesReader(opened, schema.names, self.options)
+            _check_declared(schema, spark_schema(opened.entity))
             key = table_key(opened.entity.kind, opened.entity.name)
             pin = store_pin(opened.snapshot.pin(key))
             return TypeReader(opened.root, pin, schema.names, opened.where)
@@ -86,6 +87,20 @@ class DefaultSource(DataSource):
             return TypeWriter.begin(
                 self.options, tuple(schema.names), overwrite=overwrite, driver=self.driver
             )
+
+
+def _check_declared(wanted: StructType, known: StructType) -> None:
+    """Refuse a schema of the caller (`spark.read.schema`) that has other columns than the type."""
+    types = {field.name: field.dataType for field in known.fields}
+    for field in wanted.fields:
+        if types.get(field.name) != field.dataType:
+            found = types.get(field.name)
+            has = "no such column" if found is None else f"{field.name} {found.simpleString()}"
+            text = (
+                f"the schema asks for {field.name} {field.dataType.simpleString()}, "
+                f"and the type has {has}; the columns are {known.simpleString()}"
+            )
+            raise InvalidInput(Code.INPUT_INVALID, text, column=field.name)
 
 
 # Spark hands the options of a table of its catalog over when the table is made, and never again;
