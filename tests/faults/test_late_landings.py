@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
@@ -18,9 +19,10 @@ from typing import Any
 
 import pytest
 
+from omnigraph.core import write as write_path
 from omnigraph.core.branches.branches import Branches
 from omnigraph.core.journal.audit import RecoveryKind
-from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.journal.intent import IntentLog, WriterKind
 from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, MANIFEST, intent_path
 from omnigraph.core.locks.liveness import GRACE_US
 from omnigraph.core.locks.owner import LEASE_US
@@ -495,6 +497,34 @@ def test_the_lease_is_checked_when_the_version_is_about_to_get_its_name(world: P
     (outcome,) = repo.recover()
     assert outcome.settled is Settled.ROLLED_BACK
     worlds.add(repo, BOTH)
+    worlds.assert_in_order(repo)
+
+
+def test_a_landing_that_takes_longer_than_its_lease_is_not_given_up(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update of very many rows is one long call of Lance; its writer lives all the time."""
+    monkeypatch.setattr(write_path, "_LONG_ROWS", 0)
+    clock = ManualClock(1_700_000_000_000_000)
+    root = Root.parse(str(world))
+    repo = Repository.open(root, replace(components(root, durable=False), clock=clock))
+    waits = [LEASE_US // 2] * 3
+
+    def lease_until() -> int:
+        (intent,) = IntentLog(repo.objects).pending()
+        return intent.owner.lease_until
+
+    def work_on(point: StrEnum) -> None:
+        while waits and point is StorageCall.TABLE_COMMIT:
+            before = lease_until()
+            clock.advance(waits.pop())
+            while lease_until() == before:
+                threading.Event().wait(0.01)
+
+    failpoints.watch(work_on)
+    write = prepared(repo)
+    assert repo.commit(write).commit.id == write.commit.id
+    assert not waits
     worlds.assert_in_order(repo)
 
 

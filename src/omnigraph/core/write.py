@@ -12,7 +12,9 @@ destination of the write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit, Record
@@ -32,6 +34,7 @@ from omnigraph.core.commits.requirements import (
 )
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.journal.intent import Intent, PlannedTable, WriterKind
+from omnigraph.core.journal.lease import Lease
 from omnigraph.core.locks.owner import this_process
 from omnigraph.core.publish.context import WriteContext
 from omnigraph.core.publish.destinations import Destination
@@ -111,6 +114,9 @@ class Prepared:
             yield JudgedTableAt(key, version)
         if self.source is not None:
             yield self.source
+
+
+_LONG_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,8 +339,10 @@ class WritePath:
         versions: dict[str, int] = {}
         for item in sorted(armed.prepared.tables, key=lambda each: each.table_key):
             for staged in item.staged:
-                armed = self._keep_lease(armed)
-                versions[item.table_key] = self._land_one(armed, item, staged)
+                lease = self._lease(armed)
+                lease.keep()
+                versions[item.table_key] = self._land_one(lease, item, staged)
+                armed = _renewed(armed, lease)
                 hit(Fp.LANDED_ONE)
         hit(Fp.LANDED)
         if armed.intent.confirms:
@@ -343,12 +351,13 @@ class WritePath:
             hit(Fp.CONFIRMED)
         return Landed(armed=armed, versions=versions)
 
-    def _land_one(self, armed: Armed, item: TableWrite, staged: Staged) -> int:
-        intent = armed.intent
+    def _land_one(self, lease: Lease, item: TableWrite, staged: Staged) -> int:
+        intent = lease.intent
         try:
-            return guarded(
-                Fp.LAND, lambda: self._tables.land(staged, lambda: self._check_lease(armed))
-            )
+            # A large table takes its time, and a small one is not worth a thread.
+            is_long = staged.rows_after >= _LONG_ROWS
+            with lease.kept() if is_long else nullcontext():
+                return guarded(Fp.LAND, lambda: self._tables.land(staged, lease.check))
         except StorageFailure as failure:
             if failure.kind is FailureKind.INVALID:
                 raise public(failure) from failure
@@ -372,28 +381,16 @@ class WritePath:
                 return None
             raise
 
-    def _keep_lease(self, armed: Armed) -> Armed:
-        """Renew the lease in time; once it is over, others may settle what we hold."""
-        ticks, owner = self._clock.ticks_ns(), armed.intent.owner
-        self._check_lease(armed)
-        if ticks - armed.renewed_ns < owner.lease_us * 1_000 // 2:
-            return armed
-        intent = replace(armed.intent, owner=owner.renewed(self._clock.now_us()))
-        self._intents.replace(intent)
-        return replace(armed, intent=intent, renewed_ns=ticks)
-
-    def _check_lease(self, armed: Armed) -> None:
-        """Refuse to move anything after the lease, measured by our own counter alone."""
-        held_us = (self._clock.ticks_ns() - armed.renewed_ns) // 1_000
-        if held_us >= armed.intent.owner.lease_us:
-            text = f"the lease of operation {armed.intent.operation_id} has run out"
-            raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text)
+    def _lease(self, armed: Armed) -> Lease:
+        return Lease(self._intents, self._clock, armed.intent, armed.renewed_ns)
 
     # -- publish ---------------------------------------------------------------------------------
 
     def publish(self, landed: Landed) -> Published:
         """Make everything visible at once."""
-        armed = self._keep_lease(landed.armed)
+        lease = self._lease(landed.armed)
+        lease.keep()
+        armed = _renewed(landed.armed, lease)
         published = self._publisher.publish(armed.intent.landed(landed.versions))
         hit(Fp.PUBLISHED)
         return published
@@ -474,3 +471,8 @@ def _planned(item: TableWrite) -> PlannedTable:
         uuids=tuple(staged.uuid for staged in item.staged),
         row_count=last.rows_after,
     )
+
+
+def _renewed(armed: Armed, lease: Lease) -> Armed:
+    """The write as its lease is stored now."""
+    return replace(armed, intent=lease.intent, renewed_ns=lease.renewed_ns)

@@ -1,0 +1,94 @@
+"""The lease of an armed write, kept for as long as its writer works.
+
+Landing the new version of a table is one call of Lance. For an update of millions of rows it takes
+longer than a lease lasts, so another thread renews the lease meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from omnigraph.core.journal.intent import Intent, IntentLog
+from omnigraph.errors import Code, RecoveryRequired
+from omnigraph.runtime import telemetry
+from omnigraph.runtime.clock import Clock
+from omnigraph.store.failures import StorageFailure
+
+# A call that has not returned by then never will, and others should not wait for it.
+KEPT_MAX_S: Final = 3_600.0
+LOOK_S: Final = 1.0
+
+
+class Lease:
+    """A lease and the intent that states it. One thread keeps it at a time.
+
+    Attributes:
+        intent: The intent as it was stored last.
+        renewed_ns: When the lease began, by the monotonic counter of this process.
+    """
+
+    def __init__(self, intents: IntentLog, clock: Clock, intent: Intent, renewed_ns: int) -> None:
+        """Take over the lease of an intent that is stored."""
+        self._intents = intents
+        self._clock = clock
+        self.intent = intent
+        self.renewed_ns = renewed_ns
+
+    def check(self) -> None:
+        """Refuse to move anything after the lease, measured by our own counter alone.
+
+        Raises:
+            RecoveryRequired: It has run out; others may settle what we hold.
+        """
+        if self._held_ns() >= self._length_ns:
+            text = f"the lease of operation {self.intent.operation_id} has run out"
+            raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text)
+
+    def keep(self) -> None:
+        """Renew the lease if half of it is over.
+
+        Raises:
+            RecoveryRequired: It has run out.
+        """
+        self.check()
+        if self._held_ns() >= self._length_ns // 2:
+            ticks = self._clock.ticks_ns()
+            owner = self.intent.owner.renewed(self._clock.now_us())
+            intent = replace(self.intent, owner=owner)
+            self._intents.replace(intent)
+            self.intent, self.renewed_ns = intent, ticks
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the lease while the block runs, from a thread aside."""
+        done = threading.Event()
+        name = f"omnigraph-lease-{self.intent.operation_id}"
+        keeper = threading.Thread(target=self._keep_until, args=(done,), name=name, daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            done.set()
+            keeper.join()
+
+    def _keep_until(self, done: threading.Event) -> None:
+        for _ in range(int(KEPT_MAX_S / LOOK_S)):
+            if done.wait(LOOK_S):
+                return
+            try:
+                self.keep()
+            except StorageFailure as failure:
+                telemetry.logger.warning("a lease could not be renewed: %s", failure)
+            except RecoveryRequired:
+                return  # whoever asks is told by `check`
+
+    @property
+    def _length_ns(self) -> int:
+        return self.intent.owner.lease_us * 1_000
+
+    def _held_ns(self) -> int:
+        return self._clock.ticks_ns() - self.renewed_ns
