@@ -12,7 +12,7 @@ from omnigraph import __version__
 from omnigraph.cli.exits import Status, reporting, status_of
 from omnigraph.cli.lazy import LazyGroup
 from omnigraph.cli.main import GROUPS, Commands
-from omnigraph.cli.parameters import Leave
+from omnigraph.cli.parameters import Exit
 from omnigraph.errors import CLASS_OF, Code
 from tests.cli.support import ROOT, invoke, process
 
@@ -230,7 +230,7 @@ def test_a_bug_is_told_without_a_traceback(
             raise ZeroDivisionError("oops")
 
     monkeypatch.delenv("OMNIGRAPH_DEBUG", raising=False)
-    with pytest.raises(Leave):
+    with pytest.raises(Exit):
         fail()
     shown = capsys.readouterr()
     assert json.loads(shown.out)["error"]["code"] == Code.INTERNAL
@@ -238,7 +238,7 @@ def test_a_bug_is_told_without_a_traceback(
         "error[internal]: unexpected ZeroDivisionError: oops; OMNIGRAPH_DEBUG=1 shows where\n"
     )
     monkeypatch.setenv("OMNIGRAPH_DEBUG", "1")
-    with pytest.raises(Leave):
+    with pytest.raises(Exit):
         fail()
     assert capsys.readouterr().err.startswith("Traceback (most recent call last):")
 
@@ -273,7 +273,7 @@ def test_output_that_cannot_be_written_is_an_ordinary_error(folder: Path, argume
 
 
 def test_a_write_that_fails_inside_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Leave) as caught, reporting(as_json=True):
+    with pytest.raises(Exit) as caught, reporting(as_json=True):
         raise OSError(28, "No space left on device")
     assert caught.value.status == Status.FAILED
     shown = capsys.readouterr()

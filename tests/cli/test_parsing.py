@@ -8,20 +8,22 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from omnigraph.cli.parameters import Argument, Option, Taken, WrongCall
-from omnigraph.cli.parsing import HelpAsked, told_apart, values_of
+from omnigraph.cli.parameters import Argument, CommandParameter, Option, UsageError
+from omnigraph.cli.parsing import HelpRequested, split_options, values_of
 
 REQUIRED = inspect.Parameter.empty
 PARAMETERS = [
-    Taken("first", Annotated[str, Argument()], REQUIRED),
-    Taken("rest", Annotated[list[Path] | None, Argument(metavar="PATH")], None),
-    Taken("count", Annotated[int, Option("--count", "-c", min=1, max=9)], 1),
-    Taken("share", Annotated[float | None, Option("--share")], None),
-    Taken("form", Annotated[Literal["csv", "json"] | None, Option("--format", "-f")], None),
-    Taken("tags", Annotated[list[str] | None, Option("--tag", "-t")], None),
-    Taken("loud", Annotated[bool, Option("--loud", "-l")], False),
-    Taken("bare", Annotated[bool, Option("--bare", "-b")], False),
-    Taken("by_name", Annotated[str | None, Option(metavar="TEXT")], None),
+    CommandParameter("first", Annotated[str, Argument()], REQUIRED),
+    CommandParameter("rest", Annotated[list[Path] | None, Argument(metavar="PATH")], None),
+    CommandParameter("count", Annotated[int, Option("--count", "-c", min=1, max=9)], 1),
+    CommandParameter("share", Annotated[float | None, Option("--share")], None),
+    CommandParameter(
+        "form", Annotated[Literal["csv", "json"] | None, Option("--format", "-f")], None
+    ),
+    CommandParameter("tags", Annotated[list[str] | None, Option("--tag", "-t")], None),
+    CommandParameter("loud", Annotated[bool, Option("--loud", "-l")], False),
+    CommandParameter("bare", Annotated[bool, Option("--bare", "-b")], False),
+    CommandParameter("by_name", Annotated[str | None, Option(metavar="TEXT")], None),
 ]
 DEFAULTS = {
     "rest": None, "count": 1, "share": None, "form": None, "tags": None, "loud": False,
@@ -30,7 +32,7 @@ DEFAULTS = {
 
 
 def parsed(words: str) -> dict[str, Any]:
-    return values_of(told_apart(words.split(), PARAMETERS, all_of_them=True), PARAMETERS)
+    return values_of(split_options(words.split(), PARAMETERS, interspersed=True), PARAMETERS)
 
 
 @pytest.mark.parametrize(
@@ -73,23 +75,23 @@ def test_words_become_values(words: str, expected: dict[str, Any]) -> None:
     ],
 )
 def test_a_wrong_call_says_what_is_wrong(words: str, message: str) -> None:
-    with pytest.raises(WrongCall) as caught:
+    with pytest.raises(UsageError) as caught:
         parsed(words)
     assert str(caught.value) == message
 
 
 def test_one_word_too_many_is_named() -> None:
-    with pytest.raises(WrongCall, match="Got unexpected arguments: b c"):
-        values_of(told_apart(["a", "b", "c"], PARAMETERS, all_of_them=True), PARAMETERS[:1])
+    with pytest.raises(UsageError, match="Got unexpected arguments: b c"):
+        values_of(split_options(["a", "b", "c"], PARAMETERS, interspersed=True), PARAMETERS[:1])
 
 
 @pytest.mark.parametrize("words", ["-h", "a --help", "--count 3 -h"])
 def test_help_is_asked_for_anywhere_but_behind_two_dashes(words: str) -> None:
-    with pytest.raises(HelpAsked):
+    with pytest.raises(HelpRequested):
         parsed(words)
     assert parsed("-- --help")["first"] == "--help"
 
 
 def test_options_of_a_group_end_at_its_command() -> None:
-    given = told_apart(["--loud", "query", "--loud"], PARAMETERS, all_of_them=False)
+    given = split_options(["--loud", "query", "--loud"], PARAMETERS, interspersed=False)
     assert (given.options, given.arguments) == ({"loud": []}, ["query", "--loud"])

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 from omnigraph.cli import environment
 from omnigraph.cli.addresses import GraphWords, is_graph_argument
 from omnigraph.cli.options import FIELDS_OPTION, JSON_OPTION
-from omnigraph.cli.parameters import Argument, Option, Taken
-from omnigraph.cli.parsing import GivenWords
+from omnigraph.cli.parameters import Argument, CommandParameter, Option
+from omnigraph.cli.parsing import SplitWords
 
 
 def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
@@ -87,7 +87,7 @@ _NAMING: Final = frozenset({"store", "server", "graph_id", "profile"})
 
 
 def settle_graph(
-    given: GivenWords, own: Sequence[Taken], outer: Mapping[str, Any], unless: str | None
+    given: SplitWords, own: Sequence[CommandParameter], outer: Mapping[str, Any], unless: str | None
 ) -> None:
     """Put an empty word in the place of the graph where none of the arguments is the graph.
 

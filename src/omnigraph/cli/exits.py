@@ -17,7 +17,7 @@ from typing import Final
 from omnigraph.cli import render
 from omnigraph.cli.environment import debugging
 from omnigraph.cli.options import JSON_OPTION
-from omnigraph.cli.parameters import Leave, WrongCall
+from omnigraph.cli.parameters import Exit, UsageError
 from omnigraph.cli.plain import STYLE_OF
 from omnigraph.errors import (
     Busy,
@@ -62,9 +62,9 @@ def ended(words: Sequence[str], run: Callable[[], int]) -> int:
     """
     try:
         return run()
-    except Leave as leaving:
+    except Exit as leaving:
         return leaving.status
-    except WrongCall as error:
+    except UsageError as error:
         screen = render.err()
         screen.line(error.usage)
         screen.line(f"Try '{error.path} -h' for help.")
@@ -91,22 +91,22 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (Leave, WrongCall, BrokenPipeError):
+    except (Exit, UsageError, BrokenPipeError):
         raise
     except GraphError as error:
         show(error)
         if as_json:
             _show_json(error)
-        raise Leave(status_of(error)) from error
+        raise Exit(status_of(error)) from error
     except OSError as error:
-        raise Leave(output_failed(error)) from error
+        raise Exit(output_failed(error)) from error
     except Exception as error:
         # The last door: nobody should have to read a traceback who did not ask for one.
         text = f"unexpected {type(error).__name__}: {error}; OMNIGRAPH_DEBUG=1 shows where"
         show(Internal.default(text))
         if as_json:
             _show_json(Internal.default(text))
-        raise Leave(Status.FAILED) from error
+        raise Exit(Status.FAILED) from error
 
 
 def output_failed(error: OSError) -> Status:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from omnigraph.cli.environment import columns
-from omnigraph.cli.parameters import Taken
+from omnigraph.cli.parameters import CommandParameter
 
 _WIDTH_MAX: Final = 100
 _WIDTH_MIN: Final = 40
@@ -19,7 +19,7 @@ _GAP: Final = 2
 Rows = Sequence[tuple[str, str]]
 
 
-def usage(path: str, parameters: Sequence[Taken], *, has_commands: bool = False) -> str:
+def usage(path: str, parameters: Sequence[CommandParameter], *, has_commands: bool = False) -> str:
     """The first line of help, and of a complaint."""
     words = ["[OPTIONS]"] if any(not each.hidden for each in parameters if each.is_option) else []
     words += [_argument(each) for each in parameters if not each.is_option]
@@ -32,7 +32,7 @@ def usage(path: str, parameters: Sequence[Taken], *, has_commands: bool = False)
 def help_text(
     path: str,
     about: str,
-    parameters: Sequence[Taken],
+    parameters: Sequence[CommandParameter],
     examples: Sequence[str] = (),
     commands: dict[str, list[tuple[str, str]]] | None = None,
 ) -> str:
@@ -52,12 +52,12 @@ def help_text(
     return "\n".join(lines)
 
 
-def _argument(each: Taken) -> str:
+def _argument(each: CommandParameter) -> str:
     shown = each.metavar + ("..." if each.is_list else "")
     return shown if each.required else f"[{shown}]"
 
 
-def _option_row(each: Taken) -> tuple[str, str]:
+def _option_row(each: CommandParameter) -> tuple[str, str]:
     names = sorted(each.opts, key=lambda name: name.startswith("--"))
     notes = [each.range] if each.range else []
     if each.required:

@@ -27,8 +27,8 @@ from omnigraph.cli.addressing import (
 from omnigraph.cli.exits import Status, ended, reporting
 from omnigraph.cli.helping import help_text, usage
 from omnigraph.cli.options import JSON_FIELDS
-from omnigraph.cli.parameters import Taken, WrongCall
-from omnigraph.cli.parsing import HelpAsked, told_apart, values_of
+from omnigraph.cli.parameters import CommandParameter, UsageError
+from omnigraph.cli.parsing import HelpRequested, split_options, values_of
 from omnigraph.errors import NotFound
 
 _TARGET: Final = "target"
@@ -75,7 +75,7 @@ class LazyGroup:
         self,
         about: str,
         heading: str = "",
-        params: Sequence[Taken] = (),
+        params: Sequence[CommandParameter] = (),
         groups: "Mapping[str, LazyGroup] | None" = None,
         examples: Sequence[str] = (),
     ) -> None:
@@ -100,7 +100,7 @@ class LazyGroup:
         """Run the command that the words name."""
         arranged = self.arranged(words)
         try:
-            given = told_apart(arranged, self.params, all_of_them=False)
+            given = split_options(arranged, self.params, interspersed=False)
             named = given.arguments
             given.arguments = []
             values = {**outer, **values_of(given, self.params)}
@@ -109,11 +109,11 @@ class LazyGroup:
             if named[0] not in self.list_commands():
                 near = difflib.get_close_matches(named[0], self.list_commands(), n=1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise WrongCall(f"No such command {named[0]!r}.{hint}")
-        except HelpAsked:
+                raise UsageError(f"No such command {named[0]!r}.{hint}")
+        except HelpRequested:
             render.out().exactly(self.help(path))
             return Status.OK
-        except WrongCall as error:
+        except UsageError as error:
             raise error.told_by(path, usage(path, self.params, has_commands=True)) from None
         return self.get_command(named[0]).run(f"{path} {named[0]}", named[1:], values)
 
@@ -185,21 +185,21 @@ class Command:
         fields = JSON_FIELDS if any(each.name == "as_json" for each in own) else ()
         every = [*added[:1], *own, *added[1:], *fields]
         # An argument may be left out while a later one is not, so the order is free.
-        self.params = [Taken(each.name, each.annotation, each.default) for each in every]
+        self.params = [CommandParameter(each.name, each.annotation, each.default) for each in every]
         self._target_names = {each.name for each in added}
 
     def run(self, path: str, words: Sequence[str], outer: Mapping[str, Any]) -> int:
         """Run it with the words of a call, and answer the exit status."""
         try:
             return self._run(path, words, outer)
-        except HelpAsked:
+        except HelpRequested:
             render.out().exactly(help_text(path, self.help, self.params, self._examples))
             return Status.OK
-        except WrongCall as error:
+        except UsageError as error:
             raise error.told_by(path, usage(path, self.params)) from None
 
     def _run(self, path: str, words: Sequence[str], outer: Mapping[str, Any]) -> int:
-        given = told_apart(with_fields(words), self.params, all_of_them=True)
+        given = split_options(with_fields(words), self.params, interspersed=True)
         if self._has_target:
             own = [each for each in self.params if not each.is_option and each.name != GRAPH.name]
             settle_graph(given, own, outer, self._words.unless)
@@ -229,7 +229,7 @@ class Command:
         unless = self._words.unless
         if unless is not None and others.get(unless) is not None:
             if names_a_graph(taken):
-                raise WrongCall(f"give either a graph or --{unless}, not both")
+                raise UsageError(f"give either a graph or --{unless}, not both")
             return None
         # Nobody needs it for help.
         from omnigraph.cli.targets import target_from

@@ -15,7 +15,7 @@ from omnigraph.cli.addressing import (
 )
 from omnigraph.cli.exits import Status, discard_output, output_failed
 from omnigraph.cli.lazy import CommandEntry, LazyGroup
-from omnigraph.cli.parameters import Option, Taken
+from omnigraph.cli.parameters import CommandParameter, Option
 from omnigraph.cli.parsing import HELP
 
 _LANGUAGES: Final = "Schemas and queries"
@@ -313,14 +313,14 @@ GROUPS: Final = (
 
 # These options may stand before a command or behind it.
 _ROOT_OPTIONS: Final = (
-    Taken("store", Annotated[str | None, STORE_OPTION], None),
-    Taken("server", Annotated[str | None, SERVER_OPTION], None),
-    Taken("graph_id", Annotated[str | None, GRAPH_OPTION], None),
-    Taken("profile", Annotated[str | None, PROFILE_OPTION], None),
-    Taken("actor", Annotated[str | None, ACTOR_OPTION], None),
-    Taken("yes", Annotated[bool, YES_OPTION], False),
-    Taken("quiet", Annotated[bool, QUIET_OPTION], False),
-    Taken(
+    CommandParameter("store", Annotated[str | None, STORE_OPTION], None),
+    CommandParameter("server", Annotated[str | None, SERVER_OPTION], None),
+    CommandParameter("graph_id", Annotated[str | None, GRAPH_OPTION], None),
+    CommandParameter("profile", Annotated[str | None, PROFILE_OPTION], None),
+    CommandParameter("actor", Annotated[str | None, ACTOR_OPTION], None),
+    CommandParameter("yes", Annotated[bool, YES_OPTION], False),
+    CommandParameter("quiet", Annotated[bool, QUIET_OPTION], False),
+    CommandParameter(
         "version",
         Annotated[bool, Option("--version", "-v", help="Print the release and stop.")],
         False,

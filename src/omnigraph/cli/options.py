@@ -4,7 +4,7 @@ import inspect
 from pathlib import Path
 from typing import Annotated, Final
 
-from omnigraph.cli.parameters import Option, WrongCall
+from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.types import EngineChoice
 
 _STDIN: Final = Path("-")
@@ -86,7 +86,7 @@ def read_stdin_once(*paths: Path | None) -> None:
     """Refuse arguments of which two stand for standard input.
 
     Raises:
-        WrongCall: Standard input would be read twice.
+        UsageError: Standard input would be read twice.
     """
     if paths.count(_STDIN) > 1:
-        raise WrongCall("- stands for standard input, which can be read only once")
+        raise UsageError("- stands for standard input, which can be read only once")

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 _NUMBERS: Final[dict[Any, str]] = {int: "a whole number", float: "a number"}
 
 
-class WrongCall(Exception):
+class UsageError(Exception):
     """A command line that does not fit its command. The message says what is wrong.
 
     Attributes:
@@ -27,14 +27,14 @@ class WrongCall(Exception):
     path = ""
     usage = ""
 
-    def told_by(self, path: str, usage: str) -> WrongCall:
+    def told_by(self, path: str, usage: str) -> UsageError:
         """The same, with the command that refuses it; the innermost one counts."""
         if not self.path:
             self.path, self.usage = path, usage
         return self
 
 
-class Leave(Exception):
+class Exit(Exception):
     """The end of a command, with an exit status."""
 
     def __init__(self, status: int) -> None:
@@ -68,7 +68,7 @@ class Argument:
         self.metavar, self.help = metavar, help
 
 
-class Taken:
+class CommandParameter:
     """A parameter of a command, as the command line knows it.
 
     Attributes:
@@ -129,12 +129,12 @@ class Taken:
         """The value of one word.
 
         Raises:
-            WrongCall: The word is no such value.
+            UsageError: The word is no such value.
         """
         if self.choices:
             if text not in self.choices:
                 known = ", ".join(repr(each) for each in self.choices)
-                raise WrongCall(f"Invalid value for '{self.shown}': {text!r} is none of {known}.")
+                raise UsageError(f"Invalid value for '{self.shown}': {text!r} is none of {known}.")
             return text
         made: Callable[[str], Any] = self.kind
         if made not in _NUMBERS:
@@ -143,11 +143,11 @@ class Taken:
             number = made(text)
         except ValueError:
             text = f"Invalid value for '{self.shown}': {text!r} is not {_NUMBERS[made]}."
-            raise WrongCall(text) from None
+            raise UsageError(text) from None
         if (self.least is not None and number < self.least) or (
             self.most is not None and number > self.most
         ):
-            raise WrongCall(f"Invalid value for '{self.shown}': {text} is not {self.range}.")
+            raise UsageError(f"Invalid value for '{self.shown}': {text} is not {self.range}.")
         return number
 
     @property

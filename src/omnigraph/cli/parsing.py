@@ -1,21 +1,24 @@
-"""Words of a command line, told apart into options and arguments, and turned into values."""
+"""Words of a command line, split into options and arguments, and turned into values."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import getopt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.cli.parameters import Taken, WrongCall
+from omnigraph.cli.parameters import CommandParameter, UsageError
 
 HELP = ("-h", "--help")
 
 
-class HelpAsked(Exception):
+class HelpRequested(Exception):
     """The words ask for help."""
 
 
-class GivenWords:
+@dataclass(slots=True)
+class SplitWords:
     """The words of one call.
 
     Attributes:
@@ -23,90 +26,62 @@ class GivenWords:
         arguments: The words that are neither options nor their values.
     """
 
-    def __init__(self) -> None:
-        """Begin without any."""
-        self.options: dict[str, list[str]] = {}
-        self.arguments: list[str] = []
+    options: dict[str, list[str]]
+    arguments: list[str]
 
 
-def told_apart(
-    words: Sequence[str], parameters: Sequence[Taken], *, all_of_them: bool
-) -> GivenWords:
-    """Tell options and arguments apart.
+def split_options(
+    words: Sequence[str], parameters: Sequence[CommandParameter], *, interspersed: bool
+) -> SplitWords:
+    """Split words into options with their values, and arguments, by the rules of GNU.
 
     Args:
         words: The words.
-        parameters: What may be given.
-        all_of_them: Options may stand behind arguments; else the first argument ends them, and it
+        parameters: The options that may be given.
+        interspersed: Options may stand behind arguments; else the first argument ends them, and it
             and everything behind it are arguments.
 
     Raises:
-        WrongCall: An option is not known, or has no value or one too many.
-        HelpAsked: The words ask for help.
+        UsageError: An option is not known, or has no value or one too many.
+        HelpRequested: The words ask for help.
     """
     known = {name: each for each in parameters for name in each.opts}
-    found, left = GivenWords(), list(words)
-    while left:
-        word = left.pop(0)
-        if word == "--":
-            found.arguments += left
-            break
-        if not word.startswith("-") or word == "-":
-            found.arguments.append(word)
-            if not all_of_them:
-                found.arguments += left
-                break
-        elif word in HELP:
-            raise HelpAsked
-        elif word.startswith("--"):
-            _long(word, known, left, found)
+    short, long = "h", ["help"]
+    for name, each in known.items():
+        if name.startswith("--"):
+            long.append(name[2:] + ("" if each.is_flag else "="))
         else:
-            _short(word, known, left, found)
-    return found
+            short += name[1:] + ("" if each.is_flag else ":")
+    split = getopt.gnu_getopt if interspersed else getopt.getopt
+    try:
+        pairs, arguments = split(list(words), short, long)
+    except getopt.GetoptError as error:
+        raise _refused(error, known) from None
+    options: dict[str, list[str]] = {}
+    for name, text in pairs:
+        if name in HELP:
+            raise HelpRequested
+        texts = options.setdefault(known[name].name, [])
+        if not known[name].is_flag:
+            texts.append(text)
+    return SplitWords(options, arguments)
 
 
-def _long(word: str, known: dict[str, Taken], left: list[str], found: GivenWords) -> None:
-    name, has_value, value = word.partition("=")
-    option = _option(name, known)
-    texts = found.options.setdefault(option.name, [])
-    if option.is_flag:
-        if has_value:
-            raise WrongCall(f"Option '{name}' takes no value.")
-    else:
-        texts.append(value if has_value else _next(name, left))
-
-
-def _short(word: str, known: dict[str, Taken], left: list[str], found: GivenWords) -> None:
-    """Take `-x`, `-x VALUE`, `-xVALUE`, or several flags in one word."""
-    for at, letter in enumerate(word[1:], 1):
-        option = _option(f"-{letter}", known)
-        texts = found.options.setdefault(option.name, [])
-        if not option.is_flag:
-            rest = word[at + 1 :]
-            texts.append(rest or _next(f"-{letter}", left))
-            return
-
-
-def _option(name: str, known: dict[str, Taken]) -> Taken:
+def _refused(error: getopt.GetoptError, known: Mapping[str, CommandParameter]) -> UsageError:
+    name = f"--{error.opt}" if len(error.opt) > 1 else f"-{error.opt}"
     option = known.get(name)
     if option is not None:
-        return option
+        return UsageError(f"Option '{name}' {'takes no' if option.is_flag else 'needs a'} value.")
     shown = [each for each, option in known.items() if not option.hidden]
-    near = difflib.get_close_matches(name, [*shown, *HELP], n=1) if name.startswith("--") else []
-    raise WrongCall(f"No such option: {name}." + (f" Did you mean {near[0]}?" if near else ""))
+    near = difflib.get_close_matches(name, [*shown, *HELP], n=1) if len(error.opt) > 1 else []
+    return UsageError(f"No such option: {name}." + (f" Did you mean {near[0]}?" if near else ""))
 
 
-def _next(name: str, left: list[str]) -> str:
-    if not left:
-        raise WrongCall(f"Option '{name}' needs a value.")
-    return left.pop(0)
-
-
-def values_of(words: GivenWords, parameters: Sequence[Taken]) -> dict[str, Any]:
+def values_of(words: SplitWords, parameters: Sequence[CommandParameter]) -> dict[str, Any]:
     """The value of every parameter.
 
     Raises:
-        WrongCall: Something is missing, or one too many, or of another kind.
+        UsageError: Something is missing, or one too many, or of another kind.
     """
     values: dict[str, Any] = {}
     left = list(words.arguments)
@@ -121,11 +96,11 @@ def values_of(words: GivenWords, parameters: Sequence[Taken]) -> dict[str, Any]:
         values[each.name] = _value(each, texts)
     if left:
         more = "argument" if len(left) == 1 else "arguments"
-        raise WrongCall(f"Got unexpected {more}: {' '.join(left)}")
+        raise UsageError(f"Got unexpected {more}: {' '.join(left)}")
     return values
 
 
-def _for_argument(each: Taken, left: list[str]) -> list[str] | None:
+def _for_argument(each: CommandParameter, left: list[str]) -> list[str] | None:
     if each.is_list:
         texts = list(left)
         left.clear()
@@ -133,11 +108,11 @@ def _for_argument(each: Taken, left: list[str]) -> list[str] | None:
     return [left.pop(0)] if left else None
 
 
-def _value(each: Taken, texts: list[str] | None) -> Any:
+def _value(each: CommandParameter, texts: list[str] | None) -> Any:
     if texts is None:
         if each.required:
             word = "option" if each.is_option else "argument"
-            raise WrongCall(f"Missing {word} '{each.shown}'.")
+            raise UsageError(f"Missing {word} '{each.shown}'.")
         return each.default
     values = [each.value(text) for text in texts]
     return values if each.is_list else values[-1]

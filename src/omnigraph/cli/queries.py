@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from omnigraph.cli.files import read_text
-from omnigraph.cli.parameters import Argument, Option, WrongCall
+from omnigraph.cli.parameters import Argument, Option, UsageError
 from omnigraph.runtime.settings import Settings
 
 _DECLARED: Final = re.compile(r"\bquery\s+(\w+)")
@@ -43,7 +43,7 @@ ParametersFile = Annotated[
 def query_text(file: Path | None, text: str | None, chosen: Settings) -> str:
     """The queries, from a file or as they were given."""
     if (file is None) == (text is None):
-        raise WrongCall("give the queries either as a file (--query) or as text (-e)")
+        raise UsageError("give the queries either as a file (--query) or as text (-e)")
     return read_text(file, chosen) if file is not None else text or ""
 
 
@@ -61,14 +61,14 @@ def parameters(
 ) -> dict[str, Any]:
     """Parameters by name; one that is given by itself comes before an object of them."""
     if text is not None and file is not None:
-        raise WrongCall("give the parameters either by --params or by --params-file")
+        raise UsageError("give the parameters either by --params or by --params-file")
     if file is not None:
         text = read_text(file, chosen or Settings())
     found = {} if text is None else _object(text)
     for item in given or ():
         name, is_there, value = item.partition("=")
         if not is_there or not name:
-            raise WrongCall(f"{item!r} is not of the form NAME=VALUE")
+            raise UsageError(f"{item!r} is not of the form NAME=VALUE")
         found[name.removeprefix("$")] = _value(value)
     return found
 
@@ -77,9 +77,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise WrongCall(f"the parameters are not JSON: {error}") from error
+        raise UsageError(f"the parameters are not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise WrongCall('the parameters are one JSON object, such as {"name": "Ada"}')
+        raise UsageError('the parameters are one JSON object, such as {"name": "Ada"}')
     return {name.removeprefix("$"): value for name, value in found.items()}
 
 

@@ -15,7 +15,7 @@ from omnigraph.cli.addressing import given_words
 from omnigraph.cli.completing import cache_folder, remember
 from omnigraph.cli.config import Config
 from omnigraph.cli.credentials import token_for
-from omnigraph.cli.parameters import Leave, WrongCall
+from omnigraph.cli.parameters import Exit, UsageError
 from omnigraph.cli.startup import spare_pandas
 from omnigraph.errors import GraphError, NotFound
 from omnigraph.types import MAIN
@@ -60,10 +60,12 @@ class Target:
         """The address of a graph that is worked on where it is stored.
 
         Raises:
-            WrongCall: It is on a server.
+            UsageError: It is on a server.
         """
         if self.address.is_remote:
-            raise WrongCall(f"`{self.command}` works where a graph is stored, not through a server")
+            raise UsageError(
+                f"`{self.command}` works where a graph is stored, not through a server"
+            )
         return self.uri
 
     def open(self, mode: str = "rw") -> og.Graph:
@@ -82,7 +84,7 @@ class Target:
 
     def _connect(self) -> og.RemoteGraph:
         if self.address.graph is None:
-            raise WrongCall(f"name the graph on {self.address.place} with --graph ID")
+            raise UsageError(f"name the graph on {self.address.place} with --graph ID")
         return og.connect(self.address.place, self.address.graph, self.token)
 
     @property
@@ -122,15 +124,15 @@ class Target:
         """Ask before destructive work on a graph that others may share.
 
         Raises:
-            WrongCall: Nobody can be asked.
-            Leave: The answer is no.
+            UsageError: Nobody can be asked.
+            Exit: The answer is no.
         """
         if self.is_confirmed or self.address.is_local:
             return
         if self.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise WrongCall(f"this would {work} at {self.address}; add --yes if it should")
+            raise UsageError(f"this would {work} at {self.address}; add --yes if it should")
         if not _agreed(f"{work} at {self.address}?"):
-            raise Leave(1)
+            raise Exit(1)
 
     def _echo(self) -> None:
         """Say where a change goes, to whoever watches."""
@@ -195,7 +197,7 @@ def target_of(
         said: Other fields of the target.
 
     Raises:
-        WrongCall: The words contradict one another, or name no graph.
+        UsageError: The words contradict one another, or name no graph.
         InvalidInput: The configuration is wrong.
     """
     config = environment.config()
@@ -204,16 +206,16 @@ def target_of(
     try:
         address = resolve(given, config, environment.profile(), branches=branches)
     except AddressUnusable as error:
-        raise WrongCall(str(error)) from error
+        raise UsageError(str(error)) from error
     if needs_graph and address.is_remote and address.graph is None:
-        raise WrongCall(f"name the graph on {address.place} with --graph ID")
+        raise UsageError(f"name the graph on {address.place} with --graph ID")
     if branch is not None and address.branch not in (None, branch):
-        raise WrongCall(
+        raise UsageError(
             f"the branch is {address.branch!r} in the address and {branch!r} by --branch"
         )
     actor = said.pop("actor", None)
     if actor is not None and address.is_remote:
-        raise WrongCall("a server knows who you are by your token; --as is for stores")
+        raise UsageError("a server knows who you are by your token; --as is for stores")
     actor = actor or config.actor
     return Target(
         address=address,

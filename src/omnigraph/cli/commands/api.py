@@ -12,7 +12,7 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_bytes
 from omnigraph.cli.lazy import command
-from omnigraph.cli.parameters import Argument, Option, WrongCall
+from omnigraph.cli.parameters import Argument, Option, UsageError
 from omnigraph.cli.targets import Target
 from omnigraph.client.transport import HttpTransport, segment
 
@@ -49,7 +49,7 @@ def api(
 ) -> Status:
     """Send a request to a server with its token, and print the answer."""
     if not target.address.is_remote:
-        raise WrongCall("name a server: --server, --profile or a https:// address")
+        raise UsageError("name a server: --server, --profile or a https:// address")
     headers = dict(_pair(text, ":") for text in header or ())
     sent: Any = None if body is None else read_bytes(body, settings())
     if field:
@@ -71,14 +71,14 @@ def _path(target: Target, path: str) -> str:
     if path.startswith("/"):
         return path
     if target.address.graph is None:
-        raise WrongCall(f"{path} is of a graph; name it with --graph, or begin with /")
+        raise UsageError(f"{path} is of a graph; name it with --graph, or begin with /")
     return f"/graphs/{segment(target.address.graph)}/{path}"
 
 
 def _pair(text: str, mark: str) -> tuple[str, str]:
     name, is_there, value = text.partition(mark)
     if not is_there or not name:
-        raise WrongCall(f"{text!r} is not of the form NAME{mark}VALUE")
+        raise UsageError(f"{text!r} is not of the form NAME{mark}VALUE")
     return name.strip(), value.strip()
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At
-from omnigraph.cli.parameters import Argument, Option, WrongCall
+from omnigraph.cli.parameters import Argument, Option, UsageError
 from omnigraph.cli.targets import Target
 from omnigraph.errors import Code, NotFound
 
@@ -44,7 +44,7 @@ def blob_get(
 ) -> Status:
     """Write the bytes of a blob, or of a part of it, to a file or to standard output."""
     if out is None and sys.stdout.isatty():
-        raise WrongCall("bytes are not for a terminal; name a file with --out")
+        raise UsageError("bytes are not for a terminal; name a file with --out")
     with target.open("r") as graph:
         pinned = graph.snapshot(target.on, at=at).commit
         read = partial(graph.read_blob, type_name, id, property_name, branch=target.on, at=pinned)

@@ -10,7 +10,7 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import IdempotencyKey, Json, Message
-from omnigraph.cli.parameters import Argument, Option, WrongCall
+from omnigraph.cli.parameters import Argument, Option, UsageError
 from omnigraph.cli.records import merge_record
 from omnigraph.cli.targets import Target
 
@@ -80,9 +80,9 @@ def branch_merge(
 def check_resolve(resolve: str | None, resolutions: Path | None, dry_run: bool) -> None:
     """Refuse what cannot settle conflicts."""
     if resolve is not None and resolve not in ("ours", "theirs") and Path(resolve).suffix == "":
-        raise WrongCall(f"--resolve takes ours, theirs or a .jsonl file, not {resolve!r}")
+        raise UsageError(f"--resolve takes ours, theirs or a .jsonl file, not {resolve!r}")
     if resolutions is not None and not dry_run:
-        raise WrongCall("--resolutions goes with --dry-run")
+        raise UsageError("--resolutions goes with --dry-run")
 
 
 def show_merge(

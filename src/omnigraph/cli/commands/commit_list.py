@@ -11,7 +11,7 @@ from omnigraph.cli.commands.log import COLUMNS, Limit
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
-from omnigraph.cli.parameters import Option, WrongCall
+from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.records import commit_record
 from omnigraph.cli.results import Form, chosen_format, show_listing
 from omnigraph.cli.targets import Target
@@ -54,7 +54,7 @@ def _filters(given: list[str]) -> list[tuple[str, str]]:
         name, is_there, value = text.partition("=")
         if not is_there or name not in _FIELDS:
             known = ", ".join(_FIELDS)
-            raise WrongCall(f"{text!r} is not FIELD=VALUE with a field of: {known}")
+            raise UsageError(f"{text!r} is not FIELD=VALUE with a field of: {known}")
         found.append((name, value))
     return found
 

@@ -8,7 +8,7 @@ from omnigraph.cli import environment, render
 from omnigraph.cli.completing import ASKED, FILES, cache_folder, write_table
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import Command, LazyGroup, command
-from omnigraph.cli.parameters import Argument, Taken
+from omnigraph.cli.parameters import Argument, CommandParameter
 
 _BASH: Final = f"""_omnigraph() {{
     local IFS=$'\\n' word
@@ -112,7 +112,7 @@ def completion_table(group: LazyGroup | Command, path: str = "") -> dict[str, An
     return table
 
 
-def _taken(each: Taken, path: str) -> dict[str, Any]:
+def _taken(each: CommandParameter, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {"value": not each.is_flag}
     kind = _KINDS.get(each.name)
     if each.name == "name" and path.startswith(("branch", "tag")):

@@ -7,7 +7,7 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Engine, Json, Spark, Types
-from omnigraph.cli.parameters import Option, WrongCall
+from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.plain import amount
 from omnigraph.cli.targets import Target
 from omnigraph.types import OutputFormat
@@ -45,7 +45,7 @@ def export(
 ) -> Status:
     """Write the data of a branch or commit to files that `load` reads back."""
     if as_json and out == "-":
-        raise WrongCall("standard output cannot take both the data and --json")
+        raise UsageError("standard output cannot take both the data and --json")
     is_remote = target.address.is_remote
     with (
         target.open("r") as graph,

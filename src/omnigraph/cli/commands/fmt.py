@@ -12,7 +12,7 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status, show
 from omnigraph.cli.files import STDIN, decode, read_bytes, read_stdin, replace, sources
 from omnigraph.cli.lazy import command
-from omnigraph.cli.parameters import Argument, Option, WrongCall
+from omnigraph.cli.parameters import Argument, Option, UsageError
 from omnigraph.cli.plain import counted
 from omnigraph.errors import Code, GraphError, InvalidInput
 from omnigraph.lang.query.format import format_queries
@@ -84,11 +84,11 @@ def fmt(
     chosen = paths or [Path(".")]
     from_stdin = Path("-") in chosen
     if from_stdin and len(chosen) > 1:
-        raise WrongCall("- stands for standard input and cannot be mixed with paths")
+        raise UsageError("- stands for standard input and cannot be mixed with paths")
     if from_stdin and language is None:
-        raise WrongCall("say --lang pg or --lang gq when reading standard input")
+        raise UsageError("say --lang pg or --lang gq when reading standard input")
     if language is not None and not from_stdin:
-        raise WrongCall("--lang is for standard input; files tell by their suffix")
+        raise UsageError("--lang is for standard input; files tell by their suffix")
     mode = _mode(check=check, diff=diff)
     if language is None:
         changed, failed = _format_files(chosen, mode)

@@ -13,7 +13,7 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status, show
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Engine, IdempotencyKey, Json, Spark
-from omnigraph.cli.parameters import Option, WrongCall
+from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.cli.records import warning_records
 from omnigraph.cli.results import shown_value
@@ -140,9 +140,9 @@ def mode_and_message(
     if mode is None and short in known:
         return known[short], message
     if mode is None:
-        raise WrongCall("say --mode append, merge or overwrite")
+        raise UsageError("say --mode append, merge or overwrite")
     if short is not None and message is not None:
-        raise WrongCall("the message is given by --message and by -m")
+        raise UsageError("the message is given by --message and by -m")
     return mode, message or short
 
 
@@ -150,7 +150,7 @@ def sent(data: Sequence[str]) -> object:
     """The data as a server takes it: one file or stream, perhaps of one type."""
     given = sources(data)
     if len(data) != 1:
-        raise WrongCall("one file or stream is sent to a server; give --data once")
+        raise UsageError("one file or stream is sent to a server; give --data once")
     ((name, (place,)),) = given.items() if isinstance(given, dict) else ((None, data),)
     if place != "-" and not Path(place).is_file():
         text = f"{place}: there is no such file"

@@ -6,7 +6,7 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
-from omnigraph.cli.parameters import Option, WrongCall
+from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.records import commit_record
 from omnigraph.cli.results import Form, ListingColumn, chosen_format, show_listing
 from omnigraph.cli.targets import Target
@@ -48,7 +48,9 @@ def log(
 ) -> Status:
     """Show the commits of a branch, the newest first."""
     if (lines and (as_json or actor or form)) or (every and not lines):
-        raise WrongCall("--graph takes no --json, --format or --actor, and --all goes with --graph")
+        raise UsageError(
+            "--graph takes no --json, --format or --actor, and --all goes with --graph"
+        )
     wanted = chosen_format(form, target.config.output, as_json=as_json)
     with (
         target.open_stored("r") if lines else target.open("r") as graph,

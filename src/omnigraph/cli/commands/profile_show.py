@@ -8,7 +8,7 @@ from omnigraph.cli.commands.profile_list import profile_record
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
-from omnigraph.cli.parameters import Argument, WrongCall
+from omnigraph.cli.parameters import Argument, UsageError
 
 
 @command("omnigraph profile show work")
@@ -23,7 +23,7 @@ def profile_show(
     config = environment.config()
     chosen = name or environment.profile()
     if chosen is None:
-        raise WrongCall("name a profile; `omnigraph profile list` shows them")
+        raise UsageError("name a profile; `omnigraph profile list` shows them")
     address = resolve(GraphWords(profile=chosen), config, None)
     is_active = chosen == environment.profile()
     record = profile_record(chosen, config.profiles[chosen], is_active=is_active)

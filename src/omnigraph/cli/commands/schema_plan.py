@@ -10,7 +10,7 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, read_text
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Schema, read_stdin_once
-from omnigraph.cli.parameters import Option, WrongCall
+from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.cli.targets import Target
 from omnigraph.lang.catalog import steps
@@ -69,7 +69,7 @@ def schema_plan(
         )
     assert against is not None
     if queries:
-        raise WrongCall("--queries goes with a graph; `omnigraph lint` checks files")
+        raise UsageError("--queries goes with a graph; `omnigraph lint` checks files")
     read_stdin_once(schema, against)
     chosen = settings()
     accepted = read_catalog(against, chosen, accepted=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.parameters import Argument, Option, WrongCall
+from omnigraph.cli.parameters import Argument, Option, UsageError
 
 
 @command(
@@ -52,7 +52,7 @@ def serve(
     from omnigraph.server.run import serve as run
 
     if (graph is None) == (config is None):
-        raise WrongCall("give either a graph, or a folder of graphs, or --config")
+        raise UsageError("give either a graph, or a folder of graphs, or --config")
     fields: dict[str, Any] = (
         read_config(config) if config is not None else {"graphs": found_graphs(graph or "")}
     )
