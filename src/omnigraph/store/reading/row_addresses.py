@@ -6,6 +6,7 @@ no index over the table: reading some rows costs the same however large the tabl
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -32,25 +33,55 @@ _OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragment:
-    """A fragment, the names of its data files below the root, and that of its deletion file."""
+    """A fragment of one version.
+
+    Attributes:
+        handle: Lance's handle.
+        id: Its number within the version.
+        rows: The number of rows that are left.
+        gone: The number of rows that are deleted.
+        start: The number of rows that are left in the fragments before it.
+        files: The names of its data files below the root.
+        deletions: The name of its deletion file; None when no row is deleted.
+    """
 
     handle: Any
+    id: int
+    rows: int
+    gone: int
+    start: int
     files: tuple[str, ...]
     deletions: str | None
-
-    @property
-    def id(self) -> int:
-        """The number of the fragment within its version."""
-        return int(self.handle.fragment_id)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows that are left."""
-        return int(self.handle.metadata.num_rows)
 
     def addresses(self, offsets: npt.NDArray[Any]) -> Addresses:
         """Return the addresses of the rows at some offsets."""
         return offsets.astype(np.uint64) + np.uint64(self.id << FRAGMENT_BITS)
+
+
+class _Way(Enum):
+    """The ways to read some rows of a fragment; they differ in what they cost."""
+
+    SCAN = 1  # all of its rows
+    FROM_FRAGMENT = 2
+    FROM_TABLE = 3  # with rows of other fragments
+
+
+def _way(fragment: Fragment, count: int) -> _Way:
+    """The cheapest way to read so many rows of a fragment.
+
+    For each row, a fragment goes through the list of its deleted rows. A table looks a row up in
+    it, which is fast in a large list, a bitmap, and slow in a small one.
+    """
+    active = tuning.active
+    is_bitmap = fragment.deletions is not None and not fragment.deletions.endswith(".arrow")
+    share = active.scanned_share_deleted if is_bitmap else active.scanned_share
+    if count > active.taken_rows_min and count * share > fragment.rows:
+        return _Way.SCAN
+    if is_bitmap or (
+        count <= active.taken_rows_min and count * fragment.gone <= active.counted_max
+    ):
+        return _Way.FROM_TABLE
+    return _Way.FROM_FRAGMENT
 
 
 class AddressedRows:
@@ -65,7 +96,7 @@ class AddressedRows:
         """
         self.table = table
         self.read_file = read
-        self._deleted: dict[int, Offsets] = {}
+        self._deleted: dict[str | None, Offsets] = {None: np.empty(0, np.uint32)}
         self._kept: pa.Table | None = None
 
     @cached_property
@@ -73,7 +104,8 @@ class AddressedRows:
         """The fragments, by number."""
         dataset, path = self.table.dataset, self.table.pin.path
         bases = {None: _below_root(str(dataset.uri), path)}
-        found = {}
+        found: dict[int, Fragment] = {}
+        start = 0
         for handle in dataset.get_fragments():
             metadata = handle.metadata
             deletions = metadata.deletion_file
@@ -83,25 +115,25 @@ class AddressedRows:
             if not ids <= bases.keys():
                 recorded = dataset.base_paths().items()
                 bases |= {key: _below_root(str(base.path), path) for key, base in recorded}
-            names = tuple(f"{bases[file.base_id]}/data/{file.path}" for file in metadata.files)
+            names = tuple(f"{bases[file.base_id]}/data/{file._path}" for file in metadata.files)
             place = None
             if deletions is not None:
                 place = f"{bases[deletions.base_id]}/{deletions.path(metadata.id)}"
-            fragment = Fragment(handle, names, place)
-            found[fragment.id] = fragment
+            number, rows = int(metadata.id), int(metadata.num_rows)
+            gone = int(metadata.num_deletions)
+            found[number] = Fragment(handle, number, rows, gone, start, names, place)
+            start += rows
         return found
 
     def deleted(self, fragment: Fragment) -> Offsets:
         """Return the offsets of the deleted rows of a fragment, ascending."""
-        found = self._deleted.get(fragment.id)
+        name = fragment.deletions
+        found = self._deleted.get(name)
         if found is None:
-            found = self._deleted[fragment.id] = self._read_deletions(fragment)
+            found = self._deleted[name] = self._read_deletions(fragment, str(name))
         return found
 
-    def _read_deletions(self, fragment: Fragment) -> Offsets:
-        name = fragment.deletions
-        if name is None:
-            return np.empty(0, np.uint32)
+    def _read_deletions(self, fragment: Fragment, name: str) -> Offsets:
         self.table.check(StorageCall.TABLE_SCAN, [fragment.handle])
         data = storage_call(StorageCall.TABLE_SCAN, name, lambda: self.read_file(name))
         return np.sort(decode_deletions(name, data))
@@ -150,7 +182,7 @@ class AddressedRows:
 
     def _stored(self, wanted: Addresses, names: list[str]) -> pa.Table:
         """Read rows from the table."""
-        distinct = np.unique(wanted)
+        distinct = ascending(wanted)
         if marked(self.table.dataset.schema).intersection(names):
             parts = self._described(distinct, names)
         else:
@@ -173,19 +205,28 @@ class AddressedRows:
         return _ordered(self._kept.select(names), places, wanted)
 
     def _parts(self, distinct: Addresses, names: list[str]) -> list[tuple[Addresses, pa.Table]]:
-        """Rows by fragment, with their addresses."""
-        owners = (distinct >> np.uint64(FRAGMENT_BITS)).astype(np.int64)
-        numbers, starts = np.unique(owners, return_index=True)
-        parts: list[tuple[Addresses, pa.Table]] = []
+        """Rows, with their addresses."""
         scanned: list[int] = []
-        for number, mine in zip(numbers.tolist(), np.split(distinct, starts[1:]), strict=True):
-            fragment = self._fragment(number)
-            if len(mine) * tuning.active.scanned_share > fragment.rows:
-                scanned.append(number)
-            else:
-                parts.append((mine, self._take(fragment, mine, names)))
+        together: list[int] = []
+        parts: list[tuple[Addresses, pa.Table]] = []
+        owners, mine = _by_fragment(distinct)
+        for fragment, part in zip(map(self._fragment, owners), mine, strict=True):
+            match _way(fragment, len(part)):
+                case _Way.SCAN:
+                    scanned.append(fragment.id)
+                case _Way.FROM_TABLE:
+                    together.append(fragment.id)
+                case _Way.FROM_FRAGMENT:
+                    parts.append((part, self._take([fragment], [part], names, fragment.handle)))
+        chosen = dict(zip(owners, mine, strict=True))
+        if together:
+            wanted = [chosen[number] for number in together]
+            fragments = [self.fragments[number] for number in together]
+            found = self._take(fragments, wanted, names, self.table.dataset)
+            parts.append((np.concatenate(wanted), found))
         if scanned:
-            parts.append(self._scan(scanned, distinct[np.isin(owners, scanned)], names))
+            wanted = [chosen[number] for number in scanned]
+            parts.append(self._scan(scanned, np.concatenate(wanted), names))
         return parts
 
     def _described(self, distinct: Addresses, names: list[str]) -> list[tuple[Addresses, pa.Table]]:
@@ -197,25 +238,43 @@ class AddressedRows:
             parts.append((rows.column(ROW_ADDRESS).to_numpy(), rows.select(names)))
         return parts
 
-    def _take(self, fragment: Fragment, addresses: Addresses, columns: list[str]) -> pa.Table:
-        offsets = (addresses & _OFFSET_MASK).astype(np.uint32)
-        gone = self.deleted(fragment)
-        if np.isin(offsets, gone).any():
-            raise self._missing(int(np.isin(offsets, gone).sum()))
-        # Lance counts the rows that are left.
-        places = (offsets - np.searchsorted(gone, offsets)).tolist()
-        self.table.check(StorageCall.TABLE_TAKE, [fragment.handle])
+    def _take(
+        self,
+        fragments: Sequence[Fragment],
+        addresses: Sequence[Addresses],
+        columns: list[str],
+        source: Any,
+    ) -> pa.Table:
+        """Rows of some fragments from the table, or of one from the fragment itself."""
+        places = []
+        for fragment, mine in zip(fragments, addresses, strict=True):
+            offsets = (mine & _OFFSET_MASK).astype(np.int64)
+            # Lance counts the rows that are left.
+            left = offsets - self._deleted_before(fragment, offsets)
+            places.append(left if source is fragment.handle else left + fragment.start)
+        self.table.check(StorageCall.TABLE_TAKE, [each.handle for each in fragments])
 
         def take(part: list[int]) -> pa.Table:
             try:
-                return fragment.handle.take(part, columns=columns)
+                return source.take(part, columns=columns)
             except (OSError, ValueError) as error:
                 if not overflows(error) or len(part) < 2:
                     raise
             half = len(part) // 2
             return pa.concat_tables([take(part[:half]), take(part[half:])])
 
-        return storage_call(StorageCall.TABLE_TAKE, self.table.pin.path, partial(take, places))
+        wanted = np.concatenate(places).tolist()
+        return storage_call(StorageCall.TABLE_TAKE, self.table.pin.path, partial(take, wanted))
+
+    def _deleted_before(self, fragment: Fragment, offsets: npt.NDArray[Any]) -> Any:
+        """The number of deleted rows before each of some rows, none of which is deleted."""
+        gone = self.deleted(fragment)
+        before = np.searchsorted(gone, offsets)
+        if len(gone):
+            is_gone = gone[np.minimum(before, len(gone) - 1)] == offsets
+            if is_gone.any():
+                raise self._missing(int(is_gone.sum()))
+        return before
 
     def _scan(
         self, fragments: list[int], addresses: Addresses, columns: list[str]
@@ -255,7 +314,7 @@ class AddressedRows:
 
     def _looked_up(self, addresses: Addresses) -> Addresses:
         """The row ids of a few rows of large fragments."""
-        distinct = np.unique(addresses)
+        distinct = ascending(addresses)
         rows = self.table.read([], filter=_among(distinct), row_id=True, row_address=True)
         if rows.num_rows != len(distinct):
             raise self._missing(len(distinct) - rows.num_rows)
@@ -285,6 +344,29 @@ class AddressedRows:
         return StorageFailure(
             FailureKind.NOT_FOUND, StorageCall.TABLE_TAKE.value, self.table.pin.path, text
         )
+
+
+def ascending(addresses: Addresses) -> Addresses:
+    """Addresses in order, each once. Those that are in order already are not sorted."""
+    if (addresses[1:] > addresses[:-1]).all():
+        return addresses
+    found = np.sort(addresses)
+    return found[np.append(True, found[1:] != found[:-1])]
+
+
+def _by_fragment(addresses: Addresses) -> tuple[list[int], list[Addresses]]:
+    """The fragments of ascending addresses, and the addresses of each."""
+    owners = (addresses >> np.uint64(FRAGMENT_BITS)).astype(np.int64)
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    return owners[starts].tolist(), np.split(addresses, starts[1:])
+
+
+def without(values: Offsets, others: Offsets) -> Offsets:
+    """Ascending offsets that are not among others, which ascend, too."""
+    if not len(others) or not len(values):
+        return values
+    near = np.minimum(np.searchsorted(others, values), len(others) - 1)
+    return values[others[near] != values]
 
 
 def _among(addresses: Addresses) -> str:

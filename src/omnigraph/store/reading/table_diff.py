@@ -18,7 +18,13 @@ import pyarrow as pa
 from omnigraph.store import tuning
 from omnigraph.store.reading.aligned_rows import AlignedRows
 from omnigraph.store.reading.altered_columns import AlteredColumn
-from omnigraph.store.reading.row_addresses import FRAGMENT_BITS, AddressedRows, Addresses, Fragment
+from omnigraph.store.reading.row_addresses import (
+    FRAGMENT_BITS,
+    AddressedRows,
+    Addresses,
+    Fragment,
+    without,
+)
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 
 __all__ = ["RowSelection", "TableDiff", "diff_tables"]
@@ -161,8 +167,8 @@ def diff_tables(
     for old, new in shared:
         if old.deletions != new.deletions:
             dead_before, dead_after = before.deleted(old), after.deleted(new)
-            gone.append(old.addresses(np.setdiff1d(dead_after, dead_before)))
-            back.append(new.addresses(np.setdiff1d(dead_before, dead_after)))
+            gone.append(old.addresses(without(dead_after, dead_before)))
+            back.append(new.addresses(without(dead_before, dead_after)))
     return TableDiff(
         removed=_selection(before, [left[name] for name in left.keys() - common], gone),
         added=_selection(after, [right[name] for name in right.keys() - common], back),
