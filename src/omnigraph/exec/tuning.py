@@ -63,6 +63,12 @@ class Tuning:
     # Images of a mutation (`exec.mutate`). `commit`.
     indexed_images_max: int = 1 << 16  # images that are indexed, for each time it was wanted
 
+    # Merges of branches (`exec.merge`). `versioning`.
+    held_merge_rows_max: int = 1 << 19  # unshared rows of a type from which on tasks merge it
+    merge_task_rows: int = 1 << 17  # that a task reads or writes at once
+    merge_task_bytes: int = 16 << 20  # the same, as they are stored
+    merge_keys: int = 1 << 20  # ids of a large type that are joined at once
+
 
 active = Tuning()
 

@@ -85,7 +85,7 @@ class Graph(UpkeepCalls):
         super().__init__(parts, actor, branch)
         self._last: tuple[GraphVersion, Snapshot] | None = None
         self.algorithms = Algorithms(parts, self._pins, self._door, self._actor)
-        self.branches = Branches(parts.repo, self._door, self._actor, branch)
+        self.branches = Branches(parts.repo, self._door, self._actor, branch, self._running_merge)
         self.tags = Tags(parts.repo, self._door, self._actor)
         self.commits = Commits(parts.repo, self._door, self.diff, branch)
         self.schema = Schema(parts, self._pins, self._door, self._actor, branch)

@@ -39,6 +39,7 @@ from omnigraph.store.model import (
     Vector,
     WrittenBy,
 )
+from omnigraph.store.reading.row_addresses import AddressedRows, AddressedRowsCache
 from omnigraph.store.reading.table_diff import TableDiff, diff_tables
 from omnigraph.store.root import Root
 from omnigraph.store.table import Table, TableCache
@@ -143,6 +144,7 @@ class Tables:
             gateway, files, placer, self._torn, self.exists, self.transaction_uuid
         )
         self._cache = TableCache()
+        self._addressed = AddressedRowsCache(backend.get)
 
     @property
     def is_durable(self) -> bool:
@@ -189,14 +191,13 @@ class Tables:
         if found := self._cache.get(pin):
             return found
         checked_path(StorageCall.TABLE_OPEN.value, pin.path)
-        dataset = storage_call(
-            StorageCall.TABLE_OPEN,
-            pin.path,
-            lambda: self._gateway.open(pin.path, pin.version, pin.branch),
-        )
-        table = Table(pin, dataset, self._files.seals)
+        table = self._private(pin)
         self._cache.keep(table)
         return table
+
+    def rows(self, pin: Pin) -> AddressedRows:
+        """Return the rows of a pinned version, to read by address; the last few are kept."""
+        return self._addressed.of(self.open(pin))
 
     def head(self, path: str, branch: str | None = None, *, known: int | None = None) -> int:
         """Return the newest committed version; NOT_FOUND. Opening that version is free then.
@@ -238,9 +239,8 @@ class Tables:
         are told, also those that lie in the same place.
         """
         return diff_tables(
-            None if older is None else self.open(older),
-            self.open(newer),
-            self._backend.get,
+            None if older is None else self.rows(older),
+            self.rows(newer),
             is_same_history=older is not None and self._forks.is_same_history(older, newer),
             is_shared=is_shared,
         )
@@ -284,6 +284,7 @@ class Tables:
     def forget_all(self) -> None:
         """Let go of every reader that is kept; those in use stay as they are."""
         self._cache.clear()
+        self._addressed.clear()
         self._gateway.release()
 
     def forget_fork(self, path: str, branch: str) -> None:

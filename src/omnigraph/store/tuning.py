@@ -31,6 +31,7 @@ class StoreTuning:
     # Rows that differ between two versions (`reading.table_diff`). `versioning`.
     held_rows_max: int = 8_192  # so many rows and bytes are held in memory
     held_bytes_max: int = 8 << 20
+    compared_versions_max: int = 8  # of each, those rows and what is deleted are held
     read_addresses: int = 65_536  # rows that are read one by one at once
 
     # Rows by their address (`reading.row_addresses`). `versioning`.

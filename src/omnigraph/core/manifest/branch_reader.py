@@ -53,6 +53,7 @@ class BranchReader:
         self._ancestry = ancestry
         self._lock = threading.Lock()
         self._fragments: frozenset[int] = frozenset()
+        self.loaded = 0  # the version of the manifest that was read last
         self._snapshot: GraphVersion | None = None
         self.index = ManifestIndex()
         self.format: ManifestFormat | None = None
@@ -95,6 +96,7 @@ class BranchReader:
     def load(self, version: int) -> GraphVersion:
         """Fold the fragments of a version that are not folded yet."""
         table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self.info.fork))
+        self.loaded = version
         found = format_of(table)
         if found != self.format and self.format is not None:
             self.index, self._fragments = ManifestIndex(), frozenset()

@@ -73,6 +73,7 @@ class Manifest:
         self._readers: dict[BranchName, BranchReader] = {}
         self._renames: tuple[Mapping[str, Commit], Renames] = ({}, {})
         self._past: OrderedDict[tuple[str, int], GraphVersion] = OrderedDict()
+        self._walker: BranchReader | None = None  # has read an older state last
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -431,13 +432,19 @@ class Manifest:
             known = self._past.get((info.incarnation, version))
         if known is not None:
             return known
-        reader = self._new_reader(info)
+        # Whoever goes through history goes upwards: of the next state only what is new is read.
+        with self._lock:
+            walker, self._walker = self._walker, None
+        if walker is None or walker.info != info or walker.loaded > version:
+            walker = self._new_reader(info)
         try:
-            snapshot = reader.load(version)
+            snapshot = walker.load(version)
         except StorageFailure as failure:
             if failure.kind is FailureKind.NOT_FOUND:
                 raise self._missing(info, version) from failure
             raise
+        with self._lock:
+            self._walker = walker
         # What it was made from may be deleted; those files are there as long as the branch is.
         if not self._stands(asked):
             raise branch_replaced(asked.name)

@@ -40,15 +40,15 @@ class RowComparison:
         blobs: frozenset[str],
     ) -> None:
         """Compare these columns; those among them that hold blobs are compared by content."""
-        self._before = before
-        self._after = after
-        self._columns = list(columns)
-        self._blobs = blobs
+        self.before = before
+        self.after = after
+        self.columns = list(columns)
+        self.blobs = blobs
 
     def unequal(self, before: Addresses, after: Addresses) -> Mask:
         """Tell of each pair of rows whether it differs."""
         found = np.zeros(len(before), bool)
-        if not self._columns or not len(before):
+        if not self.columns or not len(before):
             return found
         # In the order of the older version, neighbours share blocks.
         order = np.argsort(before)
@@ -68,17 +68,17 @@ class RowComparison:
         self, old: pa.Table, new: pa.Table, before: pa.Array, after: pa.Array, rows: Mask
     ) -> npt.NDArray[np.bool_]:
         """Tell of each pair of images and each column whether it differs, where `rows` says so."""
-        changed = np.zeros((len(rows), len(self._columns)), bool)
-        for number, name in enumerate(self._columns):
+        changed = np.zeros((len(rows), len(self.columns)), bool)
+        for number, name in enumerate(self.columns):
             same = equal_values(_column(old, name), _column(new, name))
-            if name in self._blobs:
+            if name in self.blobs:
                 same = self._equal_blobs(name, before, after, same & rows)
             changed[:, number] = rows & ~same
         return changed
 
     def _sampled(self, before: Addresses, after: Addresses) -> tuple[Any, float]:
         """The cells in which some rows differ, and about how many bytes a pair of rows has."""
-        old, new = self._take(before, after, self._columns)
+        old, new = self._take(before, after, self.columns)
         everywhere = np.ones(len(before), bool)
         cells = self.changed_columns(old, new, pa.array(before), pa.array(after), everywhere)
         return cells, (old.nbytes + new.nbytes) / len(before)
@@ -86,17 +86,17 @@ class RowComparison:
     def _telling_column(self, cells: npt.NDArray[np.bool_]) -> str | None:
         """The column in which most rows differ; None when it is less than half of them."""
         hits = cells.sum(axis=0)
-        schema = self._after.schema
+        schema = self.after.schema
 
         def rank(place: int) -> tuple[int, bool]:
-            kind = schema.field(self._columns[place]).type
+            kind = schema.field(self.columns[place]).type
             return int(hits[place]), pa.types.is_primitive(kind)
 
-        places = [place for place, name in enumerate(self._columns) if name not in self._blobs]
+        places = [place for place, name in enumerate(self.columns) if name not in self.blobs]
         best = max(places, key=rank, default=None)
         if best is None or 2 * hits[best] < len(cells):
             return None
-        return self._columns[best]
+        return self.columns[best]
 
     def _differ(self, column: str, before: Addresses, after: Addresses) -> Mask:
         old, new = self._take(before, after, [column])
@@ -105,18 +105,18 @@ class RowComparison:
     def _cells(self, before: Addresses, after: Addresses, known: str | None) -> Any:
         """The cells in which rows differ that are equal in a column."""
         if not len(before):
-            return np.zeros((0, len(self._columns)), bool)
-        names = [name for name in self._columns if name != known]
-        part = RowComparison(self._before, self._after, names, self._blobs)
+            return np.zeros((0, len(self.columns)), bool)
+        names = [name for name in self.columns if name != known]
+        part = RowComparison(self.before, self.after, names, self.blobs)
         return part._sampled(before, after)[0]
 
     def _take(
         self, before: Addresses, after: Addresses, columns: Sequence[str]
     ) -> tuple[pa.Table, pa.Table]:
         found = []
-        for side, addresses in ((self._before, before), (self._after, after)):
+        for side, addresses in ((self.before, before), (self.after, after)):
             rows = side.take(addresses, columns)
-            found.append(blob_sizes(rows, self._blobs.intersection(columns)))
+            found.append(blob_sizes(rows, self.blobs.intersection(columns)))
         return found[0], found[1]
 
     def _equal_blobs(self, name: str, before: pa.Array, after: pa.Array, same_size: Mask) -> Mask:
@@ -131,7 +131,7 @@ class RowComparison:
         while True:
             left, right = (
                 _blob_piece(side, name, address, start)
-                for side, address in ((self._before, before), (self._after, after))
+                for side, address in ((self.before, before), (self.after, after))
             )
             if left is None or right is None:
                 return left is right

@@ -8,7 +8,7 @@ row ids tell most of the pairs, and the ids of the older version need not be rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -22,7 +22,6 @@ from omnigraph.dataplane.changes.equality import Mask
 from omnigraph.dataplane.changes.row_comparison import RowComparison, blob_sizes
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.dataplane.load.hashing import partitions_of
-from omnigraph.errors import JsonValue
 from omnigraph.runtime import cancellation
 from omnigraph.store.reading.row_addresses import AddressedRows, Addresses
 from omnigraph.store.reading.table_diff import RowSelection, TableDiff
@@ -56,8 +55,8 @@ class ChangeLimits:
     batch_rows: int = 8_192
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) and len(value) == 3 else [0, 0, 0]
+# Tells of pairs of rows, by their addresses in both versions, whether they differ.
+Comparing = Callable[[Addresses, Addresses], Mask]
 
 
 _NO_KEYS: Final = pa.schema(
@@ -124,7 +123,7 @@ class TableChanges:
         self._blobs = frozenset(blobs)
         self._before = diff.removed.rows
         self._after = diff.added.rows
-        self._comparison = RowComparison(self._before, self._after, self._columns, self._blobs)
+        self.comparison = RowComparison(self._before, self._after, self._columns, self._blobs)
 
     @property
     def schema(self) -> pa.Schema:
@@ -160,13 +159,18 @@ class TableChanges:
             )
         return total
 
-    def keys(self) -> ChangedKeys:
-        """The ids of all changed entities, sorted, with their addresses before and after."""
+    def keys(self, unequal: Comparing | None = None) -> ChangedKeys:
+        """The ids of all changed entities, sorted, with their addresses before and after.
+
+        Args:
+            unequal: Tells of pairs of rows whether they differ; by default they are read here.
+        """
+        compare = unequal or self.comparison.unequal
         changed, moved = [_NO_KEYS], [_NO_KEYS]
         for keys in self._keys():
             is_changed = np.ones(keys.num_rows, bool)
             both = np.flatnonzero(_mask(_on_both_sides(keys)))
-            is_changed[both] = self._unequal(keys.take(pa.array(both)))
+            is_changed[both] = compare(*_pairs(keys.take(pa.array(both))))
             changed.append(keys.filter(pa.array(is_changed)))
             moved.append(keys.filter(pa.array(~is_changed)))
         places = pa.concat_tables(moved)
@@ -254,7 +258,7 @@ class TableChanges:
         deleted = _mask(keys.column(AFTER).is_null())
         before = self._rows(self._before, keys.column(BEFORE))
         after = self._rows(self._after, keys.column(AFTER))
-        changed = self._comparison.changed_columns(
+        changed = self.comparison.changed_columns(
             before, after, keys.column(BEFORE), keys.column(AFTER), ~inserted & ~deleted
         )
         kept = inserted | deleted | np.any(changed, axis=1)
@@ -272,8 +276,7 @@ class TableChanges:
 
     def _unequal(self, keys: pa.Table) -> Mask:
         """Tell of entities that are on both sides whether they differ."""
-        sides = (np.asarray(keys.column(side), np.uint64) for side in (BEFORE, AFTER))
-        return self._comparison.unequal(*sides)
+        return self.comparison.unequal(*_pairs(keys))
 
     def _rows(self, side: AddressedRows, addresses: pa.ChunkedArray) -> pa.Table:
         """Read rows by their addresses; a null gives a row of nulls."""
@@ -347,6 +350,12 @@ def _joined_by_row_id(
 
 def _row_ids_of(rows: RowSelection, columns: list[str]) -> pa.Table:
     """Some columns of the selected rows, with their row ids and addresses."""
+    if not columns or rows.is_small:
+        addresses = rows.every_address
+        taken = rows.rows.take(addresses, columns) if columns else None
+        found = {name: taken.column(name) for name in columns} if taken is not None else {}
+        ids = pa.array(rows.rows.row_ids(addresses))
+        return pa.table({**found, ROW_ID: ids, ROW_ADDRESS: pa.array(addresses)})
     whole = rows.scan_fragments(columns).read_all()
     if not len(rows.addresses):
         return whole
@@ -354,8 +363,8 @@ def _row_ids_of(rows: RowSelection, columns: list[str]) -> pa.Table:
         ROW_ID: pa.array(rows.rows.row_ids(rows.addresses)),
         ROW_ADDRESS: pa.array(rows.addresses),
     }
-    taken = rows.rows.take(rows.addresses, columns) if columns else None
-    found = {name: taken.column(name) for name in columns} if taken is not None else {}
+    taken = rows.rows.take(rows.addresses, columns)
+    found = {name: taken.column(name) for name in columns}
     return pa.concat_tables([whole, pa.table({**found, **places}).cast(whole.schema)])
 
 
@@ -378,6 +387,12 @@ def _joined(before: pa.Table, after: pa.Table) -> pa.Table:
         }
     )
     return joined.take(pc.sort_indices(joined.column(_ID)))
+
+
+def _pairs(keys: pa.Table) -> tuple[Addresses, Addresses]:
+    """The addresses of rows that are on both sides."""
+    before, after = (np.asarray(keys.column(side), np.uint64) for side in (BEFORE, AFTER))
+    return before, after
 
 
 def _on_both_sides(keys: pa.Table) -> pa.ChunkedArray:

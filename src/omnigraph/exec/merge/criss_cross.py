@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.exec.merge.conflicts import ConflictKind, Resolving
-from omnigraph.exec.merge.table_merge import OURS, MergedTable, SettledConflict, TableMerge
+from omnigraph.exec.merge.merged_rows import OURS
+from omnigraph.exec.merge.table_merge import MergedTable, SettledConflict, TableMerge
 
 # The cells that get their value, or the choice that settled a conflict; None for an entity that is
 # deleted.

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +21,8 @@ from omnigraph.core.layout import table_key
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.broken_rules import described
 from omnigraph.exec.merge.conflicts import MergeConflict
+from omnigraph.exec.merge.images import MergedImages
+from omnigraph.exec.merge.merged_rows import Rows
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
 from omnigraph.exec.mutate.judge import judge_degrees, stored_values
 from omnigraph.exec.schema_change.validation import judge_stored
@@ -32,8 +33,10 @@ from omnigraph.rules.unique import judge_unique, uniques
 from omnigraph.rules.violation import Violations
 from omnigraph.store.reading.row_addresses import AddressedRows
 
+Images = Mapping[str, MergedImages | None]
 
-def judge_merged(types: Types, images: Mapping[str, pa.Table | None]) -> list[MergeConflict]:
+
+def judge_merged(types: Types, images: Images) -> list[MergeConflict]:
     """Judge values, uniqueness and cardinalities where the changes of both sides meet."""
     out = Violations()
     for key, item in types.items():
@@ -50,37 +53,33 @@ def judge_merged(types: Types, images: Mapping[str, pa.Table | None]) -> list[Me
     return list(found.values())
 
 
-def _judge_new_rules(item: TypeMerge, rows: pa.Table | None, out: Violations) -> None:
+def _judge_new_rules(item: TypeMerge, rows: MergedImages | None, out: Violations) -> None:
     """Judge all rows by the rules that one of the sides did not have."""
     for side in (item.sides.ours, item.sides.theirs):
         if side is not None:
             judge_stored(side.entity, item.merge.entity, partial(item.rows_after, rows), out)
 
 
-def _mixed(item: TypeMerge, rows: pa.Table) -> pa.Table:
+def _mixed(item: TypeMerge) -> Rows:
     """The rows that are made of both sides, or were edited."""
     part = np.flatnonzero(~item.outcome.cells.all(axis=1))
-    return _chosen(item, rows, np.union1d(part, np.array([*item.outcome.given], np.int64)))
+    return np.union1d(part, np.array([*item.outcome.given], np.int64))
 
 
-def _edited(item: TypeMerge, rows: pa.Table) -> pa.Table:
+def _edited(item: TypeMerge) -> Rows:
     """The rows with values of the base, or values that were given."""
     outcome = item.outcome
-    return _chosen(item, rows, np.array([*outcome.restored, *outcome.given], np.int64))
+    return np.array([*outcome.restored, *outcome.given], np.int64)
 
 
-def _chosen(item: TypeMerge, rows: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
-    ids = item.outcome.keys.column("id").combine_chunks().take(pa.array(places))
-    return rows.filter(pc.is_in(rows.column("id"), value_set=ids))
+def _judge_mixed(item: TypeMerge, rows: MergedImages, out: Violations) -> None:
+    chosen = _mixed(item)
+    if len(chosen):
+        for part in rows.batches(chosen):
+            judge_rows(item.merge.entity, part, out)
 
 
-def _judge_mixed(item: TypeMerge, rows: pa.Table, out: Violations) -> None:
-    mixed = _mixed(item, rows)
-    if mixed.num_rows:
-        judge_rows(item.merge.entity, mixed, out)
-
-
-def _judge_uniques(item: TypeMerge, rows: pa.Table, out: Violations) -> None:
+def _judge_uniques(item: TypeMerge, rows: MergedImages, out: Violations) -> None:
     entity = item.merge.entity
     ours = item.merge.ours
     changed = ours.column(AFTER).drop_null().combine_chunks()
@@ -90,8 +89,10 @@ def _judge_uniques(item: TypeMerge, rows: pa.Table, out: Violations) -> None:
         if len(changed):
             known = item.merge.versions.ours.take(changed, names).to_batches()
         if known or item.outcome.given or item.outcome.restored:
-            judge_unique(entity, columns, rows, out, committed=known, removed=item.dropped)
-        fresh = _mixed(item, rows) if len(columns) > 1 else _edited(item, rows)
+            written = rows.projected(names)
+            judge_unique(entity, columns, written, out, committed=known, removed=item.dropped)
+        chosen = _mixed(item) if len(columns) > 1 else _edited(item)
+        fresh = rows.projected(names, chosen)
         wanted = {name: stored_values(fresh.column(name)) for name in columns}
         if all(wanted.values()):
             found = item.candidates(wanted)
@@ -100,7 +101,7 @@ def _judge_uniques(item: TypeMerge, rows: pa.Table, out: Violations) -> None:
 
 
 def _judge_degrees(
-    types: Types, item: TypeMerge, rows: pa.Table | None, edge: EdgeType, out: Violations
+    types: Types, item: TypeMerge, rows: MergedImages | None, edge: EdgeType, out: Violations
 ) -> None:
     if not edge.cardinality.low and edge.cardinality.high is None:
         return
@@ -115,7 +116,7 @@ def _judge_degrees(
         sources = sources.filter(pc.invert(pc.is_in(sources, value_set=node.absent)))
     if len(sources):
         without = pa.chunked_array([item.dropped, item.written])
-        added = None if rows is None else rows.column("src")
+        added = None if rows is None else rows.projected(["src"]).column("src")
         if item.committed is not None:
             judge_degrees(edge, item.committed, sources, out, without=without, added=added)
         elif added is not None:

@@ -16,12 +16,14 @@ from omnigraph.core.manifest.refs import require_unprotected
 from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import with_retries
-from omnigraph.core.schema.alignment import altered_columns, type_state
+from omnigraph.core.schema.alignment import type_state
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.core.write import Prepared, TableWrite
+from omnigraph.core.write import Prepared
+from omnigraph.dataplane.changes.table_changes import ChangeLimits
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.errors import Code, Gone, InvalidInput, JsonValue, NotFound
+from omnigraph.exec import tuning
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.merge.broken_rules import settle_broken_rules
 from omnigraph.exec.merge.conflicts import (
@@ -35,6 +37,7 @@ from omnigraph.exec.merge.conflicts import (
 from omnigraph.exec.merge.criss_cross import agree
 from omnigraph.exec.merge.fast_forward import TakenOver, taken_over
 from omnigraph.exec.merge.fast_forward import stage as stage_files
+from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.judge import judge_merged
 from omnigraph.exec.merge.orphans import settle_orphans
 from omnigraph.exec.merge.requests import (
@@ -46,13 +49,14 @@ from omnigraph.exec.merge.requests import (
 )
 from omnigraph.exec.merge.resolution_file import ResolutionFile
 from omnigraph.exec.merge.schemas import MergedSchema, TypeSides, merged_schema
+from omnigraph.exec.merge.stage import stage_type
 from omnigraph.exec.merge.table_merge import TableMerge
+from omnigraph.exec.merge.tasks import MergeWork, Running
 from omnigraph.exec.merge.type_merge import TypeMerge
 from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
 from omnigraph.exec.schema_change.records import schema_records
 from omnigraph.lang.values import Base
 from omnigraph.runtime import cancellation, telemetry
-from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.types import MAIN, BranchName, CommitId
 
 # The details of a merge commit, besides the commits that it brought along.
@@ -98,7 +102,7 @@ class _MergePlan:
 
     states: _States
     types: Mapping[str, TypeMerge]
-    images: Mapping[str, pa.Table | None]
+    images: Mapping[str, MergedImages | None]
     conflicts: tuple[MergeConflict, ...]
     settled: tuple[tuple[MergeConflict, Choice], ...]
     taken_over: tuple[TakenOver, ...] = ()
@@ -123,10 +127,16 @@ class _MergePlan:
 class Merger:
     """Merges branches of one graph. Thread-safe."""
 
-    def __init__(self, repo: Repository, limits: MutationLimits | None = None) -> None:
-        """Work on this graph."""
+    def __init__(
+        self,
+        repo: Repository,
+        limits: MutationLimits | None = None,
+        running: Running | None = None,
+    ) -> None:
+        """Work on this graph; large merges on a runner that `running` opens."""
         self._repo = repo
         self._limits = limits or MutationLimits()
+        self._running = running
 
     def merge(self, request: MergeRequest) -> Merged:
         """Merge, or say what stands in the way; start over when others come first.
@@ -168,14 +178,18 @@ class Merger:
                 counts={},
                 source_head=theirs.head,
             )
-        with telemetry.span("merge", source=request.source, into=request.into), storage_errors():
+        with (
+            telemetry.span("merge", source=request.source, into=request.into),
+            storage_errors(),
+            self._work() as work,
+        ):
             others = sorted(bases - {base})
             names = (str(request.into), str(request.source))
             states = [self._states(ours, theirs, base, names)]
             states += [self._states(ours, theirs, each, names, states[0]) for each in others]
             is_forward = ours.head == base
             taken = self._taken_over(states[0]) if is_forward else ()
-            plan = self._plan(states, request.resolve, by_row=request.by_row, taken=taken)
+            plan = self._plan(states, request.resolve, work, by_row=request.by_row, taken=taken)
             outcome = MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
             if request.dry_run:
                 return _planned(plan, outcome)
@@ -229,11 +243,15 @@ class Merger:
         if commit.parent_id is None or all(each.id != commit.id for each in history):
             text = f"commit {commit.id} is not one that branch '{request.branch}' can take back"
             raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
-        with telemetry.span("revert", branch=request.branch), storage_errors():
+        with (
+            telemetry.span("revert", branch=request.branch),
+            storage_errors(),
+            self._work() as work,
+        ):
             before = self._repo.snapshot_at(commit.parent_id, request.branch)
             names = (str(request.branch), f"the state before {commit.id}")
             states = self._states(ours, before, commit.id, names)
-            plan = self._plan([states], request.resolve, by_row=False)
+            plan = self._plan([states], request.resolve, work, by_row=False)
             outcome = MergeOutcome.FAST_FORWARD if ours.head == commit.id else MergeOutcome.MERGED
             if request.dry_run:
                 return _planned(plan, outcome)
@@ -262,11 +280,15 @@ class Merger:
         ours = self._repo.snapshot(request.branch)
         if request.if_head is not None:
             require_head(ours, request.if_head)
-        with telemetry.span("reset", branch=request.branch), storage_errors():
+        with (
+            telemetry.span("reset", branch=request.branch),
+            storage_errors(),
+            self._work() as work,
+        ):
             theirs = self._repo.snapshot_at(request.to, request.branch)
             names = (str(request.branch), f"the state at {request.to}")
             states = self._states(ours, theirs, ours.head, names)
-            plan = self._plan([states], unsettled, by_row=False)
+            plan = self._plan([states], unsettled, work, by_row=False)
             done = _planned(plan, MergeOutcome.FAST_FORWARD)
             if plan.conflicts:
                 raise refused(f"resetting '{request.branch}' to {request.to}", plan.conflicts)
@@ -287,10 +309,14 @@ class Merger:
     def _require_unprotected(self, branch: BranchName) -> None:
         require_unprotected(self._repo.snapshot(MAIN).refs, branch, "reset")
 
+    def _work(self) -> MergeWork:
+        return MergeWork(self._repo, self._running)
+
     def _plan(
         self,
         states: Sequence[_States],
         resolve: Resolve,
+        work: MergeWork,
         *,
         by_row: bool,
         taken: tuple[TakenOver, ...] = (),
@@ -300,7 +326,7 @@ class Merger:
         resolving = Resolving(resolve) if file is None else Resolving(file, file.place)
         copied = tuple(sides for sides in states[0].types() if states[0].is_copied(sides))
         without = {item.key for item in taken} | {sides.our_key for sides in copied}
-        types = self._types(states, resolving, without, by_row=by_row)
+        types = self._types(states, resolving, without, work, by_row=by_row)
         first = [each for item in types.values() for each in item.outcome.conflicts]
         while True:
             cancellation.check()
@@ -313,7 +339,7 @@ class Merger:
         conflicts = (*first, *orphans, *broken)
         if file is not None:
             met = [*conflicts, *(each for each, _ in resolving.settled.values())]
-            self._check_lines(file, states, met, by_row=by_row)
+            self._check_lines(file, states, met, work, by_row=by_row)
         settled = tuple(resolving.settled.values())
         return _MergePlan(states[0], types, images, conflicts, settled, taken, copied)
 
@@ -322,6 +348,7 @@ class Merger:
         file: ResolutionFile,
         states: Sequence[_States],
         met: Sequence[MergeConflict],
+        work: MergeWork,
         *,
         by_row: bool,
     ) -> None:
@@ -332,7 +359,7 @@ class Merger:
         """
         unused = file.not_among(item.key for item in met)
         if unused:
-            plain = self._plan(states, unsettled, by_row=by_row)
+            plain = self._plan(states, unsettled, work, by_row=by_row)
             known = {item.key for item in plain.conflicts}
             for line in unused:
                 if line.key not in known:
@@ -395,6 +422,7 @@ class Merger:
         bases: Sequence[_States],
         resolve: Resolving,
         without: Collection[str],
+        work: MergeWork,
         *,
         by_row: bool,
     ) -> dict[str, TypeMerge]:
@@ -406,7 +434,7 @@ class Merger:
             first = sides[0]
             if first.our_key in without or all(each.is_unchanged for each in sides):
                 continue
-            merges = [self._table_merge(each) for each in sides]
+            merges = [self._table_merge(each, work) for each in sides]
             outcome = merges[0].merged(resolve, by_row=by_row)
             if len(bases) > 1:
                 # What was settled against the latest base is settled against all of them.
@@ -420,50 +448,28 @@ class Merger:
             found[first.key] = TypeMerge(merges[0], outcome, first, committed)
         return found
 
-    def _table_merge(self, sides: TypeSides) -> TableMerge:
+    def _table_merge(self, sides: TypeSides, work: MergeWork) -> TableMerge:
         entity, base = sides.entity, sides.base
         assert sides.theirs is not None, "types without theirs are unchanged"
-        theirs = table_changes(self._repo.type_diff(base, sides.theirs, entity), entity).keys()
-        if sides.ours is None:
-            return TableMerge(entity, theirs=theirs, ours=theirs.nothing())
-        ours = table_changes(self._repo.type_diff(base, sides.ours, entity), entity).keys()
-        return TableMerge(entity, theirs=theirs, ours=ours)
+        diffs = [self._repo.type_diff(base, sides.theirs, entity)]
+        if sides.ours is not None:
+            diffs.append(self._repo.type_diff(base, sides.ours, entity))
+        if sum(diff.count for diff in diffs) <= tuning.active.held_merge_rows_max:
+            found = [table_changes(diff, entity).keys() for diff in diffs]
+            return TableMerge(entity, found[0], found[1] if found[1:] else found[0].nothing())
+        work.start(sum(diff.bytes for diff in diffs))
+        found = []
+        for diff in diffs:
+            changes = table_changes(diff, entity, ChangeLimits(keys_max=tuning.active.merge_keys))
+            found.append(changes.keys(work.comparing(changes.comparison)))
+        return TableMerge(entity, found[0], found[1] if found[1:] else found[0].nothing(), work)
 
-    def _images(self, item: TypeMerge) -> pa.Table | None:
-        rows = item.merge.images(item.outcome, table_schema(item.sides.entity))
-        if rows is not None:
-            self._limits.check_rows(rows.num_rows, item.sides.key)
-            self._limits.check_bytes(rows.nbytes, item.sides.key)
-        return rows
-
-    def _stage(
-        self, ours: GraphVersion, item: TypeMerge, images: pa.Table | None
-    ) -> TableWrite | None:
-        """Write the rows of one type; nothing refers to them yet."""
-        if item.sides.ours is None:
-            return None  # its table is made with the schema
-        replaced = item.merge.replaced(item.outcome)
-        is_changed = images is not None or len(replaced)
-        if not is_changed and not item.sides.is_altered:
-            return None
-        # On a branch the first write forks the table; the rows keep their places there.
-        key = item.sides.our_key
-        table = self._repo.writable_table(ours, key)
-        deletes = pa.table({ROW_ADDRESS: replaced}) if len(replaced) else None
-        tables, ids = self._repo.tables, self._repo.ids
-        if not item.sides.is_altered:
-            rows = None if images is None else images.cast(table.schema)
-            staged = tables.stage(table, inserts=rows, deletes=deletes, uuid=ids.new())
-            assert staged is not None, "something is written or goes"
-            return TableWrite(table_key=key, staged=(staged,))
-        columns = altered_columns(item.sides.ours.entity, item.sides.entity)
-        alterer = tables.alterer
-        altered = alterer.stage(alterer.plan(table, columns), uuid=ids.new())
-        if not is_changed:
-            return TableWrite(table_key=key, staged=(altered,))
-        rows = None if images is None else images.cast(table_schema(item.sides.entity))
-        changed = alterer.stage_rows(table, altered, inserts=rows, deletes=deletes, uuid=ids.new())
-        return TableWrite(table_key=key, staged=(altered, changed))
+    def _images(self, item: TypeMerge) -> MergedImages | None:
+        found = MergedImages.of(item.merge, item.outcome, table_schema(item.sides.entity))
+        if found is not None and found.work is None:
+            self._limits.check_rows(found.whole.num_rows, item.sides.key)
+            self._limits.check_bytes(found.whole.nbytes, item.sides.key)
+        return found
 
     def _commit(
         self,
@@ -482,7 +488,7 @@ class Merger:
             writes = tuple(
                 write
                 for key, item in plan.types.items()
-                if (write := self._stage(ours, item, plan.images[key])) is not None
+                if (write := stage_type(self._repo, ours, item, plan.images[key])) is not None
             )
             writes += tuple(stage_files(self._repo, ours, item) for item in plan.taken_over)
             records, digest = self._schema_records(plan)
@@ -527,9 +533,9 @@ class Merger:
         if not schema.is_new:
             return (), None
         rows = {
-            key: plan.images[key]
+            key: images.reader()
             for key, item in plan.types.items()
-            if item.sides.ours is None and plan.images[key] is not None
+            if item.sides.ours is None and (images := plan.images[key]) is not None
         }
         rows |= {sides.key: self._all_rows(sides) for sides in plan.copied}
         found = schema_records(self._repo, ours, schema.ours, schema.catalog, rows)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict, Resolving
-from omnigraph.exec.merge.table_merge import OURS
+from omnigraph.exec.merge.merged_rows import OURS
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
 from omnigraph.lang.catalog.model import EdgeType
 

@@ -6,7 +6,7 @@ it is. One that both sides have changed is merged cell by cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -20,23 +20,13 @@ from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE, ChangedKeys
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
 from omnigraph.exec.merge.given import Given, given_values
-from omnigraph.exec.merge.three_way import Cells, column_groups, merge_cells, unequal_cells
+from omnigraph.exec.merge.merged_rows import OURS, MergedRows, Rows, Versions
+from omnigraph.exec.merge.tasks import MergeWork
+from omnigraph.exec.merge.three_way import Cells, column_groups
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
-from omnigraph.store.reading.blob_values import read_blobs
-from omnigraph.store.reading.row_addresses import AddressedRows
 
 _ENDS: Final = {"src": "from", "dst": "to"}
-Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Versions:
-    """The table of one type at the merge base and on both sides."""
-
-    base: AddressedRows
-    ours: AddressedRows
-    theirs: AddressedRows
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +56,6 @@ class MergedTable:
     given: dict[int, Given] = field(default_factory=dict)
 
 
-OURS: Final = "_rowaddr_ours"
 # The columns of `MergedTable.keys` that say whether an entity is there.
 _ADDRESSES: Final = {"ours": OURS, "theirs": AFTER, "base": BEFORE}
 
@@ -91,9 +80,23 @@ class SettledConflict:
 class TableMerge:
     """Merges one type."""
 
-    def __init__(self, entity: EntityType, theirs: ChangedKeys, ours: ChangedKeys) -> None:
-        """Merge the changes of both sides since the merge base."""
+    def __init__(
+        self,
+        entity: EntityType,
+        theirs: ChangedKeys,
+        ours: ChangedKeys,
+        work: MergeWork | None = None,
+    ) -> None:
+        """Merge the changes of both sides since the merge base.
+
+        Args:
+            entity: The type.
+            theirs: The changes of their side.
+            ours: The changes of our side.
+            work: Reads and writes rows by tasks, if there are many.
+        """
         self.entity = entity
+        self.work = work
         self.versions = Versions(
             base=theirs.diff.removed.rows,
             ours=ours.diff.added.rows,
@@ -106,6 +109,7 @@ class TableMerge:
         self.columns = [*ends, *(item.name for item in entity.properties)]
         self.blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
         self._groups = column_groups(entity, self.columns)
+        self.rows = MergedRows(self.versions, self.columns, self.blobs, self._groups)
 
     def merged(self, resolve: Resolving, *, by_row: bool) -> MergedTable:
         """Decide about every entity that their side has changed."""
@@ -235,15 +239,11 @@ class TableMerge:
         if not len(rows):
             return
         keys = outcome.keys.take(pa.array(rows))
-        ours, theirs = self._rows(keys, OURS), self._rows(keys, AFTER)
-        differ = self._unequal(keys, ours, theirs, OURS, AFTER)
-        if kind is ConflictKind.DIVERGENT_UPDATE:
-            base = self._rows(keys, BEFORE)
-            our_change = self._unequal(keys, base, ours, BEFORE, OURS)
-            their_change = self._unequal(keys, base, theirs, BEFORE, AFTER)
+        has_base = kind is ConflictKind.DIVERGENT_UPDATE
+        if self.work is None:
+            merge = self.rows.merged(keys, has_base=has_base, by_row=by_row)
         else:
-            our_change = their_change = np.ones_like(differ)
-        merge = merge_cells(our_change, their_change, differ, self._groups, by_row=by_row)
+            merge = self.work.merged(self.rows, keys, has_base=has_base, by_row=by_row)
         outcome.cells[rows] = merge.theirs
         outcome.take = np.concatenate([outcome.take, rows[merge.theirs.any(axis=1)]])
         clashes = np.flatnonzero(merge.conflicts.any(axis=1))
@@ -271,64 +271,24 @@ class TableMerge:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _side(self, side: str) -> AddressedRows:
-        versions = self.versions
-        return {BEFORE: versions.base, OURS: versions.ours, AFTER: versions.theirs}[side]
-
-    def _rows(self, keys: pa.Table, side: str) -> pa.Table:
-        """The rows of some entities on one side; a blob is described by its size."""
-        found = self._side(side).take(keys.column(side).combine_chunks(), self.columns)
-        for name in self.blobs:
-            sizes = pc.struct_field(found.column(name), "size")
-            found = found.set_column(found.schema.get_field_index(name), name, sizes)
-        return found
-
     def differing_cells(self, keys: pa.Table) -> Cells:
         """The cells in which the two sides differ, of entities that both have."""
-        if not keys.num_rows:
-            return np.zeros((0, len(self.columns)), bool)
-        ours, theirs = self._rows(keys, OURS), self._rows(keys, AFTER)
-        return self._unequal(keys, ours, theirs, OURS, AFTER)
+        return self.rows.differing(keys)
 
-    def _unequal(
-        self, keys: pa.Table, left: pa.Table, right: pa.Table, one: str, other: str
-    ) -> Cells:
-        cells = unequal_cells(left, right, self.columns)
-        for name in self.blobs:
-            place = self.columns.index(name)
-            for row in np.flatnonzero(~cells[:, place]).tolist():
-                values = [
-                    self._blobs(side, name, [int(keys.column(side)[row].as_py())])
-                    for side in (one, other)
-                ]
-                cells[row, place] = values[0] != values[1]
-        return cells
-
-    def images(self, outcome: MergedTable, schema: pa.Schema) -> pa.Table | None:
-        """The rows that are written, in the form of the table."""
-        if not len(outcome.take):
-            return None
-        rows = np.sort(outcome.take)
+    def images(self, outcome: MergedTable, rows: Rows, schema: pa.Schema) -> pa.Table:
+        """Some of the rows that are written, with some columns of the table."""
         keys = outcome.keys.take(pa.array(rows))
-        sources = self._sources(outcome, rows)
-        # Of each side, the rows of which at least one cell is written, and where they begin.
-        parts, starts, start = [], [], 0
-        for number, side in enumerate((OURS, AFTER, BEFORE)):
-            needed = np.flatnonzero((sources == number).any(axis=1))
-            parts.append(self._full(keys.take(pa.array(needed)), side) if len(needed) else None)
-            starts.append(np.full(len(rows), -1))
-            starts[-1][needed] = start + np.arange(len(needed))
-            start += len(needed)
-        places = np.choose(sources, [each[:, None] for each in starts])
-        columns = {"id": keys.column("id")}
-        for place, name in enumerate(self.columns):
-            kind = schema.field(name).type
-            known = [part.column(name).combine_chunks().cast(kind) for part in parts if part]
-            column = pa.concat_arrays(known).take(pa.array(places[:, place]))
-            columns[name] = _with_given(column, rows, name, outcome.given)
-        return pa.table({name: columns[name] for name in schema.names})
+        given = self.given(outcome, rows)
+        return self.rows.images(keys, self.sources(outcome, rows), given, schema)
 
-    def _sources(self, outcome: MergedTable, rows: Rows) -> npt.NDArray[np.int8]:
+    def given(self, outcome: MergedTable, rows: Rows) -> dict[int, Given]:
+        """The values that were given for some rows, by their places among them."""
+        if not outcome.given:
+            return {}
+        places = {row: place for place, row in enumerate(rows.tolist())}
+        return {places[row]: each for row, each in outcome.given.items() if row in places}
+
+    def sources(self, outcome: MergedTable, rows: Rows) -> npt.NDArray[np.int8]:
         """The origins of the cells of some rows: 0 for our side, 1 for theirs, 2 for the base."""
         sources = outcome.cells[rows].astype(np.int8)
         if outcome.restored:
@@ -336,22 +296,6 @@ class TableMerge:
                 if row in outcome.restored:
                     sources[place][outcome.restored[row]] = 2
         return sources
-
-    def _full(self, keys: pa.Table, side: str) -> pa.Table:
-        """Whole rows, blobs included."""
-        addresses = keys.column(side).combine_chunks()
-        plain = [name for name in self.columns if name not in self.blobs]
-        found = self._side(side).take(addresses, plain)
-        for name in self.blobs:
-            found = found.append_column(name, self._blobs(side, name, addresses.to_pylist()))
-        return found
-
-    def _blobs(self, side: str, name: str, addresses: Sequence[int]) -> pa.Array:
-        rows = self._side(side)
-        source = rows.stored_name(name)
-        if source is None:
-            return pa.nulls(len(addresses), pa.large_binary())
-        return read_blobs(rows.table, source, addresses, by_address=True)
 
     def replaced(self, outcome: MergedTable) -> pa.Array:
         """The addresses on our side of rows that go: deleted ones, and old copies of written ones.
@@ -404,21 +348,11 @@ class TableMerge:
         found: list[dict[str, Any] | None] = [None] * len(there)
         chosen = np.flatnonzero(there)
         if len(chosen):
-            rows = self._rows(keys.take(pa.array(chosen)), side)
+            rows = self.rows.read(keys.take(pa.array(chosen)), side)
             rows = rows.rename_columns([_ENDS.get(name, name) for name in rows.column_names])
             for place, row in zip(chosen.tolist(), rows.to_pylist(), strict=True):
                 found[place] = row
         return found
-
-
-def _with_given(column: pa.Array, rows: Rows, name: str, given: Mapping[int, Given]) -> pa.Array:
-    """A column of some rows, with the values that were given for it."""
-    found = {row: values[name] for row, values in given.items() if name in values}
-    if not found:
-        return column
-    is_given = np.isin(rows, list(found))
-    values = [found.get(row) for row in rows.tolist()]
-    return pc.if_else(pa.array(is_given), pa.array(values, column.type), column)
 
 
 def _message(kind: ConflictKind, type_name: str, name: str, about: Sequence[str]) -> str:

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
+from omnigraph.exec.merge.images import MergedImages
+from omnigraph.exec.merge.merged_rows import OURS
 from omnigraph.exec.merge.schemas import TypeSides
-from omnigraph.exec.merge.table_merge import OURS, MergedTable, TableMerge
+from omnigraph.exec.merge.table_merge import MergedTable, TableMerge
 from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.exec.schema_change.validation import is_tightened
 from omnigraph.lang.ir.expr import ConstValue
@@ -57,7 +59,7 @@ class TypeMerge:
         return self.committed.candidates(wanted)
 
     def rows_after(
-        self, images: pa.Table | None, names: tuple[str, ...]
+        self, images: MergedImages | None, names: tuple[str, ...]
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of all rows that there are once the merge is done."""
         ours = self.merge.versions.ours
@@ -68,7 +70,7 @@ class TypeMerge:
                 kept = pc.invert(pc.is_in(rows.column(ROW_ADDRESS), value_set=gone))
                 yield rows.select(names).filter(kept).cast(schema)
         if images is not None:
-            yield from images.select(names).cast(schema).to_batches()
+            yield from images.projected(names).cast(schema).to_batches()
 
     @property
     def dropped(self) -> pa.Array:

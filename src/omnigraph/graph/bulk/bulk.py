@@ -322,6 +322,12 @@ class Bulk:
         )
 
     @contextmanager
+    def running_merge(self, size: int) -> Iterator[Runner]:
+        """The runner of a merge of about so many bytes."""
+        with self.running("merge", Execution(), size) as (runner, _):
+            yield runner
+
+    @contextmanager
     def running(
         self, operation: str, execution: Execution, size: int | None, *, has_frames: bool = False
     ) -> Iterator[tuple[Runner, Monitor]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -11,6 +12,7 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.dataplane.progress import Progress
+from omnigraph.dataplane.run.runner import Runner
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
@@ -53,6 +55,12 @@ class BulkCalls:
 
     def _on(self, branch: str | None) -> BranchName:
         return self._branch if branch is None else BranchName(branch)
+
+    def _running_merge(self, size: int) -> AbstractContextManager[Runner]:
+        """The runner of a merge of about so many bytes."""
+        from omnigraph.graph.bulk.bulk import Bulk  # noqa: PLC0415
+
+        return Bulk.of(self._parts).running_merge(size)
 
     def _reached_by(self, options: Mapping[str, str] | None) -> Mapping[str, str]:
         """The options that reach object storage; addresses of files do not look at them."""

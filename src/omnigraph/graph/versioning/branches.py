@@ -10,6 +10,7 @@ from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
 from omnigraph.exec.merge.merger import Merger
 from omnigraph.exec.merge.requests import MergeRequest, ResetRequest, RevertRequest
+from omnigraph.exec.merge.tasks import Running
 from omnigraph.graph.values import commit_of
 from omnigraph.graph.versioning.merging import Resolution, as_resolve, merge_result
 from omnigraph.policy.door import Door, Permission
@@ -24,14 +25,22 @@ class Branches:
     __slots__ = ("_actor", "_branch", "_door", "_merger", "_repo")
 
     def __init__(
-        self, repo: Repository, door: Door, actor: str | None = None, branch: BranchName = MAIN
+        self,
+        repo: Repository,
+        door: Door,
+        actor: str | None = None,
+        branch: BranchName = MAIN,
+        running: Running | None = None,
     ) -> None:
-        """Show and change the branches of this repository, on behalf of an actor."""
+        """Show and change the branches of this repository, on behalf of an actor.
+
+        Large merges run on what `running` opens.
+        """
         self._repo = repo
         self._door = door
         self._actor = actor
         self._branch = branch
-        self._merger = Merger(repo)
+        self._merger = Merger(repo, running=running)
 
     def create(self, name: str, from_: str = "main", *, at: Revision | None = None) -> Branch:
         """Make a branch. It takes one small write, however large the graph is.

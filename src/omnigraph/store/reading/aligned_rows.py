@@ -30,6 +30,11 @@ class AlignedRows(AddressedRows):
         self._shape = pa.schema([column.field for column in columns])
 
     @property
+    def alteration(self) -> tuple[AlteredColumn, ...]:
+        """The columns that are shown in the place of the stored ones."""
+        return tuple(self._columns.values())
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns that are shown."""
         return self._shape

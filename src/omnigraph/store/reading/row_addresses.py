@@ -4,6 +4,8 @@ An address is the number of a fragment and a place within its data files. Unlike
 no index over the table: reading some rows costs the same however large the table is.
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -20,9 +22,18 @@ from omnigraph.store import tuning
 from omnigraph.store.blobs import marked
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
+from omnigraph.store.model import Pin
+from omnigraph.store.reading.altered_columns import AlteredColumn
 from omnigraph.store.table import BATCH_ROWS, ROW_ADDRESS, ROW_ID, Table, overflows
 
-__all__ = ["FRAGMENT_BITS", "AddressedRows", "Addresses", "Fragment", "decode_deletions"]
+__all__ = [
+    "FRAGMENT_BITS",
+    "AddressedRows",
+    "AddressedRowsCache",
+    "Addresses",
+    "Fragment",
+    "decode_deletions",
+]
 
 Addresses = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.uint32]
@@ -53,12 +64,18 @@ class Fragment:
     files: tuple[str, ...]
     deletions: str | None
 
+    def left(self, deleted: Offsets) -> Addresses:
+        """Return the addresses of the rows that are left, given the offsets of the others."""
+        is_left = np.ones(self.rows + self.gone, bool)
+        is_left[deleted] = False
+        return self.addresses(np.flatnonzero(is_left))
+
     def addresses(self, offsets: npt.NDArray[Any]) -> Addresses:
         """Return the addresses of the rows at some offsets."""
         return offsets.astype(np.uint64) + np.uint64(self.id << FRAGMENT_BITS)
 
 
-class _Way(Enum):
+class _Access(Enum):
     """The ways to read some rows of a fragment; they differ in what they cost."""
 
     SCAN = 1  # all of its rows
@@ -66,7 +83,7 @@ class _Way(Enum):
     FROM_TABLE = 3  # with rows of other fragments
 
 
-def _way(fragment: Fragment, count: int) -> _Way:
+def _access_to(fragment: Fragment, count: int) -> _Access:
     """The cheapest way to read so many rows of a fragment.
 
     For each row, a fragment goes through the list of its deleted rows. A table looks a row up in
@@ -76,16 +93,16 @@ def _way(fragment: Fragment, count: int) -> _Way:
     is_bitmap = fragment.deletions is not None and not fragment.deletions.endswith(".arrow")
     share = active.scanned_share_deleted if is_bitmap else active.scanned_share
     if count > active.taken_rows_min and count * share > fragment.rows:
-        return _Way.SCAN
+        return _Access.SCAN
     if is_bitmap or (
         count <= active.taken_rows_min and count * fragment.gone <= active.counted_max
     ):
-        return _Way.FROM_TABLE
-    return _Way.FROM_FRAGMENT
+        return _Access.FROM_TABLE
+    return _Access.FROM_FRAGMENT
 
 
 class AddressedRows:
-    """The rows of one version of a table. Not for use by several threads at once."""
+    """The rows of one version of a table. Thread-safe: what is kept of them never changes."""
 
     def __init__(self, table: Table, read: Callable[[str], bytes]) -> None:
         """Read this version.
@@ -133,12 +150,23 @@ class AddressedRows:
             found = self._deleted[name] = self._read_deletions(fragment, str(name))
         return found
 
+    def know(self, other: "AddressedRows") -> None:
+        """Take over what another version has read of deletion files that both have."""
+        names = {fragment.deletions for fragment in self.fragments.values()}
+        known = other._deleted.items()
+        self._deleted |= {name: rows for name, rows in known if name in names}
+
     def _read_deletions(self, fragment: Fragment, name: str) -> Offsets:
         self.table.check(StorageCall.TABLE_SCAN, [fragment.handle])
         data = storage_call(StorageCall.TABLE_SCAN, name, lambda: self.read_file(name))
         return np.sort(decode_deletions(name, data))
 
     # ------------------------------------------------------------ rows
+
+    @property
+    def alteration(self) -> tuple[AlteredColumn, ...] | None:
+        """The columns that are shown in the place of the stored ones; None for those."""
+        return None
 
     @property
     def schema(self) -> pa.Schema:
@@ -197,12 +225,13 @@ class AddressedRows:
         self._kept = rows
 
     def _among_kept(self, wanted: Addresses, names: list[str]) -> pa.Table | None:
-        if self._kept is None or not set(names) <= set(self._kept.column_names):
+        kept = self._kept
+        if kept is None or not set(names) <= set(kept.column_names):
             return None
-        places = self._kept.column(ROW_ADDRESS).to_numpy()
+        places = kept.column(ROW_ADDRESS).to_numpy()
         if not np.isin(wanted, places).all():
             return None
-        return _ordered(self._kept.select(names), places, wanted)
+        return _ordered(kept.select(names), places, wanted)
 
     def _parts(self, distinct: Addresses, names: list[str]) -> list[tuple[Addresses, pa.Table]]:
         """Rows, with their addresses."""
@@ -211,12 +240,12 @@ class AddressedRows:
         parts: list[tuple[Addresses, pa.Table]] = []
         owners, mine = _by_fragment(distinct)
         for fragment, part in zip(map(self._fragment, owners), mine, strict=True):
-            match _way(fragment, len(part)):
-                case _Way.SCAN:
+            match _access_to(fragment, len(part)):
+                case _Access.SCAN:
                     scanned.append(fragment.id)
-                case _Way.FROM_TABLE:
+                case _Access.FROM_TABLE:
                     together.append(fragment.id)
-                case _Way.FROM_FRAGMENT:
+                case _Access.FROM_FRAGMENT:
                     parts.append((part, self._take([fragment], [part], names, fragment.handle)))
         chosen = dict(zip(owners, mine, strict=True))
         if together:
@@ -298,9 +327,9 @@ class AddressedRows:
         looked_up = np.zeros(len(addresses), bool)
         for number in np.unique(owners).tolist():
             mine = owners == number
-            rows = int(self._fragment(int(number)).handle.metadata.physical_rows)
+            fragment = self._fragment(int(number))
             if (
-                rows > tuning.active.expanded_rows_max
+                fragment.rows + fragment.gone > tuning.active.expanded_rows_max
                 and mine.sum() <= tuning.active.filter_addresses
             ):
                 looked_up |= mine
@@ -346,12 +375,40 @@ class AddressedRows:
         )
 
 
+class AddressedRowsCache:
+    """The versions that were compared last: who compares goes on from one of them. Thread-safe."""
+
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        """Read files below the root by `read`."""
+        self._read = read
+        self._lock = threading.Lock()
+        self._rows: OrderedDict[Pin, AddressedRows] = OrderedDict()
+
+    def of(self, table: Table) -> AddressedRows:
+        """The rows of a version."""
+        with self._lock:
+            found = self._rows.pop(table.pin, None)
+            # A fork made anew under its old name has the same pins.
+            if found is None or found.table is not table:
+                found = AddressedRows(table, self._read)
+            self._rows[table.pin] = found
+            while len(self._rows) > tuning.active.compared_versions_max:
+                self._rows.popitem(last=False)
+            return found
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        with self._lock:
+            self._rows.clear()
+
+
 def ascending(addresses: Addresses) -> Addresses:
     """Addresses in order, each once. Those that are in order already are not sorted."""
     if (addresses[1:] > addresses[:-1]).all():
         return addresses
     found = np.sort(addresses)
-    return found[np.append(True, found[1:] != found[:-1])]
+    distinct: Addresses = found[np.append(True, found[1:] != found[:-1])]
+    return distinct
 
 
 def _by_fragment(addresses: Addresses) -> tuple[list[int], list[Addresses]]:
@@ -366,7 +423,8 @@ def without(values: Offsets, others: Offsets) -> Offsets:
     if not len(others) or not len(values):
         return values
     near = np.minimum(np.searchsorted(others, values), len(others) - 1)
-    return values[others[near] != values]
+    kept: Offsets = values[others[near] != values]
+    return kept
 
 
 def _among(addresses: Addresses) -> str:

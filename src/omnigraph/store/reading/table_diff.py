@@ -9,7 +9,7 @@ A row that was rewritten without a change, by a fold or a compaction, is on both
 tells such rows from changed ones, by their keys and their content.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,6 +59,14 @@ class RowSelection:
         metadata = (self.rows.fragments[number].handle.metadata for number in self.fragments)
         sizes = [file.file_size_bytes for each in metadata for file in each.files]
         return all(sizes) and sum(map(int, sizes)) <= tuning.active.held_bytes_max
+
+    @property
+    def every_address(self) -> Addresses:
+        """The addresses of all selected rows; reads no data file."""
+        known = self.rows.fragments
+        whole = [known[number] for number in self.fragments]
+        found = [each.left(self.rows.deleted(each)) for each in whole]
+        return np.concatenate([*found, self.addresses])
 
     def scan(self, columns: list[str]) -> pa.RecordBatchReader:
         """Stream the rows with their ``_rowaddr``: whole fragments, then single rows."""
@@ -111,6 +119,19 @@ class TableDiff:
     shared: dict[int, int]
     is_same_history: bool
 
+    @property
+    def count(self) -> int:
+        """The number of rows on both sides."""
+        return self.removed.count + self.added.count
+
+    @property
+    def bytes(self) -> int:
+        """About the number of bytes that they take."""
+        sides = (self.removed, self.added)
+        return sum(
+            each.table.data_bytes * each.count // max(1, each.table.row_count) for each in sides
+        )
+
     def aligned(
         self, older: Sequence[AlteredColumn] | None, newer: Sequence[AlteredColumn] | None
     ) -> "TableDiff":
@@ -136,9 +157,8 @@ class TableDiff:
 
 
 def diff_tables(
-    older: Table | None,
-    newer: Table,
-    read: Callable[[str], bytes],
+    before: AddressedRows | None,
+    after: AddressedRows,
     *,
     is_same_history: bool,
     is_shared: bool = True,
@@ -146,17 +166,15 @@ def diff_tables(
     """Compare two versions of one table.
 
     Args:
-        older: One version; None for a table that was not there yet.
-        newer: The other one; on any fork.
-        read: Returns the content of a file below the root.
+        before: One version; None for a table that was not there yet.
+        after: The other one; on any fork.
         is_same_history: One version was made from the other one.
         is_shared: Whether a row that lies in the same place on both sides is the same row.
     """
-    after = AddressedRows(newer, read)
-    if older is None:
+    if before is None:
         everything = _selection(after, list(after.fragments.values()), [])
         return TableDiff(_selection(after, [], []), everything, {}, is_same_history=False)
-    before = AddressedRows(older, read)
+    after.know(before)
     left, right = (
         {_origin(each): each for each in version.fragments.values()} for version in (before, after)
     )
