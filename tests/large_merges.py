@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,21 +93,30 @@ def planned(graph: og.Graph, resolve: Any) -> tuple[Any, ...]:
     return plan.outcome, dict(plan.counts), conflicts, settled
 
 
-def check_agreement(graph: og.Graph) -> None:
-    """Fail unless small and large merges of a graph do the same."""
+def check_agreement(
+    graph: og.Graph, sides: Sequence[str | None] = ("ours", "theirs", None), **sizes: int
+) -> None:
+    """Fail unless small and large merges of a graph do the same.
+
+    Args:
+        graph: As `made` leaves it.
+        sides: What settles the conflicts of each merge; None for both sides in turns.
+        sizes: Other thresholds than those of `BY_TASKS`.
+    """
+    large = {**BY_TASKS, **sizes}
     found = graph.branches.merge("draft", dry_run=True).conflicts
     assert {each.kind.value for each in found} >= KINDS
-    for resolve in (None, "ours", "theirs"):
+    for resolve in (None, *(side for side in sides if side)):
         here = planned(graph, resolve)
-        with tuning.tuned(**BY_TASKS):
+        with tuning.tuned(**large):
             assert planned(graph, resolve) == here
-    for side in ("ours", "theirs", None):
-        resolve, names = settled_by(side), (f"held-{side}", f"tasks-{side}")
+    for side in sides:
+        settle, names = settled_by(side), (f"held-{side}", f"tasks-{side}")
         for name in names:
             graph.branches.create(name)
-        held = graph.branches.merge("draft", into=names[0], resolve=resolve)
-        with tuning.tuned(**BY_TASKS):
-            done = graph.branches.merge("draft", into=names[1], resolve=resolve)
+        held = graph.branches.merge("draft", into=names[0], resolve=settle)
+        with tuning.tuned(**large):
+            done = graph.branches.merge("draft", into=names[1], resolve=settle)
         assert (done.outcome, done.counts) == (held.outcome, held.counts)
         assert done.counts["node:Item"].total > 100
         assert graph.diff(*names).is_empty

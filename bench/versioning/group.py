@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from typing import Final
 
 import lance
 import numpy as np
+import pyarrow as pa
 
 import omnigraph as og
 from bench.figure import Figure, Taken, head, publish, table
+from bench.load.processes import forget_peaks, usage
 from bench.query.places import ROOT
 from bench.versioning import floor
 from bench.versioning.graphs import Delta, branched, items, made
@@ -43,8 +46,10 @@ def _figures(folder: Path, scale: float) -> list[Figure]:
     counts = [max(10, int(count * min(1.0, scale * 10))) for count in _COUNTS]
     counts = [count for count in counts if count * 2 <= rows]
     small = _merges(folder, rows, counts)
+    commit = _commit(folder)
     large = _merges(folder, many, [counts[0], counts[-1]], others=False)
-    found = list(small.values())
+    found = [*small.values(), commit]
+    found += [_floored(small, commit, count, rows) for count in counts]
     for count in dict.fromkeys((counts[0], counts[-1])):
         mine, other = (
             large[f"merge {count:,} into {many:,}"],
@@ -55,6 +60,7 @@ def _figures(folder: Path, scale: float) -> list[Figure]:
     for count in counts:
         mine = small[f"merge {count:,} into {rows:,}"]
         found.append(_slower(spark[str(count)], mine, count, 3))
+    found.append(_large(folder, many, 2 * many // 5))
     found += _reload(folder, many)
     found.append(_diff(folder, many, counts[0]))
     found.append(_feed(folder, max(20, int(_FEED_COMMITS * scale))))
@@ -99,6 +105,56 @@ def _merges(
     shutil.rmtree(raw, ignore_errors=True)
     shutil.rmtree(bare, ignore_errors=True)
     return found
+
+
+def _commit(folder: Path) -> Figure:
+    """A commit that changes one row of a small table."""
+    taken = Taken.nothing()
+    with made(folder / "commit", 10) as graph:
+        for turn in range(5 * _ROUNDS):
+            text = f'query q() {{ insert Item {{ name: "n{turn}", a: 1 }} }}'
+            taken.time(lambda text=text: graph.mutate(text))  # type: ignore[misc]
+    shutil.rmtree(folder / "commit", ignore_errors=True)
+    return taken.figure("a commit of one row")
+
+
+def _floored(small: dict[str, Figure], commit: Figure, count: int, rows: int) -> Figure:
+    """A merge against the same by hand, and a commit."""
+    mine, hand = small[f"merge {count:,} into {rows:,}"], small[f"by hand, {count:,}"]
+    name = f"by hand, {count:,}, and a commit"
+    least = Figure(name=name, cpu=hand.cpu + commit.cpu, wall=hand.wall + commit.wall)
+    plain = Figure(name=f"{mine.name}, against the floor", cpu=mine.cpu, wall=mine.wall)
+    return plain.at_most(1.5, least)
+
+
+def _large(folder: Path, rows: int, count: int) -> Figure:
+    """A three-way merge of many rows: a branch on which they were loaded anew."""
+    place, taken = folder / "large", Taken.nothing()
+    with made(place, rows) as graph:
+        graph.branches.create("new")
+        graph.load({"Item": items(np.arange(count), 5)}, mode="merge", branch="new")
+        ours = items(np.arange(rows - count // 2, rows), 6)
+        graph.load({"Item": ours}, mode="merge")
+        del ours
+        pa.default_memory_pool().release_unused()
+        forget_peaks(os.getpid())
+        start = resident()
+        done = taken.time(lambda: graph.branches.merge("new"))
+        peak = usage(os.getpid()).driver_bytes
+        assert done.counts["node:Item"].updated == count, done
+    shutil.rmtree(place, ignore_errors=True)
+    more = (peak - start) >> 20
+    return Figure(
+        name=f"merge {count:,} into {rows:,}, of which {count // 2:,} changed, too: {more:,} MiB",
+        cpu=taken.cpu[0],
+        wall=taken.wall[0],
+    )
+
+
+def resident() -> int:
+    """The memory of this process now, in bytes."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _slower(seconds: dict[str, float], ours: Figure, count: int, least: float) -> Figure:
@@ -214,7 +270,9 @@ def page(figures: list[Figure], scale: float) -> str:
         "Medians of a few rounds, in turns. Ratios are of processor time. Of the rows that a "
         "branch changes, 80% are updated, 10% inserted, 10% deleted; the target has changed 100 "
         "rows meanwhile. *By hand* finds the changes of a fork and lands them with as few calls of "
-        "Lance as possible; nothing is compared, judged or published.",
+        "Lance as possible; nothing is compared, judged or published. The floor of a merge is that "
+        "and a commit. Behind the largest merge stands the memory that it took at its peak, beyond "
+        "what the process held before.",
         "",
         *table(figures),
     ]

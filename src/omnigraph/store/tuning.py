@@ -38,7 +38,6 @@ class StoreTuning:
     scanned_share: int = 8  # of a fragment of which one row in so many is wanted, all are read
     scanned_share_deleted: int = 24  # the same where many rows are deleted
     taken_rows_min: int = 64  # fewer rows of a fragment are taken together with others
-    counted_max: int = 4_096  # the most pairs of taken and deleted rows of a fragment for that
     # The row ids of smaller fragments are expanded, sooner than a query is planned for a few.
     expanded_rows_max: int = 1 << 16
     filter_addresses: int = 2_000  # planning a filter costs more than linearly in its length

@@ -86,17 +86,15 @@ class _Access(Enum):
 def _access_to(fragment: Fragment, count: int) -> _Access:
     """The cheapest way to read so many rows of a fragment.
 
-    For each row, a fragment goes through the list of its deleted rows. A table looks a row up in
-    it, which is fast in a large list, a bitmap, and slow in a small one.
+    For each row, a fragment goes through the list of its deleted rows, which takes long once there
+    are many. A table looks a row up in a bitmap of them, and does so even more slowly in a list.
     """
     active = tuning.active
     is_bitmap = fragment.deletions is not None and not fragment.deletions.endswith(".arrow")
     share = active.scanned_share_deleted if is_bitmap else active.scanned_share
     if count > active.taken_rows_min and count * share > fragment.rows:
         return _Access.SCAN
-    if is_bitmap or (
-        count <= active.taken_rows_min and count * fragment.gone <= active.counted_max
-    ):
+    if is_bitmap or (not fragment.gone and count <= active.taken_rows_min):
         return _Access.FROM_TABLE
     return _Access.FROM_FRAGMENT
 
