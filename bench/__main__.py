@@ -13,6 +13,7 @@ from bench.measure import Case, measure
 from bench.query import group as query
 from bench.query.engines import ENGINES
 from bench.query.questions import QUESTIONS
+from bench.server import group as server
 from bench.versioning import group as versioning
 from bench.years import group as years
 from omnigraph.errors import JsonValue
@@ -31,6 +32,7 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "algorithms": lambda chosen: algorithms.run(chosen.scale),
     "versioning": lambda chosen: versioning.run(chosen.scale),
     "years": lambda chosen: years.run(chosen.scale),
+    "server": lambda chosen: server.run(chosen.scale),
     "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
 }
 
@@ -61,8 +63,8 @@ def main() -> None:
         "--scale",
         type=float,
         default=1.0,
-        help="of `growth`, `query`, `outgrown`, `algorithms`, `versioning`, `years`, `load`: how "
-        "much; below 1 is quick",
+        help="of `growth`, `query`, `outgrown`, `algorithms`, `versioning`, `years`, `server`, "
+        "`load`: how much; below 1 is quick",
     )
     arguments.add_argument(
         "--part",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-import json
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -162,7 +161,7 @@ def _log(
     if failure is not None:
         code = failure.code.value if isinstance(failure, GraphError) else type(failure).__name__
         line["failure"] = code
-    logger.info("%s", json.dumps(line))
+    logger.info("%s", encode(line).decode())
 
 
 def _failed(server: Server, error: GraphError | HttpFailure, request_id: str) -> Response:
@@ -223,10 +222,20 @@ def _headers(request: Request) -> dict[str, str]:
     return found
 
 
+def _lists(terms: type[Any]) -> frozenset[str]:
+    """The names of parameters that may be there several times."""
+    fields = msgspec.structs.fields(terms)
+    return frozenset(item.encode_name for item in fields if "list" in str(item.type))
+
+
+_LISTS: Final = {route.name: _lists(route.terms) for route in ROUTES}
+
+
 def _terms(route: Route, request: Request) -> Any:
-    lists = {
-        item.encode_name for item in msgspec.structs.fields(route.terms) if "list" in str(item.type)
-    }
+    if not request.scope["query_string"]:
+        # Most requests have none, and most terms need none.
+        return _checked(functools.partial(msgspec.convert, {}, route.terms))
+    lists = _LISTS[route.name]
     given: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
         if name in lists:

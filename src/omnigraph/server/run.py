@@ -11,6 +11,8 @@ from typing import Final
 
 import uvicorn
 
+from omnigraph.dataplane.run.memory import give_memory_back
+from omnigraph.dataplane.tuning import active as bulk
 from omnigraph.policy.door import ALLOW_ALL, Policy
 from omnigraph.server.app import make_app
 from omnigraph.server.config import ServerConfig
@@ -67,6 +69,8 @@ def _run(
     alive: int | None,
 ) -> None:
     """Serve in this process; `alive` is a pipe that ends when the process that began it does."""
+    give_memory_back()
+    _work_in_small_pieces()
     server = Server(config, policy=policy, workers=workers, worker=number)
     if config.jobs is not None:
         jobs = Jobs(server, config.jobs)
@@ -85,6 +89,15 @@ def _run(
         backlog=_BACKLOG,
     )
     _Gentle(settings, alive).run(sockets=[listening])
+
+
+def _work_in_small_pieces() -> None:
+    """Let loads and exports hold little at a time: several of them run beside many requests."""
+    bulk.split_bytes = 16 << 20
+    bulk.staged_memory_bytes = 4 << 20
+    bulk.batch_rows = 4_096
+    bulk.batch_bytes = 4 << 20
+    bulk.batch_text_bytes = 2 << 20
 
 
 class _Gentle(uvicorn.Server):
