@@ -154,12 +154,13 @@ def _page(
         *head("The server, measured", "server", scale),
         "Server and clients share the machine, over loopback. A small read finds one of "
         f"{PEOPLE:,} entities by its key; figures are per request, processor time is that of the "
-        "server. Of a large body, memory is what the server holds itself; the code of its libraries, mapped "
-        f"from files, is {bodies[0].mapped >> 20} MB more.",
+        "server. Of a large body, memory is what the server holds itself; the code of its "
+        f"libraries, mapped from files, is {bodies[0].mapped >> 20} MB more.",
         "",
         *table(figures),
         "",
-        "Eight readers and two writers at once, from two processes, a fixed number of requests:",
+        "Eight readers and two writers at once, from two processes, a fixed number of requests, "
+        "or 30 seconds:",
         "",
         "| processes | requests/s | read p50 | p99 | write p50 | p99 | answered | failed "
         "| processor per request |",
