@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ app(["clone", *sys.argv[1:]])
 
 
 @pytest.fixture
-def variables(s3_options: dict[str, str]) -> dict[str, str]:
+def variables(s3_options: dict[str, str]) -> dict[str, Any]:
     """The environment of somebody who uses S3."""
     return {
         "AWS_ACCESS_KEY_ID": s3_options["aws_access_key_id"],
@@ -60,7 +61,7 @@ def add(graph: og.Graph, name: str, branch: str = "main") -> None:
     graph.mutate(f'query q() {{ insert Person {{ name: "{name}" }} }}', branch=branch)
 
 
-def clone(variables: dict[str, str], *arguments: str) -> dict[str, object]:
+def clone(variables: dict[str, Any], *arguments: str) -> dict[str, object]:
     """Run the command twice: it dies the first time, and goes on the second time."""
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, *arguments],
@@ -78,14 +79,14 @@ def clone(variables: dict[str, str], *arguments: str) -> dict[str, object]:
     return found
 
 
-def names(variables: dict[str, str], *where: str) -> list[str]:
+def names(variables: dict[str, Any], *where: str) -> list[str]:
     answer = invoke("query", *where, "-e", ALL, "--format", "jsonl", **variables)
     assert answer.exit_code == 0, answer.stderr
     return [json.loads(line)["name"] for line in answer.stdout.splitlines()]
 
 
 def test_everything_goes_to_s3_and_comes_back(
-    variables: dict[str, str], home: str, tmp_path: Path
+    variables: dict[str, Any], home: str, tmp_path: Path
 ) -> None:
     backup, restored = f"s3://{BUCKET}/{IDS.new()}", str(tmp_path / "restored.omni")
     for source, target in ((home, backup), (backup, restored)):
@@ -99,7 +100,7 @@ def test_everything_goes_to_s3_and_comes_back(
         assert verified.exit_code == 0, verified.output
 
 
-def test_one_branch_and_one_state_go_to_s3(variables: dict[str, str], home: str) -> None:
+def test_one_branch_and_one_state_go_to_s3(variables: dict[str, Any], home: str) -> None:
     branch, state = (f"s3://{BUCKET}/{IDS.new()}" for _ in range(2))
     assert clone(variables, f"{home}@dev", branch)["branches"] == ["dev", "main"]
     assert names(variables, branch, "-b", "dev") == EXPECTED["dev"]
@@ -110,7 +111,7 @@ def test_one_branch_and_one_state_go_to_s3(variables: dict[str, str], home: str)
     assert "clean-up" in gone.stderr or "not stored" in gone.stderr
 
 
-def test_a_graph_moved_within_s3_is_relocated(variables: dict[str, str], home: str) -> None:
+def test_a_graph_moved_within_s3_is_relocated(variables: dict[str, Any], home: str) -> None:
     """Its files are copied by another tool; branches are refused until it is told its place."""
     first, moved = (f"s3://{BUCKET}/{IDS.new()}" for _ in range(2))
     assert invoke("clone", home, first, "--quiet", **variables).exit_code == 0
@@ -124,7 +125,7 @@ def test_a_graph_moved_within_s3_is_relocated(variables: dict[str, str], home: s
     assert invoke("relocate", moved, **variables).stdout == "nothing to relocate\n"
 
 
-def copy_objects(variables: dict[str, str], source: str, target: str) -> None:
+def copy_objects(variables: dict[str, Any], source: str, target: str) -> None:
     """Copy every object, as a tool does that knows nothing about graphs."""
     options = storage_options(source, variables)
     old, new = (components(Root.parse(place, options)).objects for place in (source, target))

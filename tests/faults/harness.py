@@ -295,7 +295,7 @@ def passes(run: Callable[[], object], points: Iterable[StrEnum]) -> dict[StrEnum
 class Interrupted:
     """Passes every call on; at one of them, something else happens first."""
 
-    def __init__(self, inner: object, due: Callable[[], None]) -> None:
+    def __init__(self, inner: object, due: Callable[[], object]) -> None:
         self._inner = inner
         self._due = due
 
@@ -328,7 +328,7 @@ class Countdown:
         return self.left <= 0
 
 
-def open_interrupted(path: Path, due: Callable[[], None]) -> Repository:
+def open_interrupted(path: Path, due: Callable[[], object]) -> Repository:
     """Open a world; before one of the calls to storage, something else happens."""
     root = Root.parse(str(path))
     parts = components(root, durable=False)

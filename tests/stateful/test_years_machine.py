@@ -52,6 +52,7 @@ class OpenFeed:
     pages: Iterator[og.ChangePage]
     cursor: str
     known: set[str]
+    is_open: bool = False  # a feed holds nothing before its first page is asked for
 
 
 class YearsMachine(RuleBasedStateMachine):
@@ -237,6 +238,8 @@ class YearsMachine(RuleBasedStateMachine):
             for other in self.sides:
                 found |= self.merge_bases(self.head(branch), self.head(other))
         for feed in self.feeds:
+            if not feed.is_open:
+                continue
             line = self.line(feed.branch)
             place = decode(feed.cursor).commit
             found |= set(line if place is None else line[: line.index(place) + 1])
@@ -291,7 +294,6 @@ class YearsMachine(RuleBasedStateMachine):
             self.read_on(feed)
         except Gone:
             assert set(self.line(branch)) & self.may_be_gone
-            self.feeds = [each for each in self.feeds if each.cursor != cursor]
 
     @rule(data=st.data())
     def follow(self, data: st.DataObject) -> None:
@@ -300,9 +302,14 @@ class YearsMachine(RuleBasedStateMachine):
 
     def read_on(self, feed: OpenFeed) -> None:
         """Read a page, if there is one: whoever waits for one waits for ever."""
-        if not self.handles[0].changes.poll(feed.cursor, limit=1).events:
+        try:
+            if not self.handles[0].changes.poll(feed.cursor, limit=1).events:
+                return
+        except Gone:
+            assert not feed.is_open
+            self.feeds.remove(feed)
             return
-        page = next(feed.pages)
+        page, feed.is_open = next(feed.pages), True
         feed.cursor = page.cursor
         for event in page.events:
             if event.change.operation == "delete":

@@ -19,6 +19,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, open_tables
 from omnigraph.types import MAIN, BranchName, CommitId, TagName
+from tests.faults.harness import Countdown, open_interrupted
 from tests.graphs import (
     AT_ONCE,
     COMPANY,
@@ -320,6 +321,35 @@ def test_a_clean_up_is_audited(graph: Repository) -> None:
     (row,) = graph.recovery.audit.rows()
     assert (row.recovery_kind, row.recovery_for_actor) == (RecoveryKind.CLEANED_UP, "mallory")
     assert '"versions": 10' in row.table_outcomes
+
+
+@pytest.mark.parametrize("nth", range(1, 20, 3))
+def test_a_branch_that_is_deleted_while_it_is_looked_at_is_no_mistake(
+    graph: Repository, root: Root, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    graph.create_branch(DEV)
+    for number in range(3):
+        write(graph, {PERSON: people(f"d{number}")}, branch=DEV)
+    other = reopen(root)
+    # The claim of who makes and deletes branches is given back at this point.
+    due = Countdown(nth, lambda: other.delete_branch(DEV))
+    calls: list[Countdown] = []
+
+    def passed(point: Fp) -> None:
+        if point is Fp.CLEANUP_DECIDED:
+            calls.append(due)
+
+    monkeypatch.setattr("omnigraph.core.cleanup.cleaner.hit", passed)
+
+    def before_each_call() -> None:
+        for call in calls:
+            call()
+
+    cleaner = open_interrupted(root.local_path, before_each_call)
+    done = clean(cleaner, keep=2)
+    assert due.came
+    assert [part.error for part in done.parts if part.error] == []
+    assert len(ids(reopen(root), PERSON)) == 10
 
 
 def test_a_branch_made_from_a_state_that_goes_is_refused_or_whole(

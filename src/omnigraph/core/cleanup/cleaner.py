@@ -39,7 +39,7 @@ from omnigraph.core.layout import (
 )
 from omnigraph.core.locks.claims import Claim, Claims
 from omnigraph.core.storage_errors import public
-from omnigraph.errors import JsonValue
+from omnigraph.errors import JsonValue, NotFound
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.failpoints import hit
@@ -51,6 +51,7 @@ from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN
 
 WRITER = "cleanup"
+_LOOKS_MAX = 5
 # What is wrong with one table; other failures are of the store.
 _OF_THE_TABLE = frozenset({FailureKind.CORRUPT, FailureKind.INVALID, FailureKind.NOT_FOUND})
 
@@ -145,8 +146,7 @@ class Cleaner:
             done.append(self._part(MANIFEST, needs, request, self.creation.still_alone))
         hit(Fp.CLEANUP_DECIDED)
         # Once more: what was made, held or begun while the manifest lost its versions.
-        retained = self._retained(request)
-        pins = self.survey.pins(retained)
+        retained, pins = self._looked_again(request)
         for path in self._table_paths(pins):
             cancellation.check()
             report(path)
@@ -165,6 +165,20 @@ class Cleaner:
     def _retained(self, request: CleanupRequest) -> Retained:
         history = self.survey.history(request.policy, self.clock.now_us())
         return retain(history, request.policy)
+
+    def _looked_again(self, request: CleanupRequest) -> tuple[Retained, PinnedVersions]:
+        """Look once more, and start over when a branch is deleted while it is looked at."""
+        for _ in range(_LOOKS_MAX):
+            try:
+                retained = self._retained(request)
+                return retained, self.survey.pins(retained)
+            except NotFound:
+                telemetry.count("cleanup.branch_gone")
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+        retained = self._retained(request)
+        return retained, self.survey.pins(retained)
 
     def _reclaim(self, request: CleanupRequest, retained: Retained) -> dict[str, int]:
         """Drop the forks of branches that are gone; how many, by table."""
