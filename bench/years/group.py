@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.figure import Figure, head, publish, table
-from bench.years import schema, upkeep
+from bench.years import aged, schema, upkeep
 from omnigraph.errors import JsonValue
 
 _PAGE: Final = "years"
@@ -18,6 +18,7 @@ _PAGE: Final = "years"
 SUBJECTS: Mapping[str, Callable[[Path, float], list[Figure]]] = {
     "Schema changes": schema.figures,
     "Upkeep": upkeep.figures,
+    "A long history": aged.figures,
 }
 
 

@@ -43,7 +43,9 @@ class StoreTuning:
     filter_addresses: int = 2_000  # planning a filter costs more than linearly in its length
 
     # Files and indexes. `load`, `query`.
-    file_rows_max: int = 1 << 20  # of a data file, as Lance has it by default
+    # Of a fragment that a load or a compaction writes. Landing an update walks the identities of
+    # all rows of the fragments that it takes rows from (docs/decisions/0024). `years`.
+    file_rows_max: int = 1 << 18
     compared_block_bytes: int = 1 << 20  # of an index file that is compared with its checksum
     partition_rows: int = 4_096  # below that, comparing with every vector is as fast
     partitions_max: int = 4_096
@@ -51,7 +53,7 @@ class StoreTuning:
     # Tasks of an optimisation (`maintenance.plan`). `load`.
     fragment_bytes_max: int = 1 << 30  # rewritten into one fragment, besides the number of rows
     segment_rows: int = 1 << 22  # indexed by one task
-    tiny_share: int = 256  # a fragment is tiny below this part of a full one
+    tiny_share: int = 64  # a fragment is tiny below this part of a full one
     updated_share: int = 16  # updated rows are many when they are more than one in this many
     deleted_share: int = 10  # more deleted rows than one in this many are worth rewriting
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from omnigraph.core.branches.branches import is_fork_of
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
@@ -41,6 +41,7 @@ from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.runtime import telemetry
+from omnigraph.store import tuning
 from omnigraph.store.maintenance.plan import MaintenancePlan
 from omnigraph.store.maintenance.tasks import Draft
 from omnigraph.types import MAIN
@@ -48,8 +49,6 @@ from omnigraph.types import MAIN
 Task = TypeVar("Task", RewriteTask, IndexTask)
 Result = TypeVar("Result")
 _Kept: TypeAlias = dict[tuple[TablePin, MaintenancePlan], Done]
-
-TARGET_ROWS: Final = 1 << 20
 
 
 class Optimizer:
@@ -60,9 +59,10 @@ class Optimizer:
         self._repo = repo
         self._wait = wait
 
-    def bytes(self, base: GraphVersion, *, target_rows: int = TARGET_ROWS) -> int:
+    def bytes(self, base: GraphVersion, *, target_rows: int | None = None) -> int:
         """About how much an optimisation would read, for whoever chooses what it runs on."""
-        return sum(job.bytes for job in self._jobs(base, target_rows))
+        full = target_rows or tuning.active.file_rows_max
+        return sum(job.bytes for job in self._jobs(base, full))
 
     def optimize(
         self,
@@ -72,7 +72,7 @@ class Optimizer:
         *,
         actor: str | None = None,
         message: str | None = None,
-        target_rows: int = TARGET_ROWS,
+        target_rows: int | None = None,
     ) -> Optimized:
         """Compact, build missing indexes, fold new fragments in; one commit, or none.
 
@@ -82,19 +82,20 @@ class Optimizer:
             monitor: Is told how it goes, and may stop it.
             actor: On whose behalf.
             message: What the commit is about.
-            target_rows: How many rows a full fragment has.
+            target_rows: How many rows a full fragment has; by default as many as loads write.
 
         Raises:
             StopRequested: The monitor was told to stop.
             Conflict: Others wrote to the same tables, again and again.
         """
         kept: _Kept = {}
+        full = target_rows or tuning.active.file_rows_max
 
         def attempt(_: int, is_stale: bool) -> Optimized:
             now = self._repo.snapshot(base.branch) if is_stale else base
             monitor.stage("plan")
-            jobs = self._jobs(now, target_rows)
-            self._do([job for job in jobs if job.plan], kept, runner, monitor, target_rows)
+            jobs = self._jobs(now, full)
+            self._do([job for job in jobs if job.plan], kept, runner, monitor, full)
             commit = self._repo.new_commit(now, WriterKind.OPTIMIZE)
             commit = replace(commit, actor=actor, message=message)
             return self._publish(now, commit, jobs, kept, monitor)

@@ -31,8 +31,9 @@ from omnigraph.store.io.durability import replace
 
 __all__ = ["SEALED_BYTES_MAX", "Seals", "damage_of_file", "is_checkable"]
 
-# Measured: comparing a file of this size takes about 3 ms.
-SEALED_BYTES_MAX: Final = 8 << 20
+# All files of a table are compared when it is first read, so those of full fragments are left out:
+# reading one row of a large table must not read all of it. This many bytes take under 1 ms.
+SEALED_BYTES_MAX: Final = 2 << 20
 _SEALED: Final = re.compile(r"_([0-9a-f]{8})\.lance")
 _DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
 _SUFFIX: Final = ".lance"

@@ -16,6 +16,7 @@ from lance import debug as lance_debug
 from lance.fragment import write_fragments
 from lance.lance import _Session
 
+from omnigraph.store import tuning
 from omnigraph.store.blobs import marked, stored
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity.version_checksums import damage_of
@@ -115,6 +116,7 @@ class Gateway:
             self._root.join(path),
             mode="create",
             return_transaction=True,
+            max_rows_per_file=tuning.active.file_rows_max,
             enable_stable_row_ids=row_ids,
             data_storage_version=STORAGE_VERSION,
             storage_options=self._options,
@@ -122,7 +124,9 @@ class Gateway:
 
     def write_rows(self, dataset: Dataset, rows: Any) -> list[Fragment]:
         """Write rows into new fragments of a table. Nothing refers to them yet."""
-        return list(write_fragments(stored(rows, marked(dataset.schema)), dataset, mode="append"))
+        content = stored(rows, marked(dataset.schema))
+        most = tuning.active.file_rows_max
+        return list(write_fragments(content, dataset, mode="append", max_rows_per_file=most))
 
     def write_replacement(self, dataset: Dataset, rows: Any) -> Transaction:
         """Write rows that are to replace everything, with a schema of their own."""
@@ -131,6 +135,7 @@ class Gateway:
             dataset,
             mode="overwrite",
             return_transaction=True,
+            max_rows_per_file=tuning.active.file_rows_max,
             enable_stable_row_ids=True,
             data_storage_version=STORAGE_VERSION,
         )
