@@ -126,7 +126,7 @@ _HOMES = {
     "StageFigures": "omnigraph.dataplane.progress",
     "Tag": "omnigraph.results.commits",
     "Transaction": "omnigraph.graph.versioning.transaction",
-    "TransactionResult": "omnigraph.graph.versioning.transaction",
+    "TransactionResult": "omnigraph.results.transactions",
     "connect": "omnigraph.client.connecting",
     "init": "omnigraph.graph.opening",
     "open": "omnigraph.entry",

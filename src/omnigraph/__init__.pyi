@@ -24,7 +24,6 @@ from omnigraph.graph.upkeep.relocating import relocate as relocate
 from omnigraph.graph.versioning.changes import Baseline as Baseline
 from omnigraph.graph.versioning.diff import Diff as Diff
 from omnigraph.graph.versioning.transaction import Transaction as Transaction
-from omnigraph.graph.versioning.transaction import TransactionResult as TransactionResult
 from omnigraph.policy.door import AccessRequest as AccessRequest
 from omnigraph.policy.door import Permission as Permission
 from omnigraph.policy.door import Policy as Policy
@@ -42,6 +41,7 @@ from omnigraph.results.recovery import RecoveredWrite as RecoveredWrite
 from omnigraph.results.recovery import RecoveryResult as RecoveryResult
 from omnigraph.results.recovery import SetAsideFile as SetAsideFile
 from omnigraph.results.schema_change import SchemaChange as SchemaChange
+from omnigraph.results.transactions import TransactionResult as TransactionResult
 from omnigraph.results.upkeep import CleanedTable as CleanedTable
 from omnigraph.results.upkeep import CleanupResult as CleanupResult
 from omnigraph.results.upkeep import RepairedTable as RepairedTable

@@ -77,13 +77,31 @@ def test_every_way_to_name_a_server_reaches_it(folder: Path, url: str) -> None:
     assert (refused.exit_code, "token" in refused.stderr) == (2, True)
 
 
+def test_upkeep_says_the_same_through_a_server(folder: Path, url: str) -> None:
+    place = str(folder / "people.omni")
+    for words in (
+        ("recover", "G"),
+        ("recover", "G", "--json"),
+        ("repair", "G"),
+        ("repair", "G", "--json"),
+        ("cleanup", "G", "--keep", "1", "--json=dry_run,states"),
+        ("cleanup", "G", "--older-than", "soon"),
+        ("verify", "G", "--json=findings,branches,tables,rows"),
+        ("embed", "G", "--json=commits,vectors"),
+        ("profile", "query", "G", "-e", ALL, "--json=path,row_count"),
+        ("profile", "query", "G", "-e", ALL.replace("Person", "Persn")),
+    ):
+        here, there = (
+            invoke(*(graph if word == "G" else word for word in words)) for graph in (place, url)
+        )
+        assert (here.exit_code, here.stdout) == (there.exit_code, there.stdout), words
+        assert here.stderr.replace(place, "G") == there.stderr.replace(url, "G"), words
+
+
 def test_what_needs_the_store_says_so(url: str) -> None:
     for words in (
-        ("cleanup", url),
-        ("verify", url),
-        ("repair", url),
-        ("recover", url),
-        ("embed", url),
+        ("clone", url, "copy.omni"),
+        ("relocate", url),
         ("log", url, "--graph"),
         ("init", url, "--schema", "people.pg"),
     ):

@@ -194,3 +194,111 @@ def test_what_is_exported_can_be_loaded(graph: Any, tmp_path: Path) -> None:
 
 def test_plans_are_explained(graph: Any) -> None:
     assert "Person" in graph.explain(NAMES)
+
+
+COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
+
+
+def test_a_transaction_sees_its_own_changes_and_is_one_commit(graph: Any) -> None:
+    before = graph.snapshot().commit
+    with graph.transaction(message="two at once") as tx:
+        assert (tx.state, tx.branch, tx.base) == ("open", "main", before)
+        done = tx.mutate(ADD, {"n": "Cy"})
+        assert (done.affected_nodes, done.affected_edges, done.commit) == (1, 0, None)
+        assert tx.load({"Person": [{"name": "Di", "born": date(2000, 1, 2)}]}).affected_nodes == 1
+        assert tx.query(COUNT) == [{"n": 4}]
+        assert graph.query(COUNT) == [{"n": 2}]
+        with pytest.raises(og.errors.InvalidInput) as wrong:
+            tx.mutate("query q() { insert Persn { name: 'x' } }")
+        assert wrong.value.diagnostics
+    assert tx.state == "committed"
+    assert (tx.result.affected_nodes, tx.result.affected_edges) == (2, 0)
+    assert tx.result.commit == graph.commits.show(tx.result.commit.id)
+    assert (tx.result.commit.parent_id, tx.result.commit.message) == (before, "two at once")
+    assert graph.query(COUNT) == [{"n": 4}]
+
+
+def test_a_transaction_that_ends_otherwise_changes_nothing(graph: Any) -> None:
+    before = graph.snapshot().commit
+    with graph.transaction() as tx:
+        tx.mutate(ADD, {"n": "Cy"})
+        tx.rollback()
+    assert tx.state == "rolled_back"
+
+    def add_and_fail(tx: Any) -> None:
+        tx.mutate(ADD, {"n": "Cy"})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        graph.transact(add_and_fail)
+    tx = graph.transaction()
+    with pytest.raises(og.errors.ConstraintViolated) as broken, tx:
+        tx.mutate('query q() { insert Knows { from: "Ada", to: "nobody" } }')
+    assert broken.value.violations
+    assert tx.state == "failed"
+    with pytest.raises(og.errors.InvalidInput) as late:
+        tx.query(COUNT)
+    assert late.value.code == "transaction_invalid"
+    with pytest.raises(og.errors.InvalidInput) as early:
+        graph.transaction().mutate(ADD, {"n": "x"})
+    assert early.value.code == "transaction_invalid"
+    with pytest.raises(og.errors.PreconditionFailed), graph.transaction(if_commit="0" * 26) as tx:
+        tx.mutate(ADD, {"n": "Cy"})
+    assert graph.snapshot().commit == before
+
+
+def test_a_transaction_with_a_key_happens_once(graph: Any) -> None:
+    key = f"tx-{graph.snapshot().commit}"
+    done = []
+    for _ in range(2):
+        with graph.transaction(idempotency_key=key) as tx:
+            tx.load({"Person": [{"name": "Once"}]}, "merge")
+        done.append(tx.result)
+    assert [each.replayed for each in done] == [False, True]
+    assert done[0].commit == done[1].commit
+
+
+def test_a_transaction_that_others_overtake_starts_over(graph: Any) -> None:
+    runs: list[int] = []
+
+    def birthday(tx: Any) -> int:
+        ask = 'query q() { match { $p: Person { name: "Ada" } } return { $p.age as age } }'
+        age = int(tx.query(ask)[0]["age"]) + 1
+        if not runs:
+            graph.mutate(AGE, {"n": "Ada", "a": 50})
+        runs.append(age)
+        tx.mutate(AGE, {"n": "Ada", "a": age})
+        return age
+
+    done = graph.transact(birthday)
+    assert (runs, done.value) == ([37, 51], 51)
+    assert done.commit is not None
+    runs.clear()
+    with pytest.raises(og.errors.Conflict):
+        graph.transact(birthday, retries=0)
+
+
+def test_a_query_is_profiled(graph: Any) -> None:
+    found = graph.profile(NAMES)
+    assert found.rows == [{"name": "Ada"}, {"name": "Bo"}]
+    assert found.entries
+    assert all(each.nanoseconds >= 0 for each in found.entries)
+    assert str(found).startswith("path: ")
+    assert graph.snapshot().profile(NAMES).rows == found.rows
+
+
+def test_upkeep_reports(graph: Any) -> None:
+    assert graph.verify().is_sound
+    assert graph.verify("rows").rows > 0
+    assert graph.recover().is_settled
+    assert graph.repair(dry_run=True).is_settled
+    found = graph.cleanup(keep=1, dry_run=True)
+    assert (found.dry_run, found.states > 0) == (True, True)
+    graph.optimize()
+    graph.ensure_indices()
+    assert graph.embed().vectors == {}
+    graph.refresh()
+    with pytest.raises(og.errors.InvalidInput):
+        graph.verify("everything")
+    with pytest.raises(og.errors.InvalidInput):
+        graph.cleanup(older_than="soon", dry_run=True)

@@ -22,6 +22,8 @@ QUERY = {"query": ALL}
 REQUESTS: dict[str, tuple[str, Any]] = {
     "cluster_query": ("", QUERY),
     "cluster_explain": ("", QUERY),
+    "cluster_profile": ("", QUERY),
+    "cluster_transaction": ("", {"statements": [{"mutate": "query q() {}"}]}),
     "cluster_mutate": ("", QUERY),
     "cluster_mutate_if": ("", QUERY),
     "cluster_load": ("", {"data": ""}),

@@ -1,4 +1,4 @@
-"""What a process of the command line does without, so that its first answer comes sooner."""
+"""The start of a process of the command line, without what its first answer need not wait for."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ def only_local(given: Mapping[str, Any]) -> None:
     """
     neutral: tuple[object, ...] = (None, "auto", False, 1000)
     for name, value in given.items():
-        if value not in neutral:
+        # Whoever listens to progress hears nothing of a server, and loses nothing.
+        if name != "progress" and value not in neutral:
             text = f"`{name}` is for a graph in reach, not for one behind a server"
             raise InvalidInput(Code.INPUT_INVALID, text, argument=name)

@@ -14,18 +14,13 @@ from omnigraph.client.arguments import only_local
 from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
 from omnigraph.client.remote_diff import RemoteDiff
 from omnigraph.client.remote_schema import RemoteSchema
+from omnigraph.client.remote_upkeep import RemoteProfile, RemoteUpkeep
 from omnigraph.client.rows import RemoteRows
 from omnigraph.client.transport import HttpTransport, segment
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.results.changes import BlameLine, OperationName
 from omnigraph.results.wire import plain, read_change, read_commit, read_load
-from omnigraph.results.writes import (
-    ExportResult,
-    IndexResult,
-    LoadResult,
-    MutationResult,
-    OptimizeResult,
-)
+from omnigraph.results.writes import ExportResult, LoadResult, MutationResult
 from omnigraph.types import IdempotencyKey, LoadMode
 
 _MEDIA: Final = {
@@ -76,12 +71,18 @@ class RemoteSnapshot:
         """The plan of a query and how it would reach the data, as text."""
         return self._graph.explain(text, name=name, at=self.commit)
 
+    def profile(
+        self, text: str, params: Mapping[str, object] | None = None, **terms: Any
+    ) -> RemoteProfile:
+        """Run a reading query and measure what it does; see `Graph.profile`."""
+        return self._graph.profile(text, params, at=self.commit, **terms)
 
-class RemoteGraph:
+
+class RemoteGraph(RemoteUpkeep):
     """A graph behind a server. Safe to share between threads; a context manager.
 
     Made by `omnigraph.connect`. Calls, results and errors are those of `Graph`. What needs the
-    stored data itself, such as Spark and transactions, is refused.
+    stored data itself, such as Spark and algorithms, is refused.
 
     Attributes:
         branches: Make, list, merge and delete branches.
@@ -95,11 +96,9 @@ class RemoteGraph:
         self, transport: HttpTransport, url: str, graph_id: str, branch: str = "main"
     ) -> None:
         """Reach a graph; use `omnigraph.connect` instead."""
-        self._transport = transport
+        super().__init__(transport, f"/graphs/{segment(graph_id)}", branch)
         self._url = url
         self._graph_id = graph_id
-        self._branch = branch
-        self._path = f"/graphs/{segment(graph_id)}"
         self.branches = RemoteBranches(transport, self._path, branch)
         self.tags = RemoteTags(transport, self._path)
         self.commits = RemoteCommits(transport, self._path, branch, self.diff)
@@ -219,6 +218,25 @@ class RemoteGraph:
         answer = self._transport.request("POST", f"{self._path}/explain", body=asked, is_safe=True)
         plan: str = answer.json()["plan"]
         return plan
+
+    def profile(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        **local: Any,
+    ) -> RemoteProfile:
+        """Run a reading query and measure what it does; see `Graph.profile`."""
+        only_local(local)
+        asked = self._asked(text, params, name, branch, at, None)
+
+        def arrow() -> Any:
+            return self.query_arrow(text, params, name=name, branch=branch, at=at)
+
+        return RemoteProfile(self._post("profile", asked, is_safe=True), arrow)
 
     def snapshot(self, branch: str | None = None, *, at: str | None = None) -> RemoteSnapshot:
         """Pin one moment, to read several things of the same state."""
@@ -460,33 +478,6 @@ class RemoteGraph:
             seconds=0.0,
         )
 
-    def ensure_indices(
-        self, *, branch: str | None = None, message: str | None = None
-    ) -> IndexResult:
-        """Build every index that is missing or damaged; one commit, or none."""
-        found = self._post("indices", {"branch": branch or self._branch, "message": message})
-        return IndexResult(
-            commit=None if found["commit"] is None else read_commit(found["commit"]),
-            built=tuple((a, b) for a, b in found["built"]),
-            pending=tuple((a, b, c) for a, b, c in found["pending"]),
-        )
-
-    def optimize(
-        self, *, branch: str | None = None, message: str | None = None, **local: Any
-    ) -> OptimizeResult:
-        """Compact tables and bring indexes up to date; see `Graph.optimize`."""
-        only_local(local)
-        found = self._post("optimize", {"branch": branch or self._branch, "message": message})
-        return OptimizeResult(
-            commit=None if found["commit"] is None else read_commit(found["commit"]),
-            fragments={key: (pair[0], pair[1]) for key, pair in found["fragments"].items()},
-            indexes=tuple((a, b) for a, b in found["indexes"]),
-            pending=tuple((a, b, c) for a, b, c in found["pending"]),
-            engine=found["engine"],
-            reason=found["reason"],
-            seconds=found["seconds"],
-        )
-
     def queries(self) -> list[dict[str, Any]]:
         """The stored queries of the server, each with its parameters."""
         found = self._transport.request("GET", f"{self._path}/queries").json()
@@ -522,12 +513,6 @@ class RemoteGraph:
 
             return RemoteRows(answer["columns"], answer["column_types"], answer["rows"], arrow)
         return read_change(answer)
-
-    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = self._transport.request(
-            "POST", f"{self._path}/{path}", body=body
-        ).json()
-        return found
 
 
 def keyed(key: str | None) -> dict[str, str]:

@@ -228,11 +228,13 @@ def _maybe_commit(found: Mapping[str, Any] | None) -> Commit | None:
     return None if found is None else read_commit(found)
 
 
-def _warnings(warnings: Iterable[ResultWarning]) -> list[WarningOutput]:
+def warnings_json(warnings: Iterable[ResultWarning]) -> list[WarningOutput]:
+    """Warnings."""
     return [{"code": item.code, "message": item.message, "count": item.count} for item in warnings]
 
 
-def _read_warnings(found: Sequence[Mapping[str, Any]]) -> tuple[ResultWarning, ...]:
+def read_warnings(found: Sequence[Mapping[str, Any]]) -> tuple[ResultWarning, ...]:
+    """Warnings that a server has told."""
     return tuple(ResultWarning(**item) for item in found)
 
 
@@ -248,7 +250,7 @@ def change_json(
         "affected_edges": done.affected_edges,
         "commit": None if commit is None else commit_json(commit, version),
         "replayed": done.replayed,
-        "warnings": _warnings(done.warnings),
+        "warnings": warnings_json(done.warnings),
         "vectors_missing": done.vectors_missing,
     }
     if commit is not None:
@@ -265,7 +267,7 @@ def read_change(found: Mapping[str, Any]) -> MutationResult:
         affected_edges=found["affected_edges"],
         commit=_maybe_commit(found["commit"]),
         replayed=found["replayed"],
-        warnings=_read_warnings(found["warnings"]),
+        warnings=read_warnings(found["warnings"]),
         vectors_missing=found["vectors_missing"],
     )
 
@@ -301,7 +303,7 @@ def load_json(done: LoadResult, base: str | None = None, version: int | None = N
         "engine": done.engine,
         "reason": done.reason,
         "replayed": done.replayed,
-        "warnings": _warnings(done.warnings),
+        "warnings": warnings_json(done.warnings),
         "vectors_missing": done.vectors_missing,
     }
     if done.commit.actor is not None:
@@ -331,7 +333,7 @@ def read_load(found: Mapping[str, Any]) -> LoadResult:
         bytes=found["bytes"],
         seconds=found["seconds"],
         replayed=found["replayed"],
-        warnings=_read_warnings(found["warnings"]),
+        warnings=read_warnings(found["warnings"]),
         vectors_missing=found["vectors_missing"],
     )
 

@@ -156,60 +156,6 @@ def blame(call: RouteCall) -> Reply:
     )
 
 
-def optimize(call: RouteCall) -> Reply:
-    """Compact tables and bring indexes up to date."""
-    asked: requests.MaintenanceInput = call.body or requests.MaintenanceInput()
-    done = call.graph.optimize(
-        branch=asked.branch, message=asked.message, cancel=call.cancel, engine="inprocess"
-    )
-    return Reply(
-        body={
-            "commit": None if done.commit is None else commit_json(done.commit),
-            "fragments": {key: list(pair) for key, pair in done.fragments.items()},
-            "indexes": [list(pair) for pair in done.indexes],
-            "pending": [list(item) for item in done.pending],
-            "engine": done.engine,
-            "reason": done.reason,
-            "seconds": done.seconds,
-        }
-    )
-
-
-def ensure_indices(call: RouteCall) -> Reply:
-    """Build every index that is missing or damaged."""
-    asked: requests.MaintenanceInput = call.body or requests.MaintenanceInput()
-    done = call.graph.ensure_indices(branch=asked.branch, message=asked.message)
-    return Reply(
-        body={
-            "commit": None if done.commit is None else commit_json(done.commit),
-            "built": [list(pair) for pair in done.built],
-            "pending": [list(item) for item in done.pending],
-        }
-    )
-
-
-def recover(call: RouteCall) -> Reply:
-    """Settle whatever dead writers left behind."""
-    found = call.graph.recover()
-    return Reply(
-        body={
-            "is_settled": found.is_settled,
-            "writes": [
-                {
-                    "operation_id": item.operation_id,
-                    "outcome": item.outcome,
-                    "commit": item.commit,
-                    "branch": item.branch,
-                    "kind": item.kind,
-                    "tables": list(item.tables),
-                    "explanation": item.explanation,
-                }
-                for item in found.writes
-            ],
-        }
-    )
-
-
 def events(call: RouteCall) -> Streamed:
     """Send an event whenever the head of a branch has moved, as server-sent events."""
     asked: requests.BranchTerms = call.terms

@@ -17,6 +17,13 @@ import omnigraph as og
 from omnigraph.errors import Code, Gone, GraphError, Internal, InvalidInput, NotFound
 from omnigraph.graph.opening import graph_root
 from omnigraph.policy.door import Permission
+from omnigraph.results.upkeep_wire import (
+    cleanup_json,
+    embed_json,
+    indices_json,
+    optimize_json,
+    verify_json,
+)
 from omnigraph.results.wire import merge_json
 from omnigraph.runtime.cancellation import CancelToken
 from omnigraph.server import requests
@@ -29,6 +36,9 @@ from omnigraph.server.streams import Sink
 logger = logging.getLogger("omnigraph.server")
 
 _PIECE: Final = 1 << 20
+_TERMS: Final = (
+    "branch", "at", "types", "format", "source", "message", "depth", "keep", "older_than",
+)  # fmt: skip
 
 
 class PartTerms(requests.Input):
@@ -222,10 +232,8 @@ class Jobs:
                 idempotency_key=f"job:{job.id}",
             )  # fmt: skip
             return replace(job, status="done", result=merge_json(done))
-        if job.kind == "optimize":
-            made = graph.optimize(branch=terms["branch"], cancel=token, engine="inprocess")
-            commit = None if made.commit is None else made.commit.id
-            return replace(job, status="done", result={"graph_commit_id": commit})
+        if job.kind != "export":
+            return replace(job, status="done", result=_maintained(job.kind, terms, graph, token))
         self.parts.remove(job)
         written = graph.export(
             self.parts.target(job), format=terms["format"], branch=terms["branch"],
@@ -234,6 +242,31 @@ class Jobs:
         )  # fmt: skip
         result = {"graph_commit_id": written.commit, "rows": dict(written.rows)}
         return replace(job, status="done", parts=self.parts.made(job, written), result=result)
+
+
+def _maintained(
+    kind: str, terms: Mapping[str, Any], graph: og.Graph, token: CancelToken
+) -> dict[str, Any]:
+    """Do a job of upkeep, and answer its report as its route does."""
+    branch, message = terms["branch"], terms["message"]
+    if kind == "indices":
+        built = graph.ensure_indices(branch=branch, message=message, cancel=token)
+        return indices_json(built)
+    if kind == "cleanup":
+        cleaned = graph.cleanup(keep=terms["keep"], older_than=terms["older_than"], cancel=token)
+        return cleanup_json(cleaned)
+    if kind == "verify":
+        return verify_json(graph.verify(terms["depth"], engine="inprocess", cancel=token))
+    if kind == "embed":
+        types = terms["types"]
+        return embed_json(
+            graph.embed(
+                types=types, branch=branch, message=message, engine="inprocess", cancel=token
+            )
+        )
+    done = graph.optimize(branch=branch, message=message, engine="inprocess", cancel=token)
+    commit = None if done.commit is None else done.commit.id
+    return {**optimize_json(done), "graph_commit_id": commit}
 
 
 def _asked(terms: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,21 +302,19 @@ def _shown(jobs: Jobs, job: ServerJob) -> JobOutput:
 
 
 def start(call: RouteCall) -> Reply:
-    """Begin an export, a merge or an optimisation that outlives this request."""
+    """Begin an export, a merge or work of upkeep that outlives this request."""
     asked: requests.JobInput = call.body
     if asked.kind == "merge" and asked.source is None:
         raise InvalidInput(Code.INPUT_INVALID, "a merge names its `source`")
-    permission = {
+    known = {
+        "embed": Permission.CHANGE,
         "export": Permission.EXPORT,
         "merge": Permission.BRANCH_MERGE,
-        "optimize": Permission.MAINTAIN,
-    }[asked.kind]
+    }
+    permission = known.get(asked.kind, Permission.MAINTAIN)
     call.server.authorise(call.actor, permission, branch=asked.branch, source=asked.source)
     jobs = _jobs(call)
-    terms: Mapping[str, Any] = {
-        name: getattr(asked, name)
-        for name in ("branch", "at", "types", "format", "source", "message")
-    }
+    terms: Mapping[str, Any] = {name: getattr(asked, name) for name in _TERMS}
     terms = {**terms, "asked_branch": asked.branch, "asked_at": asked.at}
     # The state of an export is the one of now, however often the work is taken up again.
     if asked.kind == "export":

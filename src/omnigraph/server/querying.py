@@ -39,6 +39,25 @@ class ReadOutput(TypedDict):
     column_types: NotRequired[list[str]]
 
 
+class ProfileStep(TypedDict):
+    """One step of a profiled query."""
+
+    label: str
+    rows: int
+    nanoseconds: int
+
+
+class ProfileOutput(TypedDict):
+    """A profiled query: its rows, and what each step did."""
+
+    path: str
+    restarts: list[str]
+    steps: list[ProfileStep]
+    columns: list[str]
+    column_types: list[str]
+    rows: list[dict[str, Any]]
+
+
 class QueriesOutput(TypedDict):
     """The stored queries of a graph."""
 
@@ -182,3 +201,23 @@ def explain(call: RouteCall) -> Reply:
     asked: QueryInput = call.body
     text = call.graph.explain(asked.query, name=asked.name, branch=asked.branch, at=asked.snapshot)
     return Reply(body={"plan": text})
+
+
+def profile(call: RouteCall) -> Reply:
+    """Run a query and tell what each step did."""
+    asked: QueryInput = call.body
+    done = call.graph.profile(
+        asked.query, asked.params, name=asked.name, branch=asked.branch, at=asked.snapshot
+    )
+    found: ProfileOutput = {
+        "path": str(done.path),
+        "restarts": list(done.restarts),
+        "steps": [
+            {"label": each.label, "rows": each.rows, "nanoseconds": each.nanoseconds}
+            for each in done.entries
+        ],
+        "columns": list(done.rows.columns),
+        "column_types": [str(each) for each in done.rows.types],
+        "rows": _plain_rows(done.rows),
+    }
+    return Reply(body=found)

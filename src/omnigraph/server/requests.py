@@ -248,16 +248,74 @@ class MaintenanceInput(Input):
     message: str | None = None
 
 
+class CleanupInput(Input):
+    """The states that a clean-up keeps."""
+
+    keep: int | None = None
+    older_than: str | None = None
+    dry_run: bool = False
+    set_aside: bool = False
+
+
+class VerifyInput(Input):
+    """The depth of a verification."""
+
+    depth: Literal["metadata", "files", "rows"] = "metadata"
+
+
+class RepairInput(Input):
+    """A repair, with the permission to go on where rows were changed."""
+
+    dry_run: bool = False
+    force: bool = False
+
+
+class EmbedInput(Input):
+    """The vectors that are to be computed."""
+
+    missing: bool = True
+    types: list[str] | None = None
+    branch: str | None = None
+    batch: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    message: str | None = None
+
+
+class StatementInput(Input):
+    """A statement of a transaction: a query that reads, one that changes, or rows by type."""
+
+    query: str | None = None
+    mutate: str | None = None
+    name: str | None = None
+    params: dict[str, Any] | None = None
+    rows: dict[str, list[dict[str, Any]]] | None = None
+    mode: Literal["append", "merge"] = "append"
+
+
+class TransactionInput(Input):
+    """Statements that see one another, and become one commit."""
+
+    statements: Annotated[list[StatementInput], msgspec.Meta(max_length=1000)]
+    branch: str | None = None
+    base: str | None = None
+    if_commit: str | None = None
+    message: str | None = None
+    commit: bool = True
+    timeout: Seconds | None = None
+
+
 class JobInput(Input):
     """Work that outlives its request."""
 
-    kind: Literal["export", "merge", "optimize"]
+    kind: Literal["export", "merge", "optimize", "indices", "cleanup", "verify", "embed"]
     branch: str | None = None
     at: str | None = None
     types: list[str] | None = None
     format: Literal["ndjson", "arrow", "parquet"] = "ndjson"
     source: str | None = None
     message: str | None = None
+    depth: Literal["metadata", "files", "rows"] = "metadata"
+    keep: int | None = None
+    older_than: str | None = None
 
 
 class NothingInput(Input):

@@ -13,7 +13,7 @@ from omnigraph.results.wire import (
     MergeOutput,
     TagOutput,
 )
-from omnigraph.server import about, bulk, jobs, querying, requests, versioning
+from omnigraph.server import about, bulk, jobs, querying, requests, transactions, upkeep, versioning
 from omnigraph.server.call import Handler
 from omnigraph.server.state import Pool
 
@@ -92,6 +92,10 @@ _QUERIES: Final = (
           input=requests.ChangeInput, output=ChangeOutput),
     _post(f"{G}/mutate/if-graph-commit", "cluster_mutate_if", querying.mutate_if, tag="queries",
           input=requests.ChangeInput, output=ChangeOutput),
+    _post(f"{G}/profile", "cluster_profile", querying.profile, pool="read", tag="queries",
+          input=requests.QueryInput, output=querying.ProfileOutput),
+    _post(f"{G}/transaction", "cluster_transaction", transactions.transaction, tag="queries",
+          input=requests.TransactionInput, output=transactions.TransactionOutput),
     _get(f"{G}/queries", "cluster_list_queries", querying.list_queries, tag="queries",
          output=querying.QueriesOutput),
     _post(f"{G}/queries/{{name}}", "cluster_invoke", querying.invoke, tag="queries",
@@ -170,11 +174,19 @@ _VERSIONS: Final = (
           input=requests.SchemaInput),
     _post(f"{G}/schema/apply", "cluster_apply_schema", versioning.apply_schema, tag="schema",
           input=requests.SchemaInput),
-    _post(f"{G}/optimize", "cluster_optimize", about.optimize, tag="maintenance", pool="bulk",
+    _post(f"{G}/optimize", "cluster_optimize", upkeep.optimize, tag="maintenance", pool="bulk",
           input=requests.MaintenanceInput, body="optional"),
-    _post(f"{G}/indices", "cluster_indices", about.ensure_indices, tag="maintenance", pool="bulk",
-          input=requests.MaintenanceInput, body="optional"),
-    _post(f"{G}/recover", "cluster_recover", about.recover, tag="maintenance", pool="bulk"),
+    _post(f"{G}/indices", "cluster_indices", upkeep.ensure_indices, tag="maintenance",
+          pool="bulk", input=requests.MaintenanceInput, body="optional"),
+    _post(f"{G}/recover", "cluster_recover", upkeep.recover, tag="maintenance", pool="bulk"),
+    _post(f"{G}/cleanup", "cluster_cleanup", upkeep.cleanup, tag="maintenance", pool="bulk",
+          input=requests.CleanupInput, body="optional"),
+    _post(f"{G}/verify", "cluster_verify", upkeep.verify, tag="maintenance", pool="bulk",
+          input=requests.VerifyInput, body="optional"),
+    _post(f"{G}/repair", "cluster_repair", upkeep.repair, tag="maintenance", pool="bulk",
+          input=requests.RepairInput, body="optional"),
+    _post(f"{G}/embed", "cluster_embed", upkeep.embed, tag="maintenance", pool="bulk",
+          input=requests.EmbedInput, body="optional"),
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = (*_SERVER, *_QUERIES, *_BULK, *_VERSIONS)

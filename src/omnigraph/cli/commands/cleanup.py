@@ -42,7 +42,7 @@ def cleanup(
     both say so. Ends with 1 if a table could not be cleaned up.
     """
     with (
-        target.open_stored() as graph,
+        target.open() as graph,
         render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         done = graph.cleanup(

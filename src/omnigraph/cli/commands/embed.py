@@ -33,7 +33,7 @@ def embed(
 ) -> Status:
     """Compute vectors that are missing from their texts; an interrupted call can be repeated."""
     with (
-        target.open_stored() as graph,
+        target.open() as graph,
         render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         done = graph.embed(

@@ -37,7 +37,7 @@ def profile_query(
     chosen = settings()
     queries = query_text(file, text, chosen)
     values = parameters(param, params, params_file, chosen)
-    with target.open_stored("r") as graph:
+    with target.open("r") as graph:
         found = graph.profile(queries, values, name=name, branch=target.on, at=at)
     if as_json:
         render.out().json(

@@ -20,7 +20,7 @@ def recover(target: Target, as_json: Json = False) -> Status:
     Opening a graph and writing to it do the same for what stands in their way. This looks at every
     table, and explains. Ends with 1 if something is left that needs a person.
     """
-    with target.open_stored() as graph:
+    with target.open() as graph:
         found = graph.recover()
     screen = render.out()
     if as_json:

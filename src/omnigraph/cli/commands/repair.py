@@ -25,7 +25,7 @@ def repair(target: Target, force: Force = False, as_json: Json = False) -> Statu
     Tells what it found; with --yes it publishes tables whose rows are the same. Ends with 1 if
     something is left to do.
     """
-    with target.open_stored() as graph:
+    with target.open() as graph:
         done = graph.repair(dry_run=not target.is_confirmed, force=force)
     screen = render.out()
     if as_json:

@@ -28,7 +28,7 @@ def verify(
     Nothing is changed. Ends with 1 if something is wrong; warnings do no harm.
     """
     with (
-        target.open_stored(mode="r") as graph,
+        target.open(mode="r") as graph,
         render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         found = graph.verify(depth, engine=engine, spark=spark, progress=listener)

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from omnigraph.exec.read.profile_entries import ProfileEntry, profile_text
 from omnigraph.exec.read.rows import Rows
 from omnigraph.runtime.clock import Clock
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileEntry:
-    """One operator of a run."""
-
-    label: str
-    rows: int
-    nanoseconds: int
 
 
 class Profile:
@@ -51,11 +41,4 @@ class Profile:
         self.entries.clear()
 
     def __str__(self) -> str:
-        lines = [f"path: {self.path}"] if self.path else []
-        lines += [f"began again: {reason}" for reason in self.restarts]
-        width = max((len(item.label) for item in self.entries), default=0)
-        for item in self.entries:
-            lines.append(
-                f"{item.label:<{width}}  {item.rows:>12,} rows  {item.nanoseconds / 1e6:>10.3f} ms"
-            )
-        return "\n".join(lines)
+        return profile_text(self.path, self.restarts, self.entries)

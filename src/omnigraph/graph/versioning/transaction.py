@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from types import TracebackType
-from typing import Generic, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.retry import with_retries
@@ -24,7 +23,7 @@ from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.door import Door, Permission
-from omnigraph.results.commits import Commit, ResultWarning
+from omnigraph.results.transactions import TransactionResult, TransactionState
 from omnigraph.results.writes import MutationResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import AccessChoice, BranchName
@@ -32,41 +31,6 @@ from omnigraph.types import AccessChoice, BranchName
 T = TypeVar("T")
 # The transactions that are open, by thread and branch. Those that nobody holds are forgotten.
 OpenOnes = MutableMapping[tuple[int, str], "Transaction"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionResult(Generic[T]):
-    """The result of a transaction.
-
-    Attributes:
-        commit: The commit that made its changes visible; None when it changed nothing.
-        affected_nodes: How many different nodes were inserted, changed or deleted.
-        affected_edges: The same for edges, cascades included.
-        replayed: An earlier transaction with the same idempotency key had done it already; this is
-            what it did.
-        warnings: What the caller should know.
-        vectors_missing: How many vectors were left null because no embedding provider is
-            configured.
-        value: What the function of `transact` returned; None for a `with` block.
-    """
-
-    commit: Commit | None
-    affected_nodes: int
-    affected_edges: int
-    value: T
-    replayed: bool = False
-    warnings: tuple[ResultWarning, ...] = ()
-    vectors_missing: int = 0
-
-
-class TransactionState(StrEnum):
-    """The state of a transaction."""
-
-    NEW = "new"
-    OPEN = "open"
-    FAILED = "failed"
-    COMMITTED = "committed"
-    ROLLED_BACK = "rolled_back"
 
 
 class Transaction:

@@ -11,8 +11,9 @@ from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.bulk.blobs import BlobCalls
 from omnigraph.graph.context import GraphContext
-from omnigraph.graph.versioning.transaction import Transaction, TransactionResult, transact
+from omnigraph.graph.versioning.transaction import Transaction, transact
 from omnigraph.policy.door import Permission
+from omnigraph.results.transactions import TransactionResult
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
 T = TypeVar("T")
