@@ -13,6 +13,14 @@ from omnigraph.server.routes import ROUTES, Route
 
 _REF: Final = "#/components/schemas/{name}"
 _PARAMETER: Final = re.compile(r"{(\w+)(?::path)?}")
+# The operations that a key makes happen once; the others do not look at it.
+_KEYED: Final = frozenset(
+    f"cluster_{name}"
+    for name in (
+        "mutate", "mutate_if", "invoke", "invoke_if", "load", "load_ndjson", "merge",
+        "apply_schema", "start_job",
+    )
+)  # fmt: skip
 _STATUSES: Final = (400, 401, 403, 404, 409, 410, 412, 413, 429, 500, 503)
 
 
@@ -84,7 +92,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
     named: list[tuple[str, bool]] = []
-    if route.is_write:
+    if route.name in _KEYED:
         named.append(("Idempotency-Key", False))
     if route.path.endswith("/if-graph-commit"):
         named.append(("Omnigraph-If-Graph-Commit", True))
