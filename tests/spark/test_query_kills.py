@@ -9,12 +9,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import numpy as np
 import pytest
 
 import omnigraph as og
@@ -28,6 +31,8 @@ from tests.spark.processes import below
 
 SCHEMA = "node Person { name: String @key  age: I32? }  edge Knows: Person -> Person"
 PEOPLE = 300
+TRIES = 8
+PATIENCE_S = 240.0  # far more than a query takes, also on a busy machine
 ALWAYS = 50  # far more kills than all tasks of a query may fail
 QUERY = """
 query q($least: I32) {
@@ -100,6 +105,41 @@ def test_idle_workers_that_were_killed_are_not_missed(graph: og.Graph, local: He
     check_answers(graph, local.session)
     for pid in below(os.getpid(), "pyspark.daemon"):
         os.kill(pid, signal.SIGKILL)
+    check_answers(graph, local.session)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_that_are_killed_at_any_moment_hold_up_no_query(
+    graph: og.Graph, local: Held, seed: int
+) -> None:
+    """Idle ones before a query, with or without what forks them, and busy ones while it runs."""
+    dice = np.random.default_rng(seed)
+    expected = graph.query(QUERY, {"least": 50}, engine="inprocess").to_pylist()
+
+    def kill_some(ended: threading.Event) -> None:
+        for _ in range(dice.integers(1, 4)):
+            daemon, *workers = below(os.getpid(), "pyspark.daemon") or [0]
+            some = (workers, workers[:1], workers[1:], [daemon, *workers])[dice.integers(4)]
+            for pid in filter(None, some):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if ended.wait(dice.random() * 3):
+                return
+
+    for _ in range(TRIES):
+        ended = threading.Event()
+        killer = threading.Thread(target=kill_some, args=(ended,))
+        killer.start()
+        try:
+            rows = graph.query(
+                QUERY, {"least": 50}, engine="spark", spark=local.session, timeout=PATIENCE_S
+            )
+            assert rows.to_pylist() == expected
+        except og.errors.Unavailable as error:
+            assert "worker" in str(error) or "daemon" in str(error)  # noqa: PT017
+        finally:
+            ended.set()
+            killer.join()
     check_answers(graph, local.session)
 
 
