@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from omnigraph.core.branches.branches import Branches
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.branches.kept_states import KeptStates
-from omnigraph.core.cleanup.cleaner import Cleaned, Cleaner, CleanupRequest
-from omnigraph.core.cleanup.survey import Survey
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_base
 from omnigraph.core.commits.records import Commit
@@ -37,7 +36,6 @@ from omnigraph.core.manifest.original_formats import Originals
 from omnigraph.core.publish.context import WriteContext
 from omnigraph.core.publish.destinations import Destinations
 from omnigraph.core.publish.publisher import Published, Publisher
-from omnigraph.core.recovery.repair import Drift, Repairer
 from omnigraph.core.recovery.settlement import Settlement
 from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
@@ -58,6 +56,10 @@ from omnigraph.store.reading.table_diff import TableDiff
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, SetAside, Table, Tables, open_tables
 from omnigraph.types import MAIN, BranchName, CommitId
+
+if TYPE_CHECKING:
+    from omnigraph.core.cleanup.cleaner import Cleaned, Cleaner, CleanupRequest
+    from omnigraph.core.recovery.repair import Drift
 
 
 class OpenMode(StrEnum):
@@ -250,12 +252,6 @@ class Repository:
         self.require_open()
         with _still_stored(pin):
             return self.tables.transaction_uuid(store_pin(pin))
-
-    def table_diff(self, older: TablePin, newer: TablePin) -> TableDiff:
-        """The rows that two published versions of one table do not share."""
-        self.require_open()
-        with _still_stored(older), _still_stored(newer):
-            return self.tables.diff(store_pin(older), store_pin(newer))
 
     def type_diff(self, older: TypeState | None, newer: TypeState, wanted: EntityType) -> TableDiff:
         """The rows of a type that two states do not share, with the columns of `wanted`."""
@@ -534,6 +530,8 @@ class Repository:
         self, *, dry_run: bool, force: bool, actor: str | None
     ) -> tuple[list[Drift], dict[BranchName, CommitId]]:
         """Find drift that recovery leaves alone, and settle what is harmless; see `Repairer`."""
+        from omnigraph.core.recovery.repair import Repairer  # noqa: PLC0415
+
         self.require_writable()
         if not dry_run:
             self.recover()
@@ -544,6 +542,10 @@ class Repository:
             return found, made
 
     def _cleaner(self) -> Cleaner:
+        # Most processes clean nothing, and do not wait for what it takes.
+        from omnigraph.core.cleanup.cleaner import Cleaner  # noqa: PLC0415
+        from omnigraph.core.cleanup.survey import Survey  # noqa: PLC0415
+
         survey = Survey(
             tables=self.tables,
             manifest=self.manifest,

@@ -1,43 +1,31 @@
-"""The facade: an open graph. Each call pins one base and delegates."""
+"""The facade: an open graph. Each call pins one base and delegates.
+
+What a query or a mutation does not need is imported by the first call that does: a process that
+opens a graph and reads it does not wait for merges, algorithms and the data plane.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
+from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.layout import table_key
 from omnigraph.core.retry import following_schema
 from omnigraph.core.revisions import Revision
-from omnigraph.core.schema.alignment import counterpart
-from omnigraph.core.upkeep.indices import ensure_indices
-from omnigraph.dataplane.export.plan import chosen_types
-from omnigraph.errors import Code, InvalidInput, NotFound
-from omnigraph.exec.changes.blame import blame
-from omnigraph.exec.changes.diff import DiffRequest, GraphDiff
 from omnigraph.exec.mutate.mutator import Mutated, Request
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.graph.algorithms.calls import Algorithms
-from omnigraph.graph.arguments import instance, seconds, token, whole_number
+from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.languages import types_of
-from omnigraph.graph.schema import Schema
 from omnigraph.graph.snapshot import Snapshot
-from omnigraph.graph.upkeep.calls import UpkeepCalls
-from omnigraph.graph.upkeep.reports import recovery_result
 from omnigraph.graph.values import commit_of, mutation_of
-from omnigraph.graph.versioning.branches import Branches
-from omnigraph.graph.versioning.changes import ChangeFeed, type_token
-from omnigraph.graph.versioning.commits import Commits
-from omnigraph.graph.versioning.diff import Diff, operation
+from omnigraph.graph.versioning.diff_calls import DiffCalls
 from omnigraph.graph.versioning.tags import Tags
-from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.door import Permission
-from omnigraph.results.changes import BlameLine, OperationName
 from omnigraph.results.recovery import RecoveryResult
 from omnigraph.results.writes import IndexResult, MutationResult
 from omnigraph.runtime.cancellation import CancelToken, limited
@@ -53,10 +41,15 @@ from omnigraph.types import (
 )
 
 if TYPE_CHECKING:
+    from omnigraph.graph.algorithms.calls import Algorithms
     from omnigraph.graph.branch_handle import BranchHandle
+    from omnigraph.graph.schema import Schema
+    from omnigraph.graph.versioning.branches import Branches
+    from omnigraph.graph.versioning.changes import ChangeFeed
+    from omnigraph.graph.versioning.commits import Commits
 
 
-class Graph(UpkeepCalls):
+class Graph(DiffCalls):
     """An open graph. Safe to share between threads; a context manager that closes itself.
 
     Made by `omnigraph.init` and `omnigraph.open`.
@@ -70,12 +63,7 @@ class Graph(UpkeepCalls):
         ```
 
     Attributes:
-        algorithms: PageRank, components, communities, shortest paths, triangles.
-        branches: Make, list, merge and delete branches.
         tags: Names for commits.
-        commits: The history.
-        changes: The change feed.
-        schema: Show and change the schema.
     """
 
     def __init__(
@@ -84,18 +72,44 @@ class Graph(UpkeepCalls):
         """Wrap a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor, branch)
         self._last: tuple[GraphVersion, Snapshot] | None = None
-        self.algorithms = Algorithms(parts, self._pins, self._door, self._actor)
-        self.branches = Branches(parts.repo, self._door, self._actor, branch, self._running_merge)
         self.tags = Tags(parts.repo, self._door, self._actor)
-        self.commits = Commits(parts.repo, self._door, self.diff, branch)
-        self.schema = Schema(parts, self._pins, self._door, self._actor, branch)
-        self.changes = ChangeFeed(
-            parts.repo,
-            self._door,
-            parts.clock,
-            self._changes_between,
-            branch,
-        )
+
+    @cached_property
+    def algorithms(self) -> Algorithms:
+        """PageRank, components, communities, shortest paths, triangles."""
+        from omnigraph.graph.algorithms.calls import Algorithms  # noqa: PLC0415
+
+        return Algorithms(self._parts, self._pins, self._door, self._actor)
+
+    @cached_property
+    def branches(self) -> Branches:
+        """Make, list, merge and delete branches."""
+        from omnigraph.graph.versioning.branches import Branches  # noqa: PLC0415
+
+        runner = self._running_merge
+        return Branches(self._repo, self._door, self._actor, self._branch, runner)
+
+    @cached_property
+    def commits(self) -> Commits:
+        """The history."""
+        from omnigraph.graph.versioning.commits import Commits  # noqa: PLC0415
+
+        return Commits(self._repo, self._door, self.diff, self._branch)
+
+    @cached_property
+    def changes(self) -> ChangeFeed:
+        """The change feed."""
+        from omnigraph.graph.versioning.changes import ChangeFeed  # noqa: PLC0415
+
+        clock, between = self._parts.clock, self._changes_between
+        return ChangeFeed(self._repo, self._door, clock, between, self._branch)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Show and change the schema."""
+        from omnigraph.graph.schema import Schema  # noqa: PLC0415
+
+        return Schema(self._parts, self._pins, self._door, self._actor, self._branch)
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r}, mode={self.mode!r})"
@@ -276,149 +290,6 @@ class Graph(UpkeepCalls):
         self._last = (pinned, snapshot)
         return snapshot
 
-    def diff(
-        self,
-        older: Revision | Snapshot,
-        newer: Revision | Snapshot | None = None,
-        *,
-        types: Sequence[str] | None = None,
-        operations: Collection[OperationName] | None = None,
-        kind: Literal["node", "edge"] | None = None,
-    ) -> Diff:
-        """Compare two states of the graph, entity by entity.
-
-        Only files that the two states do not share are looked at. Where the schema changed in
-        between, the older state is read as the newer schema has it: with the new names, and with
-        what stored rows got in new properties. So a change of the schema alone changes no entity.
-
-        Example:
-            ```python
-            before = graph.snapshot()
-            graph.mutate('query more() { insert Person { name: "Cy" } }')
-            diff = graph.diff(before, "main")
-            assert diff.counts["node:Person"].inserted == 1
-            assert [change.id for change in diff] == ["Cy"]
-            print(diff)
-            ```
-
-        Args:
-            older: The state that the changes start from: a snapshot, or a name as for
-                `snapshot(at=...)`: a branch, a commit, a tag, `main~3`, a time.
-            newer: The state that they lead to; by default the newest one.
-            types: Only these types, by name or as `node:Person`.
-            operations: Only `insert`, `update` or `delete`.
-            kind: Only nodes, or only edges.
-
-        Raises:
-            NotFound: There is no such branch or commit.
-            InvalidInput: There is no such type, operation or kind.
-        """
-        if kind not in (None, "node", "edge"):
-            text = f"the kind is 'node' or 'edge', not {kind!r:.80}"
-            raise InvalidInput(Code.INPUT_INVALID, text)
-        states = (self._revision(older), self._revision(newer or self._branch))
-        chosen = chosen_types(self._language(states[1]).catalog, types)
-        of_kind = [item for item in chosen if kind in (None, item.kind)]
-        return self._diff(*states, of_kind, operations)
-
-    def _changes_between(
-        self,
-        older: str,
-        newer: str,
-        types: Collection[str] | None,
-        operations: Collection[OperationName] | None,
-    ) -> Diff:
-        """Compare two commits; types by what tells them apart, whatever they are called there."""
-        states = (self._revision(older), self._revision(newer))
-        catalog = self._language(states[1]).catalog
-        known = (*catalog.nodes, *catalog.edges)
-        chosen = [item for item in known if types is None or type_token(item) in types]
-        return self._diff(*states, chosen, operations)
-
-    def _diff(
-        self,
-        older: GraphVersion,
-        newer: GraphVersion,
-        types: Sequence[EntityType],
-        operations: Collection[OperationName] | None,
-    ) -> Diff:
-        catalogs = [self._language(state).catalog for state in (older, newer)]
-        for state, catalog in zip((older, newer), catalogs, strict=True):
-            called = (counterpart(catalog, item) for item in types)
-            keys = [table_key(item.kind, item.name) for item in called if item is not None]
-            self._door.ask(Permission.READ, state.branch, types=keys)
-        request = DiffRequest(
-            older=older,
-            newer=newer,
-            catalog=catalogs[1],
-            older_catalog=catalogs[0],
-            types=frozenset(table_key(item.kind, item.name) for item in types),
-        )
-        wanted = None if operations is None else frozenset(map(operation, operations))
-        return Diff(GraphDiff(self._repo, request), str(older.head), str(newer.head), wanted)
-
-    def blame(
-        self,
-        type_name: str,
-        id: str,
-        *,
-        branch: str | None = None,
-        at: Revision | None = None,
-        limit: int | None = None,
-    ) -> list[BlameLine]:
-        """The commits that changed one entity, newest first, back to the one that inserted it.
-
-        Of each commit only the rows that it changed are looked at. What a merge brought along is
-        the merge's.
-
-        Example:
-            ```python
-            change = 'query q() { update Person set { age: 30 } where name = "Bo" }'
-            graph.mutate(change, message="a birthday")
-            newest = graph.blame("Person", "Bo")[0]
-            assert (newest.operation, newest.changed) == ("update", ("age",))
-            assert newest.commit.message == "a birthday"
-            ```
-
-        Args:
-            type_name: The type, by name or as `node:Person`.
-            id: The id of the entity.
-            branch: Which branch; by default `main`.
-            at: An older state to start from; see `snapshot`.
-            limit: At most so many commits.
-
-        Raises:
-            NotFound: No commit has changed such an entity.
-            InvalidInput: There is no such type.
-        """
-        most = None if limit is None else whole_number(limit, "a limit", 1)
-        instance(id, str, "an id is a text")
-        pinned = self._pinned(branch, at)
-        types = chosen_types(self._language(pinned).catalog, [type_name])
-        if len(types) > 1:
-            text = f"'{type_name}' is a node type and an edge type: say which, node:{type_name}"
-            raise InvalidInput(Code.INPUT_INVALID, text, type=type_name)
-        chosen = types[0]
-        self._door.ask(Permission.READ, pinned.branch, types=[table_key(chosen.kind, chosen.name)])
-        found = islice(blame(self._repo, pinned, chosen, id), most)
-        lines = [
-            BlameLine(
-                commit=commit_of(each.commit), operation=each.operation.value, changed=each.changed
-            )
-            for each in found
-        ]
-        if not lines:
-            text = f"no commit of branch '{pinned.branch}' has changed {type_name} {id!r:.80}"
-            raise NotFound(Code.NOT_FOUND, text, type=type_name, id=id)
-        return lines
-
-    def _revision(self, state: Revision | Snapshot) -> GraphVersion:
-        return (
-            state.pinned
-            if isinstance(state, Snapshot)
-            else self._pins.revision(state, self._branch)
-        )
-
     # -- changing ----------------------------------------------------------------------------------
 
     def mutate(  # noqa: PLR0913
@@ -527,6 +398,8 @@ class Graph(UpkeepCalls):
                 None for never. It is looked at between two indexes.
             cancel: The same, when another thread calls its `cancel()`.
         """
+        from omnigraph.core.upkeep.indices import ensure_indices  # noqa: PLC0415
+
         who = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.MAINTAIN, self._on(branch), actor=who)
         about = None if message is None else CommitMessage(message)
@@ -560,6 +433,8 @@ class Graph(UpkeepCalls):
             Forbidden: The handle is for reading only.
             Corrupt: An intent cannot be read; it says which and what to do.
         """
+        from omnigraph.graph.upkeep.reports import recovery_result  # noqa: PLC0415
+
         self._door.ask(Permission.MAINTAIN)
         settled = (*self._repo.settled_on_open, *self._repo.recover())
         return recovery_result(settled, self._repo.set_aside())

@@ -20,7 +20,6 @@ from omnigraph.exec.search.engine import Search
 from omnigraph.graph.arguments import instance
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.facade import Graph
-from omnigraph.graph.schema import schema_text
 from omnigraph.lang import compile_schema
 from omnigraph.policy.door import ALLOW_ALL, Policy
 from omnigraph.runtime import environment
@@ -61,6 +60,8 @@ def init(
         InvalidInput: The schema has mistakes; it lists all of them. Or the place holds other files.
         Conflict: There is a graph already.
     """
+    from omnigraph.graph.schema import schema_text  # noqa: PLC0415
+
     text, origin = schema_text(schema)
     accepted = AcceptedSchema(catalog=compile_schema(text, origin), text=text)
     root = graph_root(uri, storage_options)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
 
 from omnigraph.core.layout import table_key
+from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.dataplane.export.model import STREAM, ExportRequest
 from omnigraph.dataplane.source.model import Compression, Format
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.lang.catalog.model import Catalog, EntityType
-from omnigraph.lang.source import did_you_mean
+from omnigraph.lang.catalog.model import EntityType
 from omnigraph.store.root import Root
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -84,44 +84,12 @@ def make_plan(request: ExportRequest, root: Root) -> ExportPlan:
             f"one file of {format.value} holds one type: name it with `types`, "
             "or export to a folder (a target that ends with a slash)"
         )
-        raise InvalidInput(Code.INPUT_INVALID, text, types=[_key(item) for item in entities])
+        names = [table_key(each.kind, each.name) for each in entities]
+        raise InvalidInput(Code.INPUT_INVALID, text, types=names)
     return plan
 
 
 # -- types -----------------------------------------------------------------------------------------
-
-
-def chosen_types(catalog: Catalog, names: Sequence[str] | None) -> tuple[EntityType, ...]:
-    """The named types, or all: nodes before edges, each by name.
-
-    Raises:
-        InvalidInput: There is no such type.
-    """
-    everything: tuple[EntityType, ...] = (*catalog.nodes, *catalog.edges)
-    if names is None:
-        return everything
-    if isinstance(names, str):
-        raise InvalidInput(Code.INPUT_INVALID, "`types` is a list of names, not one text")
-    wanted: set[str] = set()
-    for name in names:
-        found = [_key(item) for item in everything if name in (item.name, _key(item))]
-        if not found:
-            raise _unknown_type(str(name), everything)
-        wanted.update(found)
-    return tuple(item for item in everything if _key(item) in wanted)
-
-
-def _key(entity: EntityType) -> str:
-    return table_key(entity.kind, entity.name)
-
-
-def _unknown_type(name: str, known: Sequence[EntityType]) -> InvalidInput:
-    spellings = {item.name for item in known}
-    if ":" in name:
-        spellings = {_key(item) for item in known}
-    hint = did_you_mean(name, spellings)
-    text = f"the schema has no type {name!r}" + (f"; {hint}" if hint else "")
-    return InvalidInput(Code.INPUT_INVALID, text, type=name)
 
 
 # -- places ----------------------------------------------------------------------------------------

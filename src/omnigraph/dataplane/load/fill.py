@@ -16,9 +16,9 @@ import pyarrow as pa
 from omnigraph.core.commits.records import Commit
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.schema.arrow_types import table_schema
+from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.decode.model import Decoded, DecodeStats
-from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.read_task import stage_rows

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit
 from omnigraph.core.commits.requirements import HeadIs, Seen
 from omnigraph.core.repository import Repository
-from omnigraph.dataplane.load.small_load import SmallLoad
 from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.delta import stage
 from omnigraph.exec.mutate.embedding import EmbedderSource, QueryEmbeddings
-from omnigraph.exec.mutate.loading import load_entities
 from omnigraph.exec.mutate.mutator import (
     CommitTerms,
     Mutated,
@@ -33,6 +32,9 @@ from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import MutationPlan, ReadPlan
 from omnigraph.runtime import telemetry
+
+if TYPE_CHECKING:
+    from omnigraph.dataplane.load.small_load import SmallLoad
 
 
 class OpenTransaction:
@@ -78,6 +80,9 @@ class OpenTransaction:
 
     def load(self, small: SmallLoad, *, is_merge: bool) -> dict[EntityRef, int]:
         """Take the entities of a small input; returns how many of each type it touched."""
+        # The decoders come with it, for which other transactions do not wait.
+        from omnigraph.exec.mutate.loading import load_entities  # noqa: PLC0415
+
         self._repo.require_writable()
         for rows in small.sources:
             self._digest.update(repr((is_merge, rows.to_pylist())).encode())

@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.revisions import Revision
-from omnigraph.dataplane.export.plan import chosen_types
-from omnigraph.dataplane.progress import Progress
-from omnigraph.dataplane.run.runner import Runner
+from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
@@ -37,6 +35,10 @@ from omnigraph.types import (
     IdempotencyKey,
     LoadMode,
 )
+
+if TYPE_CHECKING:
+    from omnigraph.dataplane.progress import Progress
+    from omnigraph.dataplane.run.runner import Runner
 
 
 class BulkCalls:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from omnigraph.core.cleanup.cleaner import CleanupRequest
-from omnigraph.core.cleanup.retention import RetentionPolicy
-from omnigraph.dataplane.progress import Monitor, Progress
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import duration, seconds, token, whole_number
-from omnigraph.graph.upkeep.reports import cleanup_result, repair_result
 from omnigraph.graph.versioning.transaction_calls import TransactionCalls
 from omnigraph.policy.door import Permission
 from omnigraph.results.upkeep import CleanupResult, RepairResult, VerifyResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import MAIN, Actor, EngineChoice
+
+if TYPE_CHECKING:
+    from omnigraph.dataplane.progress import Progress
 
 _US = timedelta(microseconds=1)
 
@@ -67,6 +67,11 @@ class UpkeepCalls(TransactionCalls):
             Busy: Another process cleans up.
             Forbidden: The handle is for reading only.
         """
+        from omnigraph.core.cleanup.cleaner import CleanupRequest  # noqa: PLC0415
+        from omnigraph.core.cleanup.retention import RetentionPolicy  # noqa: PLC0415
+        from omnigraph.dataplane.progress import Monitor  # noqa: PLC0415
+        from omnigraph.graph.upkeep.reports import cleanup_result  # noqa: PLC0415
+
         who = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.MAINTAIN, actor=who)
         age = duration(older_than, "older_than")
@@ -160,6 +165,8 @@ class UpkeepCalls(TransactionCalls):
             RecoveryRequired: A write is under way, or waits for recovery.
             Forbidden: The handle is for reading only.
         """
+        from omnigraph.graph.upkeep.reports import repair_result  # noqa: PLC0415
+
         who = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.MAINTAIN, actor=who)
         found, made = self._repo.repair(dry_run=bool(dry_run), force=bool(force), actor=who)

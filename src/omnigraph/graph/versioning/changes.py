@@ -13,8 +13,8 @@ import pyarrow as pa
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.locks.read_leases import NOBODY, Holder
 from omnigraph.core.repository import Repository
+from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.export.plan import chosen_types
 from omnigraph.errors import Code, Gone, InvalidInput, NotFound
 from omnigraph.exec.changes.cursor import Cursor, decode
 from omnigraph.graph.arguments import seconds, whole_number

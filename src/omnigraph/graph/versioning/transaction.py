@@ -10,7 +10,6 @@ from typing import Literal, Self, TypeVar
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.retry import with_retries
-from omnigraph.dataplane.load.small_load import read_small
 from omnigraph.errors import Busy, Code, Conflict, ConstraintViolated, InvalidInput
 from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.exec.mutate.transaction import OpenTransaction, begin
@@ -259,6 +258,8 @@ class Transaction:
             LimitExceeded: There are too many rows for a transaction.
             InvalidInput: The source or the mode is wrong; the transaction goes on.
         """
+        from omnigraph.dataplane.load.small_load import read_small  # noqa: PLC0415
+
         work = self._working()
         if mode not in ("append", "merge"):
             text = f"a transaction loads by 'append' or 'merge', not {mode!r:.80}"

@@ -1,0 +1,28 @@
+"""Opening a graph and reading it waits for nothing that other calls need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import omnigraph as og
+
+SCRIPT = """
+import sys
+import omnigraph as og
+with og.open(sys.argv[1]) as graph:
+    print(graph.query("query q() { match { $p: Person } return { count($p) as n } }")[0]["n"])
+    late = ("client", "core.cleanup", "core.upkeep", "dataplane.decode", "dataplane.export",
+        "dataplane.load", "exec.algorithms", "exec.changes", "exec.merge",
+        "exec.schema_change", "server")
+    print(sorted(name for name in late if f"omnigraph.{name}" in sys.modules))
+    print(str(graph.branches.list()[0]), "omnigraph.exec.merge" in sys.modules)
+"""
+
+
+def test_a_query_imports_what_queries_need(tmp_path: Path) -> None:
+    place = tmp_path / "g.omni"
+    og.init(place, "node Person { name: String @key }").close()
+    answer = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(place)], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines() == ["0", "[]", "main True"]
