@@ -18,7 +18,7 @@ _KEYED: Final = frozenset(
     f"cluster_{name}"
     for name in (
         "mutate", "mutate_if", "invoke", "invoke_if", "load", "load_ndjson", "merge",
-        "apply_schema", "start_job",
+        "apply_schema", "start_job", "transaction",
     )
 )  # fmt: skip
 _STATUSES: Final = (400, 401, 403, 404, 409, 410, 412, 413, 429, 500, 503)
