@@ -130,6 +130,22 @@ def test_a_name_of_somebody_else_is_believed_and_its_footer_checked(
     assert caught.value.kind is FailureKind.CORRUPT
 
 
+def test_of_a_larger_file_reading_checks_the_footer_and_verification_the_content(
+    root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_checksums, "COMPARED_BYTES_MAX", 10)
+    pin = made(tables)
+    path = data_files(root)[0]
+    assert file_checksums.damage_of_file(str(path)) is None
+    path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+    assert reopened(root, pin).read(["n"]).num_rows == 3
+    reason = file_checksums.damage_of_file(str(path))
+    assert reason == "its content does not have the checksum that its name says"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(StorageFailure, match="does not end as a data file does"):
+        reopened(root, pin).read(["n"])
+
+
 @pytest.mark.parametrize("content", [b"", b"short", b"\0" * 4_000])
 def test_what_is_no_data_file(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch, content: bytes
@@ -181,9 +197,9 @@ def test_a_file_is_looked_at_once(
     looked: list[str] = []
     whole = file_checksums.damage_of_file
 
-    def noted(path: str) -> str | None:
+    def noted(path: str, bytes_max: int | None = None) -> str | None:
         looked.append(path)
-        return whole(path)
+        return whole(path, bytes_max)
 
     monkeypatch.setattr(file_checksums, "damage_of_file", noted)
     fresh = open_tables(root, durable=False)

@@ -1,15 +1,15 @@
 """Checksums of data and deletion files, kept in their names.
 
 Lance's files have none. A flipped byte in one may change a value, or make Lance ask for more
-memory than there is. So a small file gets its name when it is written, and the name ends with the
+memory than there is. So a file gets its name when it is written, and the name ends with the
 checksum of the content: it costs no file and no read, and whoever has the metadata has the
-checksum. It is compared once per process, before Lance reads the file for the first time.
+checksum. That of a small file is compared once per process, before Lance reads the file for the
+first time; that of a larger one is compared by verification.
 
 A deletion file is named by a number; ours is a mark and the checksum.
 
-Large files are not read twice for this; of them, and of files that were named by others, the
-numbers in the footer are compared with the size. Only on local disk: object storage has checksums
-of its own.
+Of files without a checksum, and of larger ones when they are read, the numbers in the footer are
+compared with the size. Only on local disk: object storage has checksums of its own.
 """
 
 import copy
@@ -29,11 +29,13 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity.index_checksums import IndexChecksums
 from omnigraph.store.io.durability import replace
 
-__all__ = ["SEALED_BYTES_MAX", "Seals", "damage_of_file", "is_checkable"]
+__all__ = ["COMPARED_BYTES_MAX", "SEALED_BYTES_MAX", "Seals", "damage_of_file", "is_checkable"]
 
-# All files of a table are compared when it is first read, so those of full fragments are left out:
-# reading one row of a large table must not read all of it. This many bytes take under 1 ms.
-SEALED_BYTES_MAX: Final = 2 << 20
+# A checksum takes about 0.5 ms per MiB when a file is written. Verification compares every one.
+SEALED_BYTES_MAX: Final = 16 << 20
+# Files of a table are compared when it is first read, except those of full fragments: reading one
+# row of a large table must not read all of it. This many bytes take about 1 ms.
+COMPARED_BYTES_MAX: Final = 2 << 20
 _SEALED: Final = re.compile(r"_([0-9a-f]{8})\.lance")
 _DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
 _SUFFIX: Final = ".lance"
@@ -109,7 +111,9 @@ class Seals:
                 folder = bases.get(base_id, own)
             path = os.path.join(folder, name)
             if path not in self._checked:
-                reason = damage_of_file(path) or _loss(path, own, int(dataset.version))
+                reason = damage_of_file(path, COMPARED_BYTES_MAX) or _loss(
+                    path, own, int(dataset.version)
+                )
                 if reason is not None:
                     where = os.path.relpath(path, self._base)
                     raise StorageFailure(FailureKind.CORRUPT, verb, where, reason)
@@ -170,13 +174,18 @@ def is_checkable(path: str) -> bool:
     return path.endswith(_SUFFIX) and ("/_indices/" in path or folder.endswith("/data"))
 
 
-def damage_of_file(path: str) -> str | None:
-    """Tell what is wrong with a file; None if nothing is known. One that is missing is Lance's."""
+def damage_of_file(path: str, bytes_max: int | None = None) -> str | None:
+    """Tell what is wrong with a file; None if nothing is known. One that is missing is Lance's.
+
+    Args:
+        path: The file.
+        bytes_max: The size up to which its content is compared; None: whatever its size.
+    """
     checksum = _checksum(path)
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if checksum is not None and size <= SEALED_BYTES_MAX:
+            if checksum is not None and (bytes_max is None or size <= bytes_max):
                 if zlib.crc32(file.read()) != checksum:
                     return "its content does not have the checksum that its name says"
                 return None
