@@ -10,7 +10,8 @@ import pytest
 from omnigraph.core.cleanup.cleaner import Cleaned
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.journal.audit import RecoveryKind
-from omnigraph.core.layout import MANIFEST
+from omnigraph.core.layout import CLEANUP_CLAIM, MANIFEST
+from omnigraph.core.locks.claims import LEASE_US
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Busy, Conflict, Forbidden, Gone, RecoveryRequired, Unavailable
 from omnigraph.runtime.clock import ManualClock
@@ -388,3 +389,25 @@ def test_a_clean_up_that_fails_harms_nobody_and_the_next_one_converges(
     assert clean(again).parts == ()
     for path in (MANIFEST, again.snapshot().pin(PERSON).path):
         assert len(again.tables.inventories.take(path).versions) == 1
+
+
+def test_a_clean_up_that_looks_for_longer_than_its_claim_lasts_goes_on(
+    graph: Repository, root: Root
+) -> None:
+    other, clock = elsewhere(root)
+    person = graph.snapshot().pin(PERSON).path
+    folder = root.local_path / CLEANUP_CLAIM
+
+    def look_long(path: str) -> None:
+        for _ in range(3 if path == person else 0):
+            [claim] = folder.iterdir()
+            before = claim.read_bytes()
+            clock.advance(LEASE_US // 2)
+            for _ in range(500):  # without the thread that renews it, the claim is lost below
+                if claim.read_bytes() != before:
+                    break
+                threading.Event().wait(0.01)
+
+    done = other.cleanup(replace(AT_ONCE, policy=replace(AT_ONCE.policy, keep=3)), look_long)
+    assert of(done, person) == 8
+    audit(reopen(root))

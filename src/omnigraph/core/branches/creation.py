@@ -102,8 +102,9 @@ class BranchCreation:
 
     def still_alone(self) -> None:
         """Check the claim once more, right before a step that others must not see us make."""
-        if self._claim is not None:
-            self._claim.check()
+        claim = self._claim
+        if claim is not None:
+            claim.check()
 
     def new_id(self) -> str:
         """An identifier for an operation."""

@@ -38,6 +38,7 @@ from omnigraph.core.layout import (
     table_folders,
 )
 from omnigraph.core.locks.claims import Claim, Claims
+from omnigraph.core.locks.renewal import renewing
 from omnigraph.core.storage_errors import public
 from omnigraph.errors import JsonValue, NotFound
 from omnigraph.runtime import cancellation, telemetry
@@ -131,7 +132,14 @@ class Cleaner:
             Busy: Another process cleans up.
         """
         with self.claims.holding(CLEANUP_CLAIM, wait_us=0) as claim:
-            return self._clean(request, claim, report)
+
+            def keep() -> None:
+                claim.check()
+                self.creation.still_alone()
+
+            # Looking at a long history takes longer than a claim lasts.
+            with renewing(keep, "omnigraph-cleanup"):
+                return self._clean(request, claim, report)
 
     def _clean(
         self, request: CleanupRequest, claim: Claim, report: Callable[[str], None]

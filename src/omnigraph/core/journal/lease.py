@@ -6,21 +6,13 @@ longer than a lease lasts, so another thread renews the lease meanwhile.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Final
 
 from omnigraph.core.journal.intent import Intent, IntentLog
+from omnigraph.core.locks.renewal import renewing
 from omnigraph.errors import Code, RecoveryRequired
-from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock
-from omnigraph.store.failures import StorageFailure
-
-# A call that has not returned by then never will, and others should not wait for it.
-KEPT_MAX_S: Final = 3_600.0
-LOOK_S: Final = 1.0
 
 
 class Lease:
@@ -62,29 +54,9 @@ class Lease:
             self._intents.replace(intent)
             self.intent, self.renewed_ns = intent, ticks
 
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Keep the lease while the block runs, from a thread aside."""
-        done = threading.Event()
-        name = f"omnigraph-lease-{self.intent.operation_id}"
-        keeper = threading.Thread(target=self._keep_until, args=(done,), name=name, daemon=True)
-        keeper.start()
-        try:
-            yield
-        finally:
-            done.set()
-            keeper.join()
-
-    def _keep_until(self, done: threading.Event) -> None:
-        for _ in range(int(KEPT_MAX_S / LOOK_S)):
-            if done.wait(LOOK_S):
-                return
-            try:
-                self.keep()
-            except StorageFailure as failure:
-                telemetry.logger.warning("a lease could not be renewed: %s", failure)
-            except RecoveryRequired:
-                return  # whoever asks is told by `check`
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep the lease while a block runs, from a thread aside."""
+        return renewing(self.keep, f"omnigraph-lease-{self.intent.operation_id}")
 
     @property
     def _length_ns(self) -> int:

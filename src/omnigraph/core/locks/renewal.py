@@ -1,0 +1,47 @@
+"""Renewing a lease from a thread aside, while its owner is inside of one long call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from omnigraph.errors import GraphError
+from omnigraph.runtime import telemetry
+from omnigraph.store.failures import StorageFailure
+
+# A call that has not returned by then never will, and others should not wait for it.
+KEPT_MAX_S: Final = 3_600.0
+LOOK_S: Final = 1.0
+
+
+@contextmanager
+def renewing(renew: Callable[[], None], name: str) -> Iterator[None]:
+    """Call a function every second while the block runs, for an hour at most.
+
+    Args:
+        renew: Renews the lease if it is time to. A `GraphError` says that it is lost and ends the
+            renewing; the owner is told so when it looks itself.
+        name: The name of the thread.
+    """
+    done = threading.Event()
+    keeper = threading.Thread(target=_renew_until, args=(done, renew), name=name, daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        done.set()
+        keeper.join()
+
+
+def _renew_until(done: threading.Event, renew: Callable[[], None]) -> None:
+    for _ in range(int(KEPT_MAX_S / LOOK_S)):
+        if done.wait(LOOK_S):
+            return
+        try:
+            renew()
+        except StorageFailure as failure:
+            telemetry.logger.warning("a lease could not be renewed: %s", failure)
+        except GraphError:
+            return
