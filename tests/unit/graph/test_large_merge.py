@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph as og
+from omnigraph.exec import tuning
+from omnigraph.exec.merge import merger
 from omnigraph.exec.merge.tasks import MergeWork
-from tests.large_merges import check_agreement, made
+from omnigraph.exec.mutate.committed import MutationLimits
+from tests.large_merges import BY_TASKS, check_agreement, made
 
 
 def test_tasks_merge_what_one_process_would(
@@ -23,3 +27,40 @@ def test_tasks_merge_what_one_process_would(
         check_agreement(graph)
     assert started
     assert all(started), "the size of a large merge is told, so that an engine is chosen by it"
+
+
+def altered(folder: Path) -> og.Graph:
+    """A graph whose branch `draft` has one more property, and other rows than `main`."""
+    schema = "node Item { name: String @key  a: I64? }"
+    graph = og.init(str(folder), schema=schema)
+    graph.load({"Item": [{"name": f"k{number}", "a": number} for number in range(300)]})
+    graph.branches.create("draft")
+    graph.schema.apply("node Item { name: String @key  a: I64?  c: String? }", branch="draft")
+    rows = [{"name": f"k{number}", "c": f"c{number}"} for number in range(0, 400, 2)]
+    graph.load({"Item": rows}, mode="merge", branch="draft")
+    graph.load(
+        {"Item": [{"name": f"k{number}", "a": -number} for number in range(9)]}, mode="merge"
+    )
+    return graph
+
+
+def test_tasks_merge_across_a_schema_change(tmp_path: Path) -> None:
+    with altered(tmp_path / "g.omni") as graph:
+        for name in ("held", "tasks"):
+            graph.branches.create(name)
+        held = graph.branches.merge("draft", into="held")
+        with tuning.tuned(**BY_TASKS):
+            done = graph.branches.merge("draft", into="tasks")
+        assert done.counts == held.counts
+        assert graph.diff("held", "tasks").is_empty
+
+
+def test_rows_beyond_the_bound_are_refused_across_a_schema_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merger, "MutationLimits", lambda: MutationLimits(bytes=1_000))
+    with altered(tmp_path / "g.omni") as graph, tuning.tuned(**BY_TASKS):
+        head = graph.snapshot().commit
+        with pytest.raises(og.errors.LimitExceeded, match="the bound is 1000"):
+            graph.branches.merge("draft")
+        assert graph.snapshot().commit == head

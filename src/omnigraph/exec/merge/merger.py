@@ -488,7 +488,8 @@ class Merger:
             writes = tuple(
                 write
                 for key, item in plan.types.items()
-                if (write := stage_type(self._repo, ours, item, plan.images[key])) is not None
+                if (write := stage_type(self._repo, ours, item, plan.images[key], self._limits))
+                is not None
             )
             writes += tuple(stage_files(self._repo, ours, item) for item in plan.taken_over)
             records, digest = self._schema_records(plan)

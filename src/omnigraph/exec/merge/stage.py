@@ -7,17 +7,25 @@ import pyarrow as pa
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.alignment import altered_columns
-from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.write import TableWrite
 from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.type_merge import TypeMerge
+from omnigraph.exec.mutate.committed import MutationLimits
 from omnigraph.store.table import ROW_ADDRESS
 
 
 def stage_type(
-    repo: Repository, ours: GraphVersion, item: TypeMerge, images: MergedImages | None
+    repo: Repository,
+    ours: GraphVersion,
+    item: TypeMerge,
+    images: MergedImages | None,
+    limits: MutationLimits,
 ) -> TableWrite | None:
-    """Write the rows of one type; nothing refers to them yet. None when nothing changes."""
+    """Write the rows of one type; nothing refers to them yet. None when nothing changes.
+
+    Raises:
+        LimitExceeded: The rows of a table whose columns change, too, are more than fit in memory.
+    """
     if item.sides.ours is None:
         return None  # its table is made with the schema
     replaced = item.merge.replaced(item.outcome)
@@ -43,6 +51,16 @@ def stage_type(
     altered = alterer.stage(alterer.plan(table, columns), uuid=ids.new())
     if not is_changed:
         return TableWrite(table_key=key, staged=(altered,))
-    rows = None if images is None else images.whole.cast(table_schema(item.sides.entity))
+    rows = None if images is None else _held(images, limits, key)
     changed = alterer.stage_rows(table, altered, inserts=rows, deletes=deletes, uuid=ids.new())
     return TableWrite(table_key=key, staged=(altered, changed))
+
+
+def _held(images: MergedImages, limits: MutationLimits, key: str) -> pa.Table:
+    """All rows in memory, if they fit."""
+    parts, size = [], 0
+    for part in images.batches():
+        size += part.nbytes
+        limits.check_bytes(size, key)
+        parts.append(part.cast(images.schema))
+    return pa.concat_tables(parts)
