@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from omnigraph.core import tuning
 from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
-from omnigraph.core.publish.publisher import ATTEMPTS_MAX
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import Repository
 from omnigraph.errors import (
@@ -24,6 +24,8 @@ from tests.faults.harness import kinds
 from tests.faults.meddling import Hooks, commit_with, staged
 from tests.faults.worlds import COMPANY, PERSON
 
+ATTEMPTS = tuning.active.publish_attempts_max
+
 
 def contend(repo: Repository, times: int) -> Hooks:
     """Let somebody else publish first, so many times."""
@@ -37,7 +39,7 @@ def contend(repo: Repository, times: int) -> Hooks:
     return {"merge_rows": come_first}
 
 
-@pytest.mark.parametrize("times", [1, ATTEMPTS_MAX - 1, ATTEMPTS_MAX, ATTEMPTS_MAX + 2])
+@pytest.mark.parametrize("times", [1, ATTEMPTS - 1, ATTEMPTS, ATTEMPTS + 2])
 def test_a_landed_write_that_loses_only_the_race_for_the_head_goes_forward(
     repo: Repository, times: int
 ) -> None:

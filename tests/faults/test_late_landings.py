@@ -19,13 +19,11 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core import write as write_path
+from omnigraph.core import tuning
 from omnigraph.core.branches.branches import Branches
 from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.journal.intent import IntentLog, WriterKind
 from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, MANIFEST, intent_path
-from omnigraph.core.locks.liveness import GRACE_US
-from omnigraph.core.locks.owner import LEASE_US
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import Components, Repository, components
@@ -42,6 +40,9 @@ from tests.faults import worlds
 from tests.faults.harness import kinds
 from tests.faults.meddling import Hooks, commit_with, hooked
 from tests.faults.worlds import COMPANY, DEV, PERSON
+
+LEASE_US = tuning.active.writer_lease_us
+GRACE_US = tuning.active.lease_grace_us
 
 BOTH = {PERSON: ("late",), COMPANY: ("late",)}
 # Of the forks that a branch is created with when its commit writes to one table: its own.
@@ -501,10 +502,9 @@ def test_the_lease_is_checked_when_the_version_is_about_to_get_its_name(world: P
 
 
 def test_a_landing_that_takes_longer_than_its_lease_is_not_given_up(
-    world: Path, monkeypatch: pytest.MonkeyPatch
+    world: Path,
 ) -> None:
     """An update of very many rows is one long call of Lance; its writer lives all the time."""
-    monkeypatch.setattr(write_path, "_LONG_ROWS", 0)
     clock = ManualClock(1_700_000_000_000_000)
     root = Root.parse(str(world))
     repo = Repository.open(root, replace(components(root, durable=False), clock=clock))
@@ -523,7 +523,8 @@ def test_a_landing_that_takes_longer_than_its_lease_is_not_given_up(
 
     failpoints.watch(work_on)
     write = prepared(repo)
-    assert repo.commit(write).commit.id == write.commit.id
+    with tuning.tuned(long_landing_rows=0):
+        assert repo.commit(write).commit.id == write.commit.id
     assert not waits
     worlds.assert_in_order(repo)
 

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.journal.intent import Intent, WriterKind
 from omnigraph.core.layout import AUDIT, INTENTS, intent_path
-from omnigraph.core.locks.liveness import GRACE_US
-from omnigraph.core.locks.owner import LEASE_US
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.write import Prepared
@@ -40,6 +39,9 @@ from tests.faults import worlds
 from tests.faults.harness import audited, kinds
 from tests.faults.meddling import commit_with, staged
 from tests.faults.worlds import COMPANY, DEV, KNOWS, PERSON
+
+LEASE_US = tuning.active.writer_lease_us
+GRACE_US = tuning.active.lease_grace_us
 
 START = 1_700_000_000_000_000
 BOTH = {PERSON: ("both",), COMPANY: ("both",)}

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit, Record
 from omnigraph.core.commits.request import CommitRequest
@@ -56,8 +56,6 @@ from omnigraph.runtime.failpoints import hit
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Staged
 from omnigraph.types import CommitId
-
-ARM_ATTEMPTS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +112,6 @@ class Prepared:
             yield JudgedTableAt(key, version)
         if self.source is not None:
             yield self.source
-
-
-_LONG_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +235,7 @@ class WritePath:
         """
         place = self._destinations.of(prepared.base.target)
         intent = self._intent(prepared, operation_id)
-        for _ in range(ARM_ATTEMPTS_MAX):
+        for _ in range(tuning.active.arm_attempts_max):
             began = self._clock.ticks_ns()
             # Looking after writing: of two writers that do both, at least one sees the other.
             try:
@@ -355,7 +350,7 @@ class WritePath:
         intent = lease.intent
         try:
             # A large table takes its time, and a small one is not worth a thread.
-            is_long = staged.rows_after >= _LONG_ROWS
+            is_long = staged.rows_after >= tuning.active.long_landing_rows
             with lease.kept() if is_long else nullcontext():
                 return guarded(Fp.LAND, lambda: self._tables.land(staged, lease.check))
         except StorageFailure as failure:

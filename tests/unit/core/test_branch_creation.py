@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from omnigraph.core.branches.creation import MAKING_LEASE_US
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.journal.intent import Intent, WriterKind
 from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, staging_ref, staging_ref_parts
-from omnigraph.core.locks.liveness import GRACE_US
 from omnigraph.core.recovery.settlement import Settled
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.core.write import Prepared
@@ -44,6 +43,9 @@ from tests.graphs import (
     reopen,
     write,
 )
+
+LEASE_US = tuning.active.creation_lease_us
+GRACE_US = tuning.active.lease_grace_us
 
 DEV, CHILD, DEEP = BranchName("dev"), BranchName("child"), BranchName("agent/42/x")
 
@@ -400,10 +402,10 @@ def test_a_maker_elsewhere_has_a_day(graph: Repository, root: Root) -> None:
     base = graph.begin_branch(DEV)
     intent = left(graph, base, lease=True)
     began = intent.commit.created_at
-    assert intent.owner.lease_until == began + MAKING_LEASE_US
+    assert intent.owner.lease_until == began + LEASE_US
     assert graph.recover()[0].settled is Settled.LIVE
     file = root.local_path / intent_path(intent.operation_id)
-    then = file.stat().st_mtime - (MAKING_LEASE_US + GRACE_US) / 1e6 - 1
+    then = file.stat().st_mtime - (LEASE_US + GRACE_US) / 1e6 - 1
     os.utime(file, (then, then))
     assert graph.recover()[0].settled is Settled.ROLLED_BACK
     with pytest.raises(Conflict):

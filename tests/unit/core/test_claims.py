@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.locks.claims import LEASE_US, Claims, open_claims
-from omnigraph.core.locks.liveness import GRACE_US, Live
+from omnigraph.core import tuning
+from omnigraph.core.locks.claims import Claims, open_claims
+from omnigraph.core.locks.liveness import Live
 from omnigraph.core.locks.owner import Owner
 from omnigraph.errors import Busy
 from omnigraph.runtime import failpoints, telemetry
@@ -20,6 +21,9 @@ from omnigraph.store.failures import StorageFailure
 from omnigraph.store.io.objects import ObjectStore, open_objects
 from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
+
+LEASE_US = tuning.active.claim_lease_us
+GRACE_US = tuning.active.lease_grace_us
 
 FOLDER = "__claims/test"
 

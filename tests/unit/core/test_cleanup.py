@@ -2,16 +2,17 @@
 
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from omnigraph.core import tuning
 from omnigraph.core.cleanup.cleaner import Cleaned
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.layout import CLEANUP_CLAIM, MANIFEST
-from omnigraph.core.locks.claims import LEASE_US
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Busy, Conflict, Forbidden, Gone, RecoveryRequired, Unavailable
 from omnigraph.runtime.clock import ManualClock
@@ -226,10 +227,15 @@ def test_a_commit_that_sleeps_does_not_land_in_a_gap(root: Root) -> None:
     audit(repo)
 
 
-def test_a_history_that_was_not_read_yet_is_read_from_what_is_left(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("omnigraph.core.manifest.branch_reader.FEW_ROWS", 1)
+@pytest.fixture
+def outlined() -> Iterator[None]:
+    """Of every manifest that is opened, the newest rows are read first."""
+    with tuning.tuned(whole_manifest_rows_max=1):
+        yield
+
+
+@pytest.mark.usefixtures("outlined")
+def test_a_history_that_was_not_read_yet_is_read_from_what_is_left(root: Root) -> None:
     repo = make(root)
     for number in range(20):
         write(repo, {PERSON: people(f"p{number}")})
@@ -402,7 +408,7 @@ def test_a_clean_up_that_looks_for_longer_than_its_claim_lasts_goes_on(
         for _ in range(3 if path == person else 0):
             [claim] = folder.iterdir()
             before = claim.read_bytes()
-            clock.advance(LEASE_US // 2)
+            clock.advance(tuning.active.claim_lease_us // 2)
             for _ in range(500):  # without the thread that renews it, the claim is lost below
                 if claim.read_bytes() != before:
                     break

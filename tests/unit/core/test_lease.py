@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.core import tuning
 from omnigraph.core.journal.intent import Intent, IntentLog
 from omnigraph.core.journal.lease import Lease
-from omnigraph.core.locks.owner import LEASE_US
 from omnigraph.errors import RecoveryRequired
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.store.io.objects import open_objects
 from omnigraph.store.root import Root
 from tests.unit.core.intents import NOW, an_intent
+
+LEASE_US = tuning.active.writer_lease_us
 
 _POLL_S = 0.01
 

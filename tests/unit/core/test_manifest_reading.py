@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core import init as initial
+from omnigraph.core import tuning as core_tuning
 from omnigraph.core.commits.records import (
     ARROW_SCHEMA,
     FORMAT_OLDEST,
@@ -24,8 +25,7 @@ from omnigraph.core.commits.records import (
     format_metadata,
 )
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.manifest import branch_reader
-from omnigraph.core.publish import destinations, publisher
+from omnigraph.core.publish import destinations
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
@@ -52,12 +52,12 @@ DEV, CHILD = BranchName("dev"), BranchName("child")
 THREADS = 8
 
 
-@pytest.fixture(autouse=True, params=[0, branch_reader.FEW_ROWS], ids=["outlined", "whole"])
-def few_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+@pytest.fixture(autouse=True, params=[0, 1024], ids=["outlined", "whole"])
+def few_rows(request: pytest.FixtureRequest) -> Iterator[int]:
     """A manifest is read in one of two ways when it is opened; everything holds for both."""
     rows: int = request.param
-    monkeypatch.setattr(branch_reader, "FEW_ROWS", rows)
-    return rows
+    with core_tuning.tuned(whole_manifest_rows_max=rows):
+        yield rows
 
 
 def version_of(location: str, number: int) -> VersionRecord:
@@ -400,7 +400,7 @@ def test_a_publish_is_tried_five_times(graph: Repository, monkeypatch: pytest.Mo
     with pytest.raises(Conflict) as caught:
         write(graph, {})
     assert caught.value.code is Code.HEAD_CONTENTION
-    assert caught.value.details["attempts"] == len(tries) == publisher.ATTEMPTS_MAX
+    assert caught.value.details["attempts"] == len(tries) == core_tuning.active.publish_attempts_max
     monkeypatch.undo()
     write(graph, {})
     audit(graph)

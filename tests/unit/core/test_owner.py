@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from omnigraph.core import tuning
 from omnigraph.core.locks.liveness import Live
-from omnigraph.core.locks.owner import LEASE_US, Owner, this_process
+from omnigraph.core.locks.owner import Owner, this_process
 
 NOW = 1_700_000_000_000_000
 
@@ -25,7 +26,7 @@ def test_an_owner_survives_json() -> None:
 def test_an_owner_of_an_earlier_release_has_the_usual_lease() -> None:
     plain = this_process(NOW).to_json()
     del plain["lease_us"]
-    assert Owner.from_json(plain).lease_us == LEASE_US
+    assert Owner.from_json(plain).lease_us == tuning.active.writer_lease_us
 
 
 def test_a_number_that_was_given_to_another_process_is_not_its_owner() -> None:

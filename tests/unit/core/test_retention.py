@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.core import tuning
 from omnigraph.core.cleanup.retention import (
-    FENCES_US,
     CommitAt,
     History,
     Line,
@@ -18,7 +18,9 @@ from omnigraph.core.cleanup.retention import (
 )
 from omnigraph.types import MAIN, BranchName
 
-NOW = 10 * FENCES_US
+FENCE_AGE_US = tuning.active.fence_age_us
+
+NOW = 10 * FENCE_AGE_US
 DEV = BranchName("dev")
 
 
@@ -27,7 +29,7 @@ def line(*versions: int, branch: BranchName = MAIN, fork: str = "", **kinds: str
     commits = tuple(
         CommitAt(
             state=StateAt(fork, version),
-            created_at=NOW - place * FENCES_US,
+            created_at=NOW - place * FENCE_AGE_US,
             kind=kinds.get(f"v{version}", "mutation"),
         )
         for place, version in enumerate(versions)
@@ -53,9 +55,9 @@ def test_the_newest_commits_stay() -> None:
 
 
 def test_young_commits_stay_and_of_two_rules_the_kinder_one_counts() -> None:
-    young = RetentionPolicy(keep=1, since_us=NOW - 2 * FENCES_US)
+    young = RetentionPolicy(keep=1, since_us=NOW - 2 * FENCE_AGE_US)
     assert versions(retain(history(line(9, 8, 7, 5, 4)), young).states) == [7, 8, 9]
-    both = RetentionPolicy(keep=4, since_us=NOW - 2 * FENCES_US)
+    both = RetentionPolicy(keep=4, since_us=NOW - 2 * FENCE_AGE_US)
     assert versions(retain(history(line(9, 8, 7, 5, 4)), both).states) == [5, 7, 8, 9]
 
 

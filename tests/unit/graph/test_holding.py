@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 import omnigraph as og
+from omnigraph.core import tuning
 from omnigraph.dataplane.spark.datasource import DefaultSource
 from omnigraph.errors import Gone, GraphError
 from omnigraph.exec.changes.cursor import decode
@@ -31,9 +32,10 @@ def graph(tmp_path: Path) -> Iterator[og.Graph]:
 
 
 @pytest.fixture
-def renewed_always(monkeypatch: pytest.MonkeyPatch) -> None:
+def renewed_always() -> Iterator[None]:
     """A hold is written anew each time that it moves."""
-    monkeypatch.setattr("omnigraph.core.locks.read_leases.RENEWED_NS", -1)
+    with tuning.tuned(hold_renewed_ns=-1):
+        yield
 
 
 def add(graph: og.Graph, name: str, branch: str = "main") -> None:

@@ -12,10 +12,10 @@ import lance
 import pytest
 
 import omnigraph as og
+from omnigraph.core import tuning
 from omnigraph.core.commits.records import MARK, STAMP
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.manifest.formats import CURRENT, ManifestFormat, format_of
-from omnigraph.core.manifest.migrate import LOSSES_MAX
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.errors import Code, Conflict, Corrupt, GraphError, InvalidInput
 from omnigraph.store.root import Root
@@ -282,7 +282,7 @@ def overtaken(path: Path, times: int) -> Repository:
 
 
 def test_who_is_overtaken_looks_again_and_goes_on(third: Path) -> None:
-    repo = overtaken(third, LOSSES_MAX - 1)
+    repo = overtaken(third, tuning.active.migration_attempts_max - 1)
     repo.snapshot()
     assert repo.manifest.format(MAIN) == CURRENT
     with og.open(third) as graph:

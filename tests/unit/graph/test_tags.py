@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.core import tuning
 from omnigraph.core.repository import Repository, components
 from omnigraph.errors import Code, Conflict, Forbidden, InvalidInput, NotFound
 from omnigraph.store.root import Root
@@ -138,7 +139,7 @@ def test_what_set_a_ref_has_no_state(graph: og.Graph) -> None:
         graph.snapshot(at=entry.id)
 
 
-def test_tags_outlast_a_long_history(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tags_outlast_a_long_history(graph: og.Graph) -> None:
     """Whoever opens a graph late picks the present out of a long manifest, tags included."""
     first = graph.tags.create("v1")
     for number in range(20):
@@ -146,8 +147,7 @@ def test_tags_outlast_a_long_history(graph: og.Graph, monkeypatch: pytest.Monkey
     moved = graph.tags.create("v1", force=True)
     gone = graph.tags.create("v2")
     graph.tags.delete("v2")
-    monkeypatch.setattr("omnigraph.core.manifest.branch_reader.FEW_ROWS", 4)
-    with og.open(graph.uri) as late:
+    with tuning.tuned(whole_manifest_rows_max=4), og.open(graph.uri) as late:
         assert late.tags.list() == [moved]
         assert moved.commit != first.commit
         for number in range(40):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
+from omnigraph.core import tuning
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.branches.ending import Announced, BranchEnds
 from omnigraph.core.branches.kept_states import KeptStates
@@ -45,9 +46,6 @@ from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import ForkInfo, Pin, Table, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
-
-# How many forks of one table a branch may have lost before its writes are refused.
-FORKS_MAX = 32
 
 # The operations that write to a branch, apart from one.
 Writers = Callable[[BranchName, str | None], tuple[str, ...]]
@@ -262,7 +260,7 @@ class Branches:
         A fork that is there and holds something else belongs to a write that is going on, or
         to one that died. Which of them is for recovery to find out; we use another name.
         """
-        for number in range(FORKS_MAX):
+        for number in range(tuning.active.lost_forks_max):
             fork = fork_name(incarnation, number)
             found = self._tables.fork_info(at.path, fork)
             if found is None and self._try_fork(at, fork):
@@ -270,8 +268,8 @@ class Branches:
             if found is not None and self._is_unused(found, at, fork):
                 return Pin(path=at.path, version=at.version, branch=fork)
         text = (
-            f"{at.path} has {FORKS_MAX} unusable forks on this branch; make another branch from it "
-            "and go on there"
+            f"{at.path} has {tuning.active.lost_forks_max} unusable forks on this branch; "
+            "make another branch from it and go on there"
         )
         raise Busy(Code.BUSY, text, path=at.path)
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import KEY, Commit
 from omnigraph.core.commits.request import CommitRequest
@@ -50,11 +51,6 @@ from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
-
-# A branch in the making is in nobody's way, so there is no hurry to take a slow maker for dead.
-MAKING_LEASE_US = 24 * 3_600 * 1_000_000
-# How often what a maker left half made may be stepped over.
-_LEFT_MAX = 64
 
 
 class BranchCreation:
@@ -150,7 +146,7 @@ class BranchCreation:
                 requires=(requirement_of(target), SchemaIs(source.schema_digest)),
             ),
             rollback_commit_id=CommitId(self.new_id()),
-            owner=this_process(now, MAKING_LEASE_US),
+            owner=this_process(now, tuning.active.creation_lease_us),
             tables=(),
             confirms=False,
         )
@@ -296,7 +292,7 @@ class BranchCreation:
         not removed: they are there under the names that those of the next maker would have, and a
         process that is stopped while it removes them could hit the wrong ones.
         """
-        for _ in range(_LEFT_MAX):
+        for _ in range(tuning.active.creation_steps_max):
             self.leave_renamed(name)
             fork = self._manifest.fork_of(name)
             # Files first, record after: those of a fork that is made meanwhile are not among them.
@@ -308,7 +304,8 @@ class BranchCreation:
             if not has_files and not self._manifest.has_forks_around(fork):
                 return fork
             self._manifest.skip_generation(name, branch_parts(fork)[1], self.new_id())
-        text = f"{_LEFT_MAX} attempts to make the branch '{name}' were cut off; use another name"
+        steps = tuning.active.creation_steps_max
+        text = f"{steps} attempts to make the branch '{name}' were cut off; use another name"
         raise Busy(Code.BUSY, text, branch=name)
 
     def leave_renamed(self, name: BranchName) -> None:
@@ -344,7 +341,7 @@ class BranchCreation:
         """The staging ref of a branch; made if it is not there."""
         source = self._manifest.branch(target.source).fork
         at = Pin(path=MANIFEST, version=target.source_version, branch=source)
-        for attempt in range(_LEFT_MAX):
+        for attempt in range(tuning.active.creation_steps_max):
             ref = staging_ref(target.operation_id, target.source, attempt)
             if self._tables.fork_info(MANIFEST, ref) is not None:
                 return ref
@@ -352,7 +349,8 @@ class BranchCreation:
                 continue  # of a maker that died, or is slow
             self._make_staging_ref(ref, at)
             return ref
-        text = f"{_LEFT_MAX} attempts to make the branch '{target.branch}' were cut off; begin anew"
+        steps = tuning.active.creation_steps_max
+        text = f"{steps} attempts to make the branch '{target.branch}' were cut off; begin anew"
         raise Busy(Code.BUSY, text, branch=target.branch)
 
     def _make_staging_ref(self, ref: str, at: Pin) -> None:

@@ -15,13 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from omnigraph.core import tuning
 from omnigraph.core.branches.branches import Branches
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.cleanup.retention import Retained, RetentionPolicy, retain
 from omnigraph.core.cleanup.survey import PinnedVersions, Survey
 from omnigraph.core.cleanup.table_plan import (
-    LEFT_US,
-    SUPERSEDED_US,
     Ages,
     TableNeeds,
     TablePlan,
@@ -52,7 +51,6 @@ from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN
 
 WRITER = "cleanup"
-_LOOKS_MAX = 5
 # What is wrong with one table; other failures are of the store.
 _OF_THE_TABLE = frozenset({FailureKind.CORRUPT, FailureKind.INVALID, FailureKind.NOT_FOUND})
 
@@ -74,8 +72,8 @@ class CleanupRequest:
     set_aside: bool = False
     dry_run: bool = False
     actor: str | None = None
-    superseded_us: int = SUPERSEDED_US
-    left_us: int = LEFT_US
+    superseded_us: int = tuning.active.superseded_age_us
+    left_us: int = tuning.active.left_age_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +174,7 @@ class Cleaner:
 
     def _looked_again(self, request: CleanupRequest) -> tuple[Retained, PinnedVersions]:
         """Look once more, and start over when a branch is deleted while it is looked at."""
-        for _ in range(_LOOKS_MAX):
+        for _ in range(tuning.active.cleanup_looks_max):
             try:
                 retained = self._retained(request)
                 return retained, self.survey.pins(retained)

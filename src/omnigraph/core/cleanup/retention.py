@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.types import BranchName
 
-# A write that was given up may still arrive for a while: it must find its place taken.
-FENCES_US: Final = 24 * 3_600 * 1_000_000
 RECOVERY: Final = "recovery"
 
 
@@ -133,7 +132,8 @@ def retain(history: History, policy: RetentionPolicy) -> Retained:
         states.update(
             commit.state
             for commit in line.commits[count:]
-            if commit.kind == RECOVERY and commit.created_at >= history.now_us - FENCES_US
+            if commit.kind == RECOVERY
+            and commit.created_at >= history.now_us - tuning.active.fence_age_us
         )
     return Retained(spans=frozenset(spans), states=frozenset(states))
 
@@ -144,7 +144,7 @@ def reaches_further(
     """True if a commit, or one before it, may have to stay: how far lines have to be read."""
     return (
         policy.holds(place, commit.created_at)
-        or commit.created_at >= now_us - FENCES_US
+        or commit.created_at >= now_us - tuning.active.fence_age_us
         or any(state.fork != commit.state.fork or state < commit.state for state in onward)
     )
 

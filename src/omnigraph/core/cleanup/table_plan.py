@@ -14,15 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.store.maintenance.inventory import StoredVersion, TableInventory
-
-# Longer than anybody trusts a version to be the newest without looking
-# (`store/versions/latest.py`).
-SUPERSEDED_US: Final = 300_000_000
-# Longer than the longest lease, that of writes without a process of their own.
-LEFT_US: Final = 25 * 3_600 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +24,8 @@ class Ages:
     """The time of the store, and how old things have to be before they go."""
 
     now_us: int
-    superseded_us: int = SUPERSEDED_US
-    left_us: int = LEFT_US
+    superseded_us: int = tuning.active.superseded_age_us
+    left_us: int = tuning.active.left_age_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,14 +14,11 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.records import COMMIT_PREFIX, Commit, decode
 from omnigraph.types import CommitId
 
 _PREFIX_CHARS = len(COMMIT_PREFIX)
-# Chunks up to this size are decoded as they come: what one refresh usually brings.
-_EAGER_ROWS = 64
-# More than this many chunks are sorted out even if nobody asks: compactions bring rows again.
-_PENDING_MAX = 64
 
 # Rows of commits, and the manifest version that published each.
 Source = Callable[[], tuple[pa.Table, list[int]]]
@@ -55,7 +52,7 @@ class CommitLog:
         """Take in rows that are read when they are needed."""
         with self._lock:
             self._pending.append(source)
-            if len(self._pending) > _PENDING_MAX:
+            if len(self._pending) > tuning.active.undecoded_chunks_max:
                 self._index()
 
     def get(self, commit: CommitId | None) -> Commit | None:
@@ -132,7 +129,7 @@ class CommitLog:
             fresh = [row for row, name in enumerate(names) if name not in self._versions]
             for row in fresh:
                 self._versions[names[row]] = versions[row]
-            if len(fresh) <= _EAGER_ROWS:
+            if len(fresh) <= tuning.active.decoded_rows_max:
                 for commit in decode(rows.take(pa.array(fresh, pa.int64()))):
                     self._keep(commit)
                 continue

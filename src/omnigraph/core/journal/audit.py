@@ -11,6 +11,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from omnigraph.core import tuning
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import AUDIT
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -28,7 +29,6 @@ _SCHEMA = pa.schema(
         pa.field("created_at", pa.int64(), nullable=False),
     ]
 )
-_ATTEMPTS_MAX = 5
 
 
 class RecoveryKind(StrEnum):
@@ -64,7 +64,7 @@ class Audit:
 
     def record(self, row: AuditRow) -> None:
         """Write a row, unless the operation has one."""
-        for _ in range(_ATTEMPTS_MAX):
+        for _ in range(tuning.active.audit_attempts_max):
             try:
                 guarded(Fp.RECOVER_AUDIT, lambda: self._write(row))
                 return

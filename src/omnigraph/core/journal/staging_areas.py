@@ -23,6 +23,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.core.layout import STAGING
 from omnigraph.core.locks.liveness import Live, Liveness, is_certainly_over
 from omnigraph.core.locks.owner import Owner, this_process
@@ -34,10 +35,6 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import ObjectInfo, ObjectStore
 from omnigraph.store.tables import Pin, Tables
 
-# Loads renew their lease whenever they report progress, which is every few seconds at least.
-LEASE_US: Final = 600_000_000
-# An operation without a process of its own, such as a `df.write`, whose parts run here and there.
-DETACHED_US: Final = 24 * 3_600_000_000
 RECORD: Final = "owner.json"
 _DECIDED: Final = "decided"
 _NOTE: Final = "note-"
@@ -178,7 +175,8 @@ class StagingAreas:
             folder: A folder of this machine that goes with it.
             detached: No process owns it; its lease is long instead.
         """
-        owner = this_process(self.clock.now_us(), DETACHED_US if detached else LEASE_US)
+        lease_us = tuning.active.detached_lease_us if detached else tuning.active.staging_lease_us
+        owner = this_process(self.clock.now_us(), lease_us)
         if detached:
             owner = owner.anywhere()
         record = _Record(owner=owner, folder=None if folder is None else str(folder))

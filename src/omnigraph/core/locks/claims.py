@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from omnigraph.core import tuning
 from omnigraph.core.locks.liveness import Live, Liveness, StoreClock
 from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.errors import Busy, Code
@@ -25,13 +26,6 @@ from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import ObjectInfo, ObjectStore
 
-LEASE_US = 30_000_000
-# How long a claim that somebody holds is waited for.
-WAIT_US = 30_000_000
-_FIRST_PAUSE_US = 1_000
-_PAUSE_MAX_US = 250_000
-# A number that is taken or removed while we look costs a look, not the claim.
-_LOOKS_MIN = 3
 _SUFFIX = ".claim"
 
 
@@ -46,10 +40,11 @@ class Claims:
     liveness: Liveness
 
     @contextmanager
-    def holding(self, folder: str, *, wait_us: int = WAIT_US) -> Iterator[Claim]:
+    def holding(self, folder: str, *, wait_us: int | None = None) -> Iterator[Claim]:
         """Hold a claim for the length of a block, or raise `Busy` with nothing done."""
         token = self.ids.new()
         with self.live.working(token):
+            wait_us = tuning.active.claim_wait_us if wait_us is None else wait_us
             claim = self._take(folder, token, wait_us)
             try:
                 yield claim
@@ -57,14 +52,14 @@ class Claims:
                 claim.release()
 
     def _take(self, folder: str, token: str, wait_us: int) -> Claim:
-        looks, waited, pause = 0, 0, _FIRST_PAUSE_US
-        while looks < _LOOKS_MIN or waited < wait_us:
+        looks, waited, pause = 0, 0, tuning.active.claim_pause_us
+        while looks < tuning.active.claim_looks_min or waited < wait_us:
             looks += 1
             newest = max(_files(self.objects, folder), default=None, key=_number)
             if newest is not None and self._held(newest):
                 if waited < wait_us:
                     self.clock.wait(pause)
-                    waited, pause = waited + pause, min(2 * pause, _PAUSE_MAX_US)
+                    waited, pause = waited + pause, min(2 * pause, tuning.active.claim_pause_max_us)
                 continue
             mine = 0 if newest is None else _number(newest) + 1
             claim = Claim(self, folder, mine, token)
@@ -142,10 +137,10 @@ class Claim:
         """
         ticks = self._claims.clock.ticks_ns()
         held_us = (ticks - self._renewed_ns) // 1_000
-        if held_us < LEASE_US // 2:
+        if held_us < tuning.active.claim_lease_us // 2:
             return
         numbers = map(_number, _files(self._claims.objects, self._folder))
-        if held_us >= LEASE_US or max(numbers, default=None) != self._mine:
+        if held_us >= tuning.active.claim_lease_us or max(numbers, default=None) != self._mine:
             text = "this process was stopped for so long that others took over; try again"
             raise Busy(Code.BUSY, text, claim=self._folder)
         self._claims.objects.put(self._path, self._content())
@@ -160,7 +155,7 @@ class Claim:
             telemetry.count("claim.left")
 
     def _content(self) -> bytes:
-        owner = this_process(self._claims.clock.now_us(), LEASE_US)
+        owner = this_process(self._claims.clock.now_us(), tuning.active.claim_lease_us)
         return json.dumps({"token": self._token, "owner": owner.to_json()}, sort_keys=True).encode()
 
 

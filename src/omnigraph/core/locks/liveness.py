@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.core.layout import STORE_CLOCK
 from omnigraph.core.locks.owner import Owner
 from omnigraph.runtime.clock import Clock
@@ -59,11 +60,7 @@ class Live:
 # One per process: two handles of one graph must know of each other's writes.
 PROCESS: Final = Live()
 
-
-# Beyond the lease, for a call that was sent in time and takes long, and for coarse store clocks.
-GRACE_US: Final = 60_000_000
-# How long a reading of the store's time is carried forward by our own monotonic counter.
-_READING_NS: Final = 10_000_000_000
+_EVER_US: Final = 1 << 62  # older than any lease
 
 
 @dataclass(slots=True)
@@ -79,7 +76,7 @@ class StoreClock:
     def now_us(self) -> int:
         """Return the store's time; a reading of the last few seconds is carried forward."""
         ticks = self.clock.ticks_ns()
-        if self._read_at_ns is None or ticks - self._read_at_ns > _READING_NS:
+        if self._read_at_ns is None or ticks - self._read_at_ns > tuning.active.store_time_ns:
             self._read_us, self._read_at_ns = self._read(), ticks
         return self._read_us + (ticks - self._read_at_ns) // 1_000
 
@@ -120,12 +117,12 @@ class Liveness:
             return False
         if owner.is_here:
             return owner.runs()
-        return self._age_us(place, modified_us) < owner.lease_us + GRACE_US
+        return self._age_us(place, modified_us) < owner.lease_us + tuning.active.lease_grace_us
 
     def _age_us(self, place: str, modified_us: int | None) -> int:
         written = self.store_clock.modified_us(place) if modified_us is None else modified_us
         # An object that is gone was removed by an owner that has finished.
-        return GRACE_US << 20 if written is None else self.store_clock.now_us() - written
+        return _EVER_US if written is None else self.store_clock.now_us() - written
 
 
 def is_certainly_over(owner: Owner, *, local: bool) -> bool:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from omnigraph.core import tuning
 from omnigraph.errors import JsonValue
 
-LEASE_US = 60_000_000
 _RELEASED = 0
 _ANYWHERE = "anywhere"
 
@@ -31,7 +31,7 @@ class Owner:
     process: int
     started: str
     lease_until: int  # microseconds since the epoch, for people; 0 when the lease was released
-    lease_us: int = LEASE_US
+    lease_us: int = tuning.active.writer_lease_us
 
     def to_json(self) -> dict[str, JsonValue]:
         """Plain values."""
@@ -51,7 +51,7 @@ class Owner:
             process=int(str(plain["process"])),
             started=str(plain["started"]),
             lease_until=int(str(plain["lease_until"])),
-            lease_us=int(str(plain.get("lease_us", LEASE_US))),
+            lease_us=int(str(plain.get("lease_us", tuning.active.writer_lease_us))),
         )
 
     @property
@@ -85,9 +85,10 @@ class Owner:
         return (self.machine, self.process) == (_machine(), os.getpid())
 
 
-def this_process(now_us: int, lease_us: int = LEASE_US) -> Owner:
-    """This process, with a fresh lease."""
+def this_process(now_us: int, lease_us: int | None = None) -> Owner:
+    """This process, with a fresh lease: that of a writer, unless another length is given."""
     process = os.getpid()
+    lease_us = tuning.active.writer_lease_us if lease_us is None else lease_us
     return Owner(
         machine=_machine(),
         process=process,

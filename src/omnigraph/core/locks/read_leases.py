@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import HOLDS, MANIFEST
 from omnigraph.core.locks.liveness import Live, Liveness
@@ -28,8 +29,6 @@ from omnigraph.store.io.objects import ObjectInfo, ObjectStore
 from omnigraph.store.tables import Tables
 from omnigraph.types import BranchName
 
-LEASE_US: Final = 3_600 * 1_000_000
-RENEWED_NS: Final = LEASE_US * 1_000 // 4
 _SUFFIX: Final = ".json"
 
 
@@ -118,9 +117,9 @@ class HeldState(Holder):
         if state is not None:
             self._hold = replace(self._hold, fork=state.fork, version=state.manifest_version)
         ticks = self._holds.clock.ticks_ns()
-        if ticks - self._renewed_ns > RENEWED_NS:
+        if ticks - self._renewed_ns > tuning.active.hold_renewed_ns:
             self._renewed_ns = ticks
-            owner = this_process(self._holds.clock.now_us(), LEASE_US)
+            owner = this_process(self._holds.clock.now_us(), tuning.active.hold_lease_us)
             self._hold = replace(self._hold, owner=owner)
             try:
                 self._holds.objects.put(_place(self._hold.id), self._hold.to_bytes())
@@ -170,7 +169,7 @@ class Holds:
             version=state.manifest_version,
             onward=onward,
             what=what,
-            owner=this_process(self.clock.now_us(), LEASE_US),
+            owner=this_process(self.clock.now_us(), tuning.active.hold_lease_us),
         )
         held = HeldState(self, hold)
         self.live.start(hold.id)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.errors import GraphError
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import StorageFailure
-
-# A call that has not returned by then never will, and others should not wait for it.
-KEPT_MAX_S: Final = 3_600.0
-LOOK_S: Final = 1.0
 
 
 @contextmanager
@@ -36,8 +32,8 @@ def renewing(renew: Callable[[], None], name: str) -> Iterator[None]:
 
 
 def _renew_until(done: threading.Event, renew: Callable[[], None]) -> None:
-    for _ in range(int(KEPT_MAX_S / LOOK_S)):
-        if done.wait(LOOK_S):
+    for _ in range(int(tuning.active.renewal_max_s / tuning.active.renewal_pause_s)):
+        if done.wait(tuning.active.renewal_pause_s):
             return
         try:
             renew()

@@ -7,6 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import (
     COMMIT_COLUMNS,
@@ -30,8 +31,6 @@ from omnigraph.store.versions import latest
 from omnigraph.types import BranchName
 
 _HISTORY = f"object_type = '{COMMIT_KIND}'"
-# Measured: up to this size, reading everything at once takes no longer than picking the present.
-FEW_ROWS = 1024
 
 
 class BranchReader:
@@ -107,7 +106,7 @@ class BranchReader:
         fresh = fragments - self._fragments
         if fresh:
             telemetry.count("manifest.fragments_read", len(fresh))
-            if self._fragments or table.row_count <= FEW_ROWS:
+            if self._fragments or table.row_count <= tuning.active.whole_manifest_rows_max:
                 dated = table.has_row_versions
                 rows = table.scan_new_fragments(self._fragments, READ_COLUMNS, versions=dated)
                 self.index.fold(rows)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.commit_log import CommitLog
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import (
@@ -43,10 +44,6 @@ from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import ForkInfo, Pin, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
-
-_LOOKS_MAX = 5
-_PAST_MAX = 64
-
 
 # By fork, the name that a branch was given later, and which of that name it is.
 Renames: TypeAlias = Mapping[str, tuple[BranchName, int]]
@@ -272,7 +269,7 @@ class Manifest:
     def snapshot(self, branch: BranchName) -> GraphVersion:
         """The newest published state of a branch."""
         missing: list[BranchInfo] = []
-        for _ in range(_LOOKS_MAX):
+        for _ in range(tuning.active.manifest_looks_max):
             reader = self._reader(branch)
             try:
                 snapshot = reader.refresh()
@@ -287,7 +284,7 @@ class Manifest:
                 if self._settle_torn and self._tables.torn_versions(MANIFEST, snapshot.fork):
                     self._settle_torn(snapshot)
                 return snapshot
-        if len(missing) == _LOOKS_MAX and len(set(missing)) == 1:
+        if len(missing) == tuning.active.manifest_looks_max and len(set(missing)) == 1:
             raise _files_missing(missing[0])
         text = f"branch '{branch}' is deleted and made again while it is read"
         raise Conflict(Code.BRANCH_REPLACED, text, branch=branch)
@@ -455,7 +452,7 @@ class Manifest:
         """Keep a snapshot at hand that will be asked for again by its version."""
         with self._lock:
             self._past[snapshot.incarnation, snapshot.manifest_version] = snapshot
-            while len(self._past) > _PAST_MAX:
+            while len(self._past) > tuning.active.past_versions_max:
                 self._past.popitem(last=False)
 
     def _missing(self, info: BranchInfo, version: int) -> Gone | NotFound:

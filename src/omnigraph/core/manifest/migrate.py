@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.records import (
     ARROW_SCHEMA,
     COMMIT_KIND,
@@ -42,9 +43,6 @@ from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.store.tables import Pin, Table, Tables
 from omnigraph.store.versions.gateway import annotated
 from omnigraph.types import MAIN, BranchName
-
-# So often a step may lose against others before the writer is told to try again.
-LOSSES_MAX: Final = 5
 
 
 class Migration:
@@ -76,7 +74,7 @@ class Migration:
         if self._manifest.format(branch).is_current:
             return False
         lost = 0
-        while lost < LOSSES_MAX:
+        while lost < tuning.active.migration_attempts_max:
             info = self._manifest.branch(branch)
             table = self._newest(info)
             found = format_of(table)
@@ -90,7 +88,9 @@ class Migration:
                 lost += 1
                 telemetry.count("migrate.lost_race")
         text = f"branch '{branch}' is brought to a newer format by several at once; try again"
-        raise Conflict(Code.HEAD_CONTENTION, text, branch=branch, attempts=LOSSES_MAX)
+        raise Conflict(
+            Code.HEAD_CONTENTION, text, branch=branch, attempts=tuning.active.migration_attempts_max
+        )
 
     def _newest(self, info: BranchInfo) -> Table:
         version = self._tables.head(MANIFEST, info.fork)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit, HeadRecord, Record
 from omnigraph.core.commits.request import CommitRequest
@@ -19,8 +20,6 @@ from omnigraph.errors import Code, Conflict, NotFound, RecoveryRequired
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import StorageFailure
 from omnigraph.types import BranchName
-
-ATTEMPTS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ class Publisher:
         branch = request.commit.branch
         place = self._destinations.of(request.target)
         with telemetry.span("publish", branch=branch), place.publishing():
-            for _ in range(ATTEMPTS_MAX):
+            for _ in range(tuning.active.publish_attempts_max):
                 seen = _looked(place)
                 if seen is None:
                     continue
@@ -77,7 +76,9 @@ class Publisher:
                     return Published(commit=commit, manifest_version=version)
                 telemetry.count("publish.lost_race")
         text = f"branch '{branch}' is written to by too many at once"
-        raise Conflict(Code.HEAD_CONTENTION, text, branch=branch, attempts=ATTEMPTS_MAX)
+        raise Conflict(
+            Code.HEAD_CONTENTION, text, branch=branch, attempts=tuning.active.publish_attempts_max
+        )
 
     def _write(
         self, commit: Commit, records: tuple[Record, ...], place: Destination, seen: Seen

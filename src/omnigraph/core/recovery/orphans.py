@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from omnigraph.core import tuning
 from omnigraph.core.branches.branches import is_own
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.records import Commit, VersionRecord
@@ -35,8 +36,6 @@ from omnigraph.types import ULID, BranchName, CommitId
 
 _REALIGN: Final = ".realign"
 _OURS: Final = re.compile(rf"(?:{ULID.pattern})(?:\.restore|\{_REALIGN})*")
-# No late writer leaves more than a few versions; with more, somebody else has been at work.
-_VERSIONS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +111,7 @@ class Orphans:
             raise
         if head <= pin.version:
             return None
-        last = min(head, pin.version + _VERSIONS_MAX)
+        last = min(head, pin.version + tuning.active.orphaned_versions_max)
         uuids = tuple(self._uuid(pin, version) for version in range(pin.version + 1, last + 1))
         return _Ahead(pin=pin, head=head, uuids=uuids)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from omnigraph.core import tuning
 from omnigraph.core.branches.branches import is_own
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.records import Commit, VersionRecord
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 # The operations that change no row, as Lance names them.
 _MAINTENANCE: Final = frozenset({"Rewrite", "CreateIndex", "ReserveFragments"})
-# With more versions, reading all of their transactions takes too long to be done unasked.
-_VERSIONS_MAX: Final = 256
 
 
 class DriftVerdict(StrEnum):
@@ -130,7 +129,7 @@ class Repairer:
                 yield self._drift(snapshot, pin, head)
 
     def _drift(self, snapshot: GraphVersion, pin: TablePin, head: int) -> Drift:
-        last = min(head, pin.version + _VERSIONS_MAX)
+        last = min(head, pin.version + tuning.active.drift_versions_max)
         versions = range(pin.version + 1, last + 1)
         rows, same = self._look(pin, head)
         return Drift(

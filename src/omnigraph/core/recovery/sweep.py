@@ -23,6 +23,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.records import Commit, VersionRecord
 from omnigraph.core.commits.request import CommitRequest
@@ -52,8 +53,6 @@ from omnigraph.runtime.failpoints import hit
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin
 from omnigraph.types import BranchName, CommitId
-
-LOOKS_MAX = 8
 
 
 class Authority(StrEnum):
@@ -149,7 +148,7 @@ class Recovery:
         """Take the intent of a writer that is not at work to its end."""
         with telemetry.span("recover", operation=intent.operation_id):
             place = self._destinations.of(intent.request.target)
-            for _ in range(LOOKS_MAX):
+            for _ in range(tuning.active.sweep_looks_max):
                 try:
                     with place.settling():
                         # Whoever finished it has removed it: that is no recovery to be recorded.

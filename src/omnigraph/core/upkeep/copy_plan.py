@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote
 
+from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.lineage import merge_base
 from omnigraph.core.commits.records import VERSION_KIND
@@ -43,8 +44,6 @@ from omnigraph.store.versions.files import version_of
 from omnigraph.store.versions.gateway import tree_path
 from omnigraph.types import MAIN, BranchName, CommitId
 
-# So often heads are looked at until none has moved: then all of them are of one moment.
-_LOOKS_MAX: Final = 10
 _VERSION_FILE: Final = re.compile(r"_versions/\d{20}\.manifest")
 _CONTENT: Final = re.compile(r"/(data|_deletions|_indices)/")
 _PARTS: Final = ("_versions", "data", "_deletions", "_indices", "_transactions", "_refs")
@@ -165,7 +164,7 @@ class CopyPlanner:
         else:
             names = list(self._line(branch))
         found: list[GraphVersion] = []
-        for _ in range(_LOOKS_MAX):
+        for _ in range(tuning.active.copy_looks_max):
             seen = [manifest.snapshot(name) for name in names]
             if found and _versions(seen) == _versions(found):
                 break

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from omnigraph.core import tuning
 from omnigraph.core.failpoints import Fp
-from omnigraph.core.journal.staging_areas import LEASE_US, RECORD, Ending
+from omnigraph.core.journal.staging_areas import RECORD, Ending
 from omnigraph.core.layout import STAGING
-from omnigraph.core.locks.liveness import GRACE_US
 from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import RetryPolicy
@@ -38,6 +38,9 @@ from tests.unit.dataplane.load.support import (
     person,
 )
 from tests.unit.dataplane.load.test_commit import Meddling
+
+LEASE_US = tuning.active.staging_lease_us
+GRACE_US = tuning.active.lease_grace_us
 
 RUNNERS = [InProcessRunner, PicklingRunner]
 BLOB = "base64:" + "eHl6" * 40_000  # large enough to lie in a file of its own
