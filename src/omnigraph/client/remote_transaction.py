@@ -7,15 +7,17 @@ that the transaction began with, so that somebody else's commit to the branch is
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from omnigraph.client.rows import RemoteRows
 from omnigraph.client.transport import HttpTransport
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput
-from omnigraph.results.transactions import TransactionResult, TransactionState
+from omnigraph.results.transactions import (
+    TransactionBlock,
+    TransactionResult,
+    TransactionState,
+)
 from omnigraph.results.wire import plain, read_commit, read_warnings
 from omnigraph.results.writes import MutationResult
 
@@ -23,7 +25,7 @@ T = TypeVar("T")
 _TRIES: Final = 10
 
 
-class RemoteTransaction:
+class RemoteTransaction(TransactionBlock):
     """An open transaction of a graph behind a server; see `Transaction`."""
 
     def __init__(
@@ -41,71 +43,20 @@ class RemoteTransaction:
             terms: The branch, the message and the expected commit.
             idempotency_key: Names the operation.
         """
+        super().__init__(str(terms["branch"]))
         self._transport = transport
         self._path = f"{path}/transaction"
         self._terms = dict(terms)
         self._key = idempotency_key
-        self._state = TransactionState.NEW
-        self._thread = threading.get_ident()
-        self._base: str | None = None
         self._changes: list[dict[str, Any]] = []
-        self._result: TransactionResult[None] | None = None
 
-    def __repr__(self) -> str:
-        return f"RemoteTransaction(branch={self.branch!r}, state={self.state!r})"
-
-    @property
-    def branch(self) -> str:
-        """The branch that it changes."""
-        return str(self._terms["branch"])
-
-    @property
-    def state(self) -> str:
-        """`new`, `open`, `failed`, `committed` or `rolled_back`."""
-        return self._state.value
-
-    @property
-    def base(self) -> str:
-        """The id of the commit that it started from."""
-        if self._base is None:
-            raise _refused("the transaction has not begun; use it in a `with` block", self.state)
-        return self._base
-
-    @property
-    def result(self) -> TransactionResult[None]:
-        """The result, once it is committed."""
-        if self._result is None:
-            raise _refused(f"a transaction that is {self.state} has no result", self.state)
-        return self._result
-
-    def __enter__(self) -> Self:
-        if self._state is not TransactionState.NEW:
-            raise _refused("a transaction is used in one `with` block, once", self.state)
-        self._thread = threading.get_ident()
+    def _begin(self) -> str:
         # With a key that is known, the state that its transaction ran on; else the newest one.
-        self._base = str(self._sent([], commit=False)["base"])
-        self._state = TransactionState.OPEN
-        return self
+        return str(self._sent([], commit=False)["base"])
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._state is TransactionState.ROLLED_BACK:
-            return
-        if error is not None:
-            self._state = TransactionState.ROLLED_BACK
-            return
-        self._require_open()
-        try:
-            found = self._sent(self._changes, commit=True)
-        except BaseException:
-            self._state = TransactionState.FAILED
-            raise
-        self._state = TransactionState.COMMITTED
-        self._result = TransactionResult(
+    def _commit(self) -> TransactionResult[None]:
+        found = self._sent(self._changes, commit=True)
+        return TransactionResult(
             commit=None if found["commit"] is None else read_commit(found["commit"]),
             affected_nodes=found["affected_nodes"],
             affected_edges=found["affected_edges"],
@@ -114,12 +65,6 @@ class RemoteTransaction:
             warnings=read_warnings(found["warnings"]),
             vectors_missing=found["vectors_missing"],
         )
-
-    def rollback(self) -> None:
-        """Drop all changes and end the transaction; the rest of its block cannot use it."""
-        if self._state is not TransactionState.FAILED:
-            self._require_open()
-        self._state = TransactionState.ROLLED_BACK
 
     def mutate(
         self, text: str, params: Mapping[str, object] | None = None, *, name: str | None = None
@@ -220,18 +165,6 @@ class RemoteTransaction:
         ).json()
         return found
 
-    def _require_open(self) -> None:
-        if self._thread != threading.get_ident():
-            raise _refused("a transaction belongs to the thread that began it", "thread")
-        if self._state is TransactionState.FAILED:
-            text = (
-                "a call of this transaction failed half-way, so it cannot be committed; start over"
-            )
-            raise _refused(text, self.state)
-        if self._state is not TransactionState.OPEN:
-            text = "the transaction has not begun" if self._base is None else "it has ended"
-            raise _refused(f"{text}: {self.state}", self.state)
-
 
 def transact(
     fn: Callable[[RemoteTransaction], T],
@@ -254,20 +187,5 @@ def transact(
                 error.details["attempts"] = attempt
                 raise
             continue
-        if tx.state == TransactionState.ROLLED_BACK:
-            return TransactionResult(commit=None, affected_nodes=0, affected_edges=0, value=value)
-        done = tx.result
-        return TransactionResult(
-            commit=done.commit,
-            affected_nodes=done.affected_nodes,
-            affected_edges=done.affected_edges,
-            value=value,
-            replayed=done.replayed,
-            warnings=done.warnings,
-            vectors_missing=done.vectors_missing,
-        )
+        return tx._result_with(value)
     raise AssertionError("the last attempt has returned or raised")
-
-
-def _refused(text: str, reason: str) -> InvalidInput:
-    return InvalidInput(Code.TRANSACTION_INVALID, text, reason=reason)

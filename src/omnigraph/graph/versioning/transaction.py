@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
-from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Literal, TypeVar
 
 from omnigraph.core.layout import table_key
 from omnigraph.core.retry import with_retries
@@ -22,7 +20,12 @@ from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.door import Door, Permission
-from omnigraph.results.transactions import TransactionResult, TransactionState
+from omnigraph.results.transactions import (
+    TransactionBlock,
+    TransactionResult,
+    TransactionState,
+    transaction_refused,
+)
 from omnigraph.results.writes import MutationResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import AccessChoice, BranchName
@@ -32,7 +35,7 @@ T = TypeVar("T")
 OpenOnes = MutableMapping[tuple[int, str], "Transaction"]
 
 
-class Transaction:
+class Transaction(TransactionBlock):
     """An open transaction; made by `graph.transaction`, for a `with` block and for one thread.
 
     Its queries see its own changes, and nothing that others commit meanwhile. The end of the block
@@ -58,87 +61,38 @@ class Transaction:
         others: OpenOnes,
     ) -> None:
         """Use `graph.transaction` instead."""
+        super().__init__(str(branch))
         self._door = door
         self._parts = parts
         self._pins = pins
-        self._branch = branch
+        self._name = branch
         self._terms = terms
         self._others = others
-        self._state = TransactionState.NEW
-        self._thread = threading.get_ident()
         self._open: OpenTransaction | None = None
         self._language: Language | None = None
-        self._result: TransactionResult[None] | None = None
-
-    def __repr__(self) -> str:
-        return f"Transaction(branch={self.branch!r}, state={self.state!r})"
-
-    @property
-    def branch(self) -> str:
-        """The branch that it changes."""
-        return str(self._branch)
-
-    @property
-    def state(self) -> str:
-        """`new`, `open`, `failed`, `committed` or `rolled_back`."""
-        return self._state.value
-
-    @property
-    def base(self) -> str:
-        """The id of the commit that it started from."""
-        if self._open is None:
-            raise _refused("the transaction has not begun; use it in a `with` block", self.state)
-        return str(self._open.base.head)
-
-    @property
-    def result(self) -> TransactionResult[None]:
-        """The result, once it is committed."""
-        if self._result is None:
-            raise _refused(f"a transaction that is {self.state} has no result", self.state)
-        return self._result
 
     # -- begin and end -----------------------------------------------------------------------------
 
-    def __enter__(self) -> Self:
-        if self._state is not TransactionState.NEW:
-            raise _refused("a transaction is used in one `with` block, once", self.state)
-        self._thread = threading.get_ident()
+    def _begin(self) -> str:
         if self._key in self._others:
             text = f"this thread has a transaction on branch '{self.branch}' already"
-            raise _refused(text, "nested")
+            raise transaction_refused(text, "nested")
         parts = self._parts
         self._open = begin(
             parts.repo,
             parts.mutator,
             parts.queries,
             parts.embeddings,
-            parts.repo.snapshot(self._branch),
+            parts.repo.snapshot(self._name),
             self._terms,
         )
         self._language = self._pins.language(self._open.base)
         self._others[self._key] = self
-        self._state = TransactionState.OPEN
-        return self
+        return str(self._open.base.head)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._state is TransactionState.ROLLED_BACK:
-            return
-        if error is not None:
-            self._end(TransactionState.ROLLED_BACK)
-            return
-        try:
-            work = self._working()
-            done = work.commit()
-        except BaseException:
-            self._end(TransactionState.FAILED)
-            raise
-        self._end(TransactionState.COMMITTED)
-        self._result = TransactionResult(
+    def _commit(self) -> TransactionResult[None]:
+        done = self._working().commit()
+        return TransactionResult(
             commit=None if done.commit is None else commit_of(done.commit),
             affected_nodes=done.affected_nodes,
             affected_edges=done.affected_edges,
@@ -148,14 +102,8 @@ class Transaction:
             vectors_missing=sum(item.count for item in done.missing),
         )
 
-    def rollback(self) -> None:
-        """Drop all changes and end the transaction; the rest of its block cannot use it."""
-        if self._state is not TransactionState.FAILED:
-            self._working()
-        self._end(TransactionState.ROLLED_BACK)
-
     def _end(self, state: TransactionState) -> None:
-        self._state = state
+        super()._end(state)
         self._others.pop(self._key, None)
 
     @property
@@ -164,21 +112,16 @@ class Transaction:
 
     def _working(self) -> OpenTransaction:
         """The work so far, if the transaction may go on."""
-        if self._thread != threading.get_ident():
-            raise _refused("a transaction belongs to the thread that began it", "thread")
-        if self._state is TransactionState.FAILED:
-            text = (
-                "a call of this transaction failed half-way, so it cannot be committed; start over"
-            )
-            raise _refused(text, self.state)
-        if self._open is None or self._state is not TransactionState.OPEN:
-            text = "the transaction has not begun" if self._open is None else "it has ended"
-            raise _refused(f"{text}: {self.state}", self.state)
-        self._parts.repo.require_open()
+        self._require_open()
+        assert self._open is not None
         return self._open
 
+    def _require_open(self) -> None:
+        super()._require_open()
+        self._parts.repo.require_open()
+
     def _ask(self, action: Permission, types: frozenset[str]) -> None:
-        self._door.ask(action, self._branch, types=types, actor=self._terms.actor)
+        self._door.ask(action, self._name, types=types, actor=self._terms.actor)
 
     # -- its calls ---------------------------------------------------------------------------------
 
@@ -355,18 +298,7 @@ def transact(
                 value = fn(tx)
             except (Conflict, Busy) as error:
                 raise _Raised(error) from error
-        if tx.state == TransactionState.ROLLED_BACK:
-            return TransactionResult(commit=None, affected_nodes=0, affected_edges=0, value=value)
-        done = tx.result
-        return TransactionResult(
-            commit=done.commit,
-            affected_nodes=done.affected_nodes,
-            affected_edges=done.affected_edges,
-            value=value,
-            replayed=done.replayed,
-            warnings=done.warnings,
-            vectors_missing=done.vectors_missing,
-        )
+        return tx._result_with(value)
 
     try:
         return with_retries(
@@ -382,7 +314,3 @@ def _touched(touched: Mapping[EntityRef, int]) -> MutationResult:
         for kind in ("node", "edge")
     }
     return MutationResult(affected_nodes=counts["node"], affected_edges=counts["edge"], commit=None)
-
-
-def _refused(text: str, reason: str) -> InvalidInput:
-    return InvalidInput(Code.TRANSACTION_INVALID, text, reason=reason)
