@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import omnigraph as og
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.algorithms import blocks as spark_blocks
-from omnigraph.dataplane.spark.algorithms import broadcast, one_task
+from omnigraph.dataplane.spark.algorithms import one_task
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.errors import Cancelled, InvalidInput, LimitExceeded, NotFound
 
@@ -76,13 +77,13 @@ def check_alike(graph: og.Graph, held: Held, name: str, **arguments: Any) -> Non
 
 
 @pytest.fixture(params=["one task", "broadcast", pytest.param("exchanged", marks=pytest.mark.deep)])
-def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """How values travel: not at all, all of them with every task, or by blocks along the edges."""
     if request.param == "broadcast":
         monkeypatch.setattr(one_task, "fits", lambda *_: False)
-    if request.param == "exchanged":
-        monkeypatch.setattr(broadcast, "VERTICES_MAX", 0)
-    return str(request.param)
+    most = 0 if request.param == "exchanged" else tuning.active.broadcast_vertices_max
+    with tuning.tuned(broadcast_vertices_max=most):
+        yield
 
 
 @pytest.mark.usefixtures("exchange")
@@ -107,12 +108,9 @@ def test_spark_gives_what_one_process_gives(
 @pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
-def test_random_graphs(
-    tmp_path: Path, local: Held, monkeypatch: pytest.MonkeyPatch, seed: int, direction: str
-) -> None:
-    monkeypatch.setattr(spark_blocks, "PIECE_EDGES", 7)
-    monkeypatch.setattr(spark_blocks, "_BUFFER_EDGES", 16)
-    with og.init(tmp_path / "g.omni", SCHEMA) as graph:
+def test_random_graphs(tmp_path: Path, local: Held, seed: int, direction: str) -> None:
+    small = tuning.tuned(piece_edges=7, buffered_edges=16)
+    with small, og.init(tmp_path / "g.omni", SCHEMA) as graph:
         filled(graph, 100 + seed, people=20 * (seed + 1), knows=15 * seed + 20)
         some = {"sources": {"Person": ["p001", "p003"]}, "direction": direction}
         for types in (ONE, BOTH):

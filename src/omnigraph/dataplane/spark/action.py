@@ -13,15 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
+from omnigraph.dataplane.spark import tuning
 from omnigraph.runtime import cancellation
 
 T = TypeVar("T")
 
 OnProgress = Callable[[int, int], None]
 
-_POLL_S: Final = 0.2
-# A cluster that no longer answers must not hold its caller for ever.
-_CANCEL_TIMEOUT_S: Final = 60.0
 _numbers: Final = itertools.count(1)
 
 
@@ -90,7 +88,7 @@ class Action(Generic[T]):
 
     def _wait(self) -> None:
         # Nobody tells this thread that the operation's time is up.
-        pause = _POLL_S if cancellation.is_limited() else None
+        pause = tuning.active.poll_ms / 1_000 if cancellation.is_limited() else None
         while True:
             cancellation.check()
             with self._news:
@@ -105,7 +103,7 @@ class Action(Generic[T]):
         with self._news:
             self._cancelled = True
             self._news.notify_all()
-            self._news.wait_for(lambda: self._done, timeout=_CANCEL_TIMEOUT_S)
+            self._news.wait_for(lambda: self._done, timeout=tuning.active.cancel_timeout_s)
 
     # ------------------------------------------------ on the thread of the job
 
@@ -149,7 +147,7 @@ class Action(Generic[T]):
     def _watch(self) -> None:
         while True:
             with self._news:
-                self._news.wait_for(lambda: self._done, timeout=_POLL_S)
+                self._news.wait_for(lambda: self._done, timeout=tuning.active.poll_ms / 1_000)
                 if self._done:
                     return
                 cancelled = self._cancelled

@@ -18,15 +18,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.config import LOCAL, MasterKind, SparkConfig
 from omnigraph.dataplane.spark.java import Java, find_java
 from omnigraph.dataplane.spark.settings import settings_for
 from omnigraph.dataplane.spark.shipping import drop_older
 
-_ARCHIVES_KEPT_MAX: Final = 3
-_WRITING_S: Final = 600
-# Less than this is no archive of Spark.
-_ARCHIVE_BYTES_MIN: Final = 10 << 20
 # Classes of the Connect server are wanted, too: one archive serves both.
 _PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
@@ -73,10 +70,10 @@ def make(archive: Path) -> bool:
         new.unlink(missing_ok=True)
         try:
             _train(new, archive.with_suffix(".log"))
-            if not new.exists() or new.stat().st_size < _ARCHIVE_BYTES_MIN:
+            if not new.exists() or new.stat().st_size < tuning.active.archive_bytes_min:
                 return False
             new.replace(archive)
-            drop_older(archive.parent, "spark-*.jsa", _ARCHIVES_KEPT_MAX)
+            drop_older(archive.parent, "spark-*.jsa", tuning.active.archives_kept_max)
             return True
         finally:
             new.unlink(missing_ok=True)
@@ -107,7 +104,7 @@ def _train(new: Path, log: Path) -> None:
         session.range(10).count()  # what Spark compiles itself
     finally:
         launch.stop(session)
-        launch.shut_down(_WRITING_S)
+        launch.shut_down(tuning.active.training_timeout_s)
 
 
 if __name__ == "__main__":

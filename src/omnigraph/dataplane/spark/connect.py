@@ -18,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from omnigraph.dataplane.spark import archive as archives
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.config import LOCAL, MasterKind, SparkConfig, shown
 from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.settings import default_variable, settings_for
@@ -25,9 +26,6 @@ from omnigraph.errors import Code, InvalidInput, Unavailable
 from omnigraph.runtime.environment import home_folder
 
 _PORT: Final = 15002
-_CONNECT_TIMEOUT_S: Final = 5.0
-_CLOSE_TIMEOUT_S: Final = 5.0
-_RETRIES_MAX: Final = 6
 
 
 def connected(config: SparkConfig, master: str, place: MasterKind) -> tuple[Any, Path | None]:
@@ -69,7 +67,7 @@ def disconnect(session: Any) -> None:
 
     leaving = threading.Thread(target=leave, name="omnigraph-spark-leave", daemon=True)
     leaving.start()
-    leaving.join(_CLOSE_TIMEOUT_S)
+    leaving.join(tuning.active.close_timeout_s)
     if leaving.is_alive():
         # Its own handlers would go on trying, and keep the process from ending.
         with suppress(Exception):
@@ -81,7 +79,9 @@ def _impatient(session: Any) -> None:
     with suppress(ImportError, AttributeError):
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
 
-        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES_MAX)])
+        session.client.set_retry_policies(
+            [DefaultPolicy(max_retries=tuning.active.connect_retries_max)]
+        )
 
 
 def server_folder(home: Path) -> Path:
@@ -161,7 +161,7 @@ def _knock(url: str) -> None:
     parts = urlsplit(url)
     address = (parts.hostname or "localhost", parts.port or _PORT)
     try:
-        with socket.create_connection(address, timeout=_CONNECT_TIMEOUT_S):
+        with socket.create_connection(address, timeout=tuning.active.connect_timeout_s):
             return
     except OSError as error:
         raise Unavailable(

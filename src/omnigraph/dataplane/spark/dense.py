@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository, store_pin
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.session import Held
 from omnigraph.dataplane.spark.shipping import ship
 from omnigraph.dataplane.spark.table_scan import (
@@ -36,7 +37,6 @@ from omnigraph.store.tables import Pin
 NUMBER: Final = "_id"
 SOURCE: Final = "_src"
 TARGET: Final = "_dst"
-_KEPT_MAX: Final = 16
 _Key: TypeAlias = tuple[object, ...]
 T = TypeVar("T")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -169,7 +169,8 @@ class _FrameCache:
             self._frames[key] = known
             self._frames.move_to_end(key)
             over = [
-                self._frames.popitem(last=False)[1] for _ in range(len(self._frames) - _KEPT_MAX)
+                self._frames.popitem(last=False)[1]
+                for _ in range(len(self._frames) - tuning.active.kept_frames_max)
             ]
         if made is not None and made is not known:
             over.append(made)

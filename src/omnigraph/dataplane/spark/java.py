@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from omnigraph.dataplane.spark import tuning
 from omnigraph.errors import Code, InvalidInput
 
 VERSION_MIN: Final = 17
-_ANSWER_TIMEOUT_S: Final = 60
 # `openjdk version "17.0.15" 2025-04-15`, and before Java 9: `java version "1.8.0_402"`.
 _VERSION: Final = re.compile(r'version "(?P<version>(?:1\.)?(?P<major>\d+)[^"]*)"')
 INSTALL: Final = (
@@ -94,7 +94,7 @@ def _asked(path: Path) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_ANSWER_TIMEOUT_S,
+            timeout=tuning.active.java_timeout_s,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

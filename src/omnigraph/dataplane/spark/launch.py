@@ -19,6 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.driver import address_of
 from omnigraph.dataplane.spark.settings import (
     DRIVER_VARIABLE,
@@ -28,8 +29,6 @@ from omnigraph.dataplane.spark.settings import (
 )
 from omnigraph.dataplane.spark.shipping import drop_older
 
-_LOGS_KEPT_MAX: Final = 20
-_EXIT_TIMEOUT_S: Final = 30
 _PYTHON: Final = "PYSPARK_PYTHON"
 _lock: Final = threading.RLock()
 # The JVM that we launched. PySpark keeps one per process, whoever launched it.
@@ -86,7 +85,7 @@ def running() -> SparkContext | None:
     return SparkContext._active_spark_context
 
 
-def shut_down(patience_s: float = _EXIT_TIMEOUT_S) -> int | None:
+def shut_down(patience_s: float | None = None) -> int | None:
     """End the JVM that we launched and wait for it; return its status, if there was one."""
     with _lock:
         if not _own or SparkContext._gateway is not _own[0]:
@@ -102,7 +101,7 @@ def shut_down(patience_s: float = _EXIT_TIMEOUT_S) -> int | None:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            return process.wait(patience_s)
+            return process.wait(patience_s or tuning.active.exit_timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()
@@ -132,7 +131,7 @@ def _forget(settings: Mapping[str, str]) -> None:
 
 def _launch(conf: SparkConf, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
-    drop_older(log.parent, "spark-*.log", _LOGS_KEPT_MAX)
+    drop_older(log.parent, "spark-*.log", tuning.active.logs_kept_max)
     with log.open("ab") as file:
         # The JVM and its workers inherit the file, so nothing of theirs reaches a terminal.
         output = {"stdout": file, "stderr": subprocess.STDOUT}

@@ -12,21 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.dataplane.spark.columns import carry
 from omnigraph.dataplane.worker_tables import require_seen
 from omnigraph.store.root import Root
 from omnigraph.store.table import Table
 from omnigraph.store.tables import Pin, open_tables
-
-_ROWS_PER_PARTITION: Final = 1 << 20
-_BATCH_ROWS: Final = 10_000
-_BATCH_ROWS_WIDE: Final = 1_000  # measured: vectors cross to the JVM fastest in small batches
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class TypeReader(DataSourceReader):
             for fragment, count in self._table().fragment_rows():
                 group.append(fragment)
                 rows += count
-                if rows >= _ROWS_PER_PARTITION:
+                if rows >= tuning.active.partition_rows:
                     pieces.append(FragmentsPartition(tuple(group), rows))
                     group, rows = [], 0
         if group or not pieces:
@@ -87,7 +83,7 @@ class TypeReader(DataSourceReader):
             self._columns,
             filter=self._where,
             fragments=piece.fragments,
-            batch_rows=_BATCH_ROWS_WIDE if wide else _BATCH_ROWS,
+            batch_rows=tuning.active.wide_batch_rows if wide else tuning.active.batch_rows,
         )
         for batch in batches:
             yield carry(batch)
@@ -99,7 +95,7 @@ class TypeReader(DataSourceReader):
 def _rows_without_columns(count: int) -> Iterator[pa.RecordBatch]:
     empty = pa.array([], pa.struct([]))
     while count > 0:
-        rows = min(count, _ROWS_PER_PARTITION)
+        rows = min(count, tuning.active.partition_rows)
         array = pa.StructArray.from_buffers(empty.type, rows, [None], children=[])
         yield pa.RecordBatch.from_struct_array(array)
         count -= rows

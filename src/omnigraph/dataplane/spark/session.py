@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.dataplane.spark import archive as archives
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.config import (
     LOCAL,
     MasterKind,
@@ -25,8 +26,6 @@ from omnigraph.dataplane.spark.config import (
 from omnigraph.dataplane.spark.failures import start_error
 from omnigraph.dataplane.spark.settings import settings_for
 from omnigraph.errors import Code, GraphError, InvalidInput, Unavailable
-
-_CONNECT_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True, eq=False)
@@ -308,7 +307,7 @@ def _knock(master: str) -> None:
         host, _, port = address.rpartition(":")
         try:
             with socket.create_connection(
-                (host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT_S
+                (host.strip("[]"), int(port)), timeout=tuning.active.connect_timeout_s
             ):
                 return
         except (OSError, ValueError) as error:

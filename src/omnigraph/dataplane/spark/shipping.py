@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import omnigraph
+from omnigraph.dataplane.spark import tuning
 
 _PACKAGES: Final = ("omnigraph", "pyspark_omnigraph")
-_ARCHIVES_KEPT_MAX: Final = 3
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _lock: Final = threading.Lock()
 _shipped: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
@@ -44,7 +44,7 @@ def packed(cache: Path, source: Path | None = None) -> Path:
         new = path.with_suffix(f".{os.getpid()}.new")
         new.write_bytes(content)
         new.replace(path)
-        drop_older(cache, "omnigraph-*.zip", _ARCHIVES_KEPT_MAX)
+        drop_older(cache, "omnigraph-*.zip", tuning.active.archives_kept_max)
     return path
 
 

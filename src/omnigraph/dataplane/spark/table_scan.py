@@ -17,15 +17,13 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from omnigraph.dataplane.run.memory import take_small_pages
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.columns import carried, carry
 from omnigraph.dataplane.spark.kernel import raising
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ID, Table
 from omnigraph.store.tables import Pin, open_tables
 
-_ROWS_PER_PIECE: Final = 1 << 20
-_BATCH_ROWS: Final = 10_000
-_BATCH_ROWS_WIDE: Final = 1_000  # measured: vectors cross to the JVM fastest in small batches
 _TEXT_BYTES: Final = 32  # a guess
 _PADS_MAX: Final = 16
 
@@ -75,7 +73,7 @@ class TableScan:
             filter=self.where,
             row_id=True,
             fragments=fragments,
-            batch_rows=_BATCH_ROWS_WIDE if wide else _BATCH_ROWS,
+            batch_rows=tuning.active.wide_batch_rows if wide else tuning.active.batch_rows,
         )
         for batch in read:
             made = self.make(batch)
@@ -103,7 +101,7 @@ def pieces_of(table: Table) -> tuple[tuple[int, ...], ...]:
     for fragment, count in table.fragment_rows():
         group.append(fragment)
         rows += count
-        if rows >= _ROWS_PER_PIECE:
+        if rows >= tuning.active.partition_rows:
             groups.append(tuple(group))
             group, rows = [], 0
     return (*groups, tuple(group)) if group else tuple(groups)

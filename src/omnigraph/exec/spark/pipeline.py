@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, assert_never
 
 from omnigraph.core.schema.arrow_types import arrow_type
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.dense import NUMBER, SOURCE, TARGET
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, Internal
@@ -33,8 +34,6 @@ from omnigraph.lang.query.blocks import variables_in
 from omnigraph.lang.values import FLOATS, INTEGERS, Base, ValueType
 
 _STRING: Final = ValueType(Base.STRING)
-# So many hops are planned as one job; beyond that each hop is a job that tells whether to go on.
-_HOPS_AT_ONCE: Final = 4
 
 
 class Pipeline:
@@ -238,7 +237,7 @@ class Pipeline:
                 f=seen,
                 g=hops,
             )
-            if op.high > _HOPS_AT_ONCE:
+            if op.high > tuning.active.planned_hops_max:
                 seen = seen.persist()
                 self.kept.append(seen)
                 fresh = seen.filter(f"d = {distance}")

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from omnigraph.algorithms.components import components
 from omnigraph.algorithms.csr import simple_csr_graph
 from omnigraph.algorithms.triangles import triangle_counts
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.algorithms import components as spark_components
 from omnigraph.dataplane.spark.algorithms import triangles as spark_triangles
 from omnigraph.dataplane.spark.algorithms.blocks import (
-    BLOCK_VERTICES,
-    PIECE_EDGES,
     Merge,
     Pack,
     each_row,
@@ -143,11 +142,11 @@ def test_forests_of_parts_connect_what_the_edges_connect(
 )
 def test_blocks_are_bounded(vertices: int, edges: int, parallelism: int) -> None:
     found = layout(vertices, edges, parallelism)
-    assert found.width <= BLOCK_VERTICES
+    assert found.width <= tuning.active.block_vertices
     assert sum(found.block_size(block) for block in range(found.blocks)) == vertices
     if vertices > 4 * parallelism:
         assert found.blocks >= parallelism
-        assert edges / found.blocks**2 <= 2 * PIECE_EDGES
+        assert edges / found.blocks**2 <= 2 * tuning.active.piece_edges
 
 
 def test_more_vertices_than_numbers_are_refused() -> None:

@@ -14,18 +14,12 @@ import pyarrow as pa
 
 from omnigraph.algorithms.csr import Ids, first_of_runs
 from omnigraph.algorithms.model import VERTICES_MAX, Selection, bad_weights
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.dense import NUMBER, SOURCE, TARGET, DenseFrames
 from omnigraph.dataplane.spark.runner import SparkRunner
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, LimitExceeded
 from omnigraph.lang.ir.ops import Towards
-
-# At most so many vertices are in a block, and so many edges in a piece: what a task holds at once.
-BLOCK_VERTICES: Final = 1 << 18
-PIECE_EDGES: Final = 1 << 20
-# Edges are put into pieces in memory, so many at a time.
-_BUFFER_EDGES: Final = 1 << 22
-_SORTED_ROWS: Final = 1 << 20
 
 Row: TypeAlias = Mapping[str, pa.Scalar]
 VERTEX_ROWS: Final = "type int, row long, id string, vertex long"
@@ -70,11 +64,11 @@ def layout(vertices: int, edges: int, parallelism: int) -> BlockLayout:
     if vertices > VERTICES_MAX:
         text = f"an algorithm takes at most {VERTICES_MAX} vertices"
         raise LimitExceeded(Code.LIMIT_EXCEEDED, text, limit="vertices", most=VERTICES_MAX)
-    by_edges = int(np.ceil(np.sqrt(edges / PIECE_EDGES)))
-    count = max(-(-vertices // BLOCK_VERTICES), by_edges, 2 * parallelism)
+    by_edges = int(np.ceil(np.sqrt(edges / tuning.active.piece_edges)))
+    count = max(-(-vertices // tuning.active.block_vertices), by_edges, 2 * parallelism)
     width = max(1, -(-vertices // count))
     # Tasks cost more than what they do on a graph that one piece could hold.
-    most = parallelism if edges <= PIECE_EDGES else 4 * parallelism
+    most = parallelism if edges <= tuning.active.piece_edges else 4 * parallelism
     return BlockLayout(vertices, width, max(1, min(count, most)))
 
 
@@ -141,7 +135,11 @@ class Blocks:
         count = self._sizes[place]
         if not count:
             return self.session.createDataFrame([], VERTEX_ROWS)
-        parts = max(1, min(self.layout.partitions, -(-count // 10_000)), -(-count // _SORTED_ROWS))
+        parts = max(
+            1,
+            min(self.layout.partitions, -(-count // 10_000)),
+            -(-count // tuning.active.sorted_vertices),
+        )
         key = f"node:{name}"
         found = self._frames.kept(("ordered", parts), [key], lambda: self._ordered(name, parts))
         starts = ", ".join(f"{first + start}L" for start in found.starts)
@@ -201,9 +199,9 @@ class Blocks:
         return self._frames.kept(name, self.selection.keys, make)
 
     def _merged(self, towards: Towards, simple: bool, weight: str | None) -> Frame:
-        pack = Pack(self.layout.width, towards, _BUFFER_EDGES, simple=simple)
+        pack = Pack(self.layout.width, towards, tuning.active.buffered_edges, simple=simple)
         # Spark counts the arguments of a function, and gets those of an object wrong.
-        merge = Merge(PIECE_EDGES, simple=simple)
+        merge = Merge(tuning.active.piece_edges, simple=simple)
         packed = self.edges(weight).mapInArrow(pack, PIECES)
         joined = packed.repartition(self.layout.partitions, "source", "target")
         merged = joined.groupBy("source", "target").applyInArrow(
@@ -221,7 +219,7 @@ class Blocks:
             towards: Which way edges lead.
             weight: The property that becomes the weights.
         """
-        parts = max(self.runner.parallelism, -(-self.edge_count // _BUFFER_EDGES))
+        parts = max(self.runner.parallelism, -(-self.edge_count // tuning.active.buffered_edges))
         name = ("inward", self.selection.nodes, parts, towards, weight)
         make = partial(self._by_target, parts, towards, weight)
         return self._frames.kept(name, self.selection.keys, make)
@@ -229,9 +227,11 @@ class Blocks:
     def _by_target(self, parts: int, towards: Towards, weight: str | None) -> Frame:
         # Several blocks for each partition, since they are spread by chance.
         width = max(1, -(-self.layout.size // (8 * parts)))
-        pack = Pack(width, towards, _BUFFER_EDGES, from_blocks=False)
+        pack = Pack(width, towards, tuning.active.buffered_edges, from_blocks=False)
         packed = self.edges(weight).mapInArrow(pack, PIECES).repartition(parts, "target")
-        return packed.mapInArrow(SortByTarget(width, _BUFFER_EDGES), IN_PIECES).persist()
+        return packed.mapInArrow(
+            SortByTarget(width, tuning.active.buffered_edges), IN_PIECES
+        ).persist()
 
 
 class Pack:
@@ -346,8 +346,8 @@ def _sorted_pieces(held: list[tuple[Any, Any, Any]]) -> Iterator[pa.RecordBatch]
     order = np.lexsort((sources, targets))
     sources, targets = sources[order], targets[order]
     weights = None if weights is None else weights[order]
-    for start in range(0, len(sources), PIECE_EDGES):
-        part = slice(start, start + PIECE_EDGES)
+    for start in range(0, len(sources), tuning.active.piece_edges):
+        part = slice(start, start + tuning.active.piece_edges)
         starts = np.flatnonzero(first_of_runs(targets[part])).astype(np.int32)
         arrays = [
             sources[part],

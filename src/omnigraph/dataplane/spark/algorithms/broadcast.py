@@ -22,15 +22,10 @@ from omnigraph.algorithms.label_propagation import Labels, tallied, winning_labe
 from omnigraph.algorithms.pagerank import PageRankTerms, Ranks, power_iteration
 from omnigraph.algorithms.triangles import corners_by_rank, ranked_edges
 from omnigraph.dataplane.run.memory import take_small_pages
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.algorithms.blocks import Blocks, each_row
 from omnigraph.dataplane.spark.kernel import raising
 from omnigraph.lang.ir.ops import Towards
-
-# An array of so many numbers of eight bytes goes to every worker in every iteration, and as much
-# comes back: 64 MiB, which Spark and its driver take with the settings that they come with.
-VERTICES_MAX: Final = 1 << 23
-# At most so many edges are given to a single task as a whole.
-EDGES_MAX: Final = 1 << 23
 
 _FOUND: Final = "places binary, value binary"
 _FOUND_ARROW: Final = pa.schema([("places", pa.binary()), ("value", pa.binary())])
@@ -65,9 +60,9 @@ Work = Callable[[Iterator[InPiece]], Iterator[Found]]
 
 def fits(blocks: Blocks, *, edges: bool = False) -> bool:
     """Tells if the values of all vertices, or all `edges`, too, can be sent to every task."""
-    if edges and blocks.edge_count > EDGES_MAX:
+    if edges and blocks.edge_count > tuning.active.one_task_edges_max:
         return False
-    return blocks.layout.size <= VERTICES_MAX
+    return blocks.layout.size <= tuning.active.broadcast_vertices_max
 
 
 def pagerank(blocks: Blocks, direction: Towards, terms: PageRankTerms) -> Ranks:

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.algorithms.components import components, forest
-from omnigraph.dataplane.spark.algorithms.blocks import PIECE_EDGES, Blocks, each_row, kept
+from omnigraph.dataplane.spark import tuning
+from omnigraph.dataplane.spark.algorithms.blocks import Blocks, each_row, kept
 from omnigraph.dataplane.spark.algorithms.messages import STATE, State, packed_state
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, LimitExceeded
 
 # The array of roots, the next one while paths are shortened, and a comparison of the two.
 _VERTEX_BYTES: Final = 16
-_FORESTS_MAX: Final = 8
 _FOREST: Final = "sources binary, targets binary"
 _FOREST_ARROW: Final = pa.schema([("sources", pa.binary()), ("targets", pa.binary())])
 
@@ -40,8 +40,8 @@ def component_states(blocks: Blocks, bytes_max: int) -> Frame:
         raise LimitExceeded(Code.LIMIT_EXCEEDED, text, limit="query_bytes_max", most=bytes_max)
     forests = blocks.edges().select("s", "t").mapInArrow(_Forest(size), _FOREST)
     parts = blocks.layout.partitions
-    if parts > _FORESTS_MAX:
-        forests = forests.repartition(_FORESTS_MAX).mapInArrow(_Forest(size), _FOREST)
+    if parts > tuning.active.forests_max:
+        forests = forests.repartition(tuning.active.forests_max).mapInArrow(_Forest(size), _FOREST)
     whole = forests.repartition(1).mapInArrow(_Whole(size, blocks.layout.width), STATE)
     made = kept(whole)
     blocks.runner.perform("connected components", made.count)
@@ -69,7 +69,7 @@ def _gathered(ends: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any,
     for pair in ends:
         held.append(pair)
         count += len(pair[0])
-        if count >= max(size, PIECE_EDGES):
+        if count >= max(size, tuning.active.piece_edges):
             yield tuple(np.concatenate(each) for each in zip(*held, strict=True))  # type: ignore[misc]
             held, count = [], 0
     if held:
@@ -84,8 +84,8 @@ class _Forest:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         sources, targets = forest(components(self._size, _gathered(_ends(batches), self._size)))
-        for start in range(0, len(sources), PIECE_EDGES):
-            part = slice(start, start + PIECE_EDGES)
+        for start in range(0, len(sources), tuning.active.piece_edges):
+            part = slice(start, start + tuning.active.piece_edges)
             cells = [pa.array([each[part].tobytes()], pa.binary()) for each in (sources, targets)]
             yield pa.RecordBatch.from_arrays(cells, schema=_FOREST_ARROW)
 

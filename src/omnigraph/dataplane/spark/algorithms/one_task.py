@@ -20,6 +20,7 @@ from omnigraph.algorithms.model import LabelPropagationTask, PageRankTask, Short
 from omnigraph.algorithms.pagerank import pagerank
 from omnigraph.algorithms.shortest_paths import UNREACHED, hops, weighted
 from omnigraph.dataplane.run.memory import take_small_pages
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.algorithms import broadcast
 from omnigraph.dataplane.spark.algorithms.blocks import Blocks
 from omnigraph.dataplane.spark.kernel import raising
@@ -53,7 +54,7 @@ class _EdgeArrays:
 def fits(blocks: Blocks, task: IteratingTask) -> bool:
     """Tells if one task can have all edges, each twice if they are followed both ways."""
     entries = blocks.edge_count * (2 if task.direction is Towards.BOTH else 1)
-    return entries <= broadcast.EDGES_MAX and broadcast.fits(blocks)
+    return entries <= tuning.active.one_task_edges_max and broadcast.fits(blocks)
 
 
 def solve(blocks: Blocks, task: IteratingTask, starts: npt.NDArray[np.int64]) -> Solved:

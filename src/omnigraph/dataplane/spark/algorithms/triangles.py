@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph.algorithms.csr import simple_csr_graph
 from omnigraph.algorithms.triangles import triangle_counts
+from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.algorithms.blocks import BlockLayout, Blocks, each_row
 from omnigraph.dataplane.spark.algorithms.messages import (
     MESSAGES,
@@ -30,8 +31,6 @@ from omnigraph.dataplane.spark.algorithms.messages import (
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.lang.ir.ops import Towards
 
-# A task takes about so many edges; each costs it some hundred bytes.
-_TASK_EDGES: Final = 4 << 20
 _COPIES: Final = "corners string, source int, target int, sources binary, targets binary"
 _COPIES_ARROW: Final = pa.schema(
     [
@@ -48,7 +47,9 @@ def triangle_states(blocks: Blocks) -> Frame:
     """The state of every block: how many triangles each vertex is in."""
     shape = blocks.layout
     # Fewer and larger blocks than for iterations: the number of tasks grows with their third power.
-    count = max(2, int(np.ceil(np.sqrt(12 * blocks.edge_count / _TASK_EDGES))))
+    count = max(
+        2, int(np.ceil(np.sqrt(12 * blocks.edge_count / tuning.active.triangle_task_edges)))
+    )
     blocks.layout = BlockLayout(shape.size, max(1, -(-shape.size // count)), shape.partitions)
     state = states(blocks, _none)
     if not shape.size:
