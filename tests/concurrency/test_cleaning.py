@@ -17,7 +17,7 @@ import omnigraph as og
 from omnigraph.core.cleanup.cleaner import CleanupRequest
 from omnigraph.core.cleanup.retention import RetentionPolicy
 from omnigraph.errors import Busy, Conflict, Gone, NotFound
-from omnigraph.store.versions import latest
+from omnigraph.store import tuning
 from tests.conformance.conftest import IDS, s3_options
 from tests.conformance.seaweed import BUCKET
 
@@ -32,7 +32,7 @@ Place = tuple[str, dict[str, str]]
 
 
 def opened(place: Place, mode: str = "rw") -> og.Graph:
-    latest.TRUSTED_NS = TRUSTED_NS
+    tuning.active.trusted_head_ns = TRUSTED_NS
     return og.open(place[0], mode, storage_options=place[1] or None)
 
 

@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 import omnigraph as og
 from omnigraph.errors import Conflict, Gone
 from omnigraph.exec.changes.cursor import decode
-from omnigraph.store.versions import latest
+from omnigraph.store import tuning
 from omnigraph.types import BranchName
 from tests import tally
 from tests.graphs import clean
@@ -60,7 +60,8 @@ class YearsMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.trusted_ns, latest.TRUSTED_NS = latest.TRUSTED_NS, -1  # no time passes here
+        self.thresholds = tuning.tuned(trusted_head_ns=-1)  # no time passes here
+        self.thresholds.__enter__()
         self.folder = tempfile.TemporaryDirectory()
         self.home = Path(self.folder.name)
         self.numbers = count()
@@ -76,7 +77,7 @@ class YearsMachine(RuleBasedStateMachine):
         self.remember(MAIN, ())
 
     def teardown(self) -> None:
-        latest.TRUSTED_NS = self.trusted_ns
+        self.thresholds.__exit__(None, None, None)
         for feed in self.feeds:
             feed.pages.close()  # type: ignore[attr-defined]
         for handle in self.handles:

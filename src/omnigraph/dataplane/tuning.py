@@ -25,7 +25,18 @@ class BulkTuning:
     small_run_bytes: int = 4 << 20  # of small files that are decoded as one
     joined_rows: int = 1 << 16  # rows of such files that are kept before they are passed on
     joined_bytes: int = 8 << 20
+    chunk_bytes: int = 8 << 20  # of a file that are read at once
+    line_tail_bytes: int = 64 << 10  # that are read further for the end of the last line
     row_wise_lines_max: int = 256  # refused lines up to here go to the row-wise path at once
+
+    transaction_rows_max: int = 100_000  # of a load in a transaction, which is held in memory
+
+    # The choice of the engine: from here on Spark is taken. On two cores (docs/bench/load.md) this
+    # process loads about 100 MB a second, a session that runs is 1.1 to 1.4 times as slow, least so
+    # from 256 MB on, and a start costs six to eight seconds, which is little beside the forty that
+    # 4 GiB take. What is gained is tasks that are repeated when they fail, and all of a cluster.
+    spark_cold_bytes: int = 4 << 30  # when it has to be started
+    spark_warm_bytes: int = 256 << 20  # when it runs
 
     # Keys of a load. Parts `bulk` and `merge`. Hashing the keys of a partition is
     # fastest when they fit in the cache of a processor; from object storage fewer parts are

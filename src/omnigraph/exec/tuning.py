@@ -47,6 +47,8 @@ class Tuning:
 
     # Search (`exec.search`). `query`, Q9 to Q11.
     exact_candidates_max: int = 4_096  # up to here candidates are compared exactly at once
+    split_text_bytes: int = 16 << 20  # of text that is split into words at once
+    segment_text_bytes: int = 512 << 20  # of one segment of an index, which is built in memory
 
     # Loading and deriving structures (`exec.dense`). `query`, after a commit.
     hashed_ids_min: int = 64  # from so many on, ids are hashed instead of searched one by one
@@ -60,10 +62,21 @@ class Tuning:
     derived_edges_min: int = 1_000  # adjacency is always derived from so few changed edges
     derived_edges_share: int = 64  # and from more, up to one in so many edges
 
+    # The view cache (`exec.dense.view_cache`). `query`, cold start and after a commit.
+    saved_rows_min: int = 50_000  # smaller types are read again as fast as from the disk cache
+    saved_versions_tried: int = 2  # older versions in the disk cache, before all is read anew
+    views_max: int = 16
+
     # Images of a mutation (`exec.mutate`). `commit`.
+    taken_images_max: int = 8_192  # rows up to here are read by their ids; more in passing
+    taken_images: int = 1_024  # of them at once
+    passed_rows: int = 1 << 17  # that a pass over a type reads at once
+    image_batch_rows: int = 8_192
+    image_batch_bytes: int = 64 << 20
     indexed_images_max: int = 1 << 16  # images that are indexed, for each time it was wanted
 
     # Merges of branches (`exec.merge`). `versioning`.
+    fast_forward_rows_min: int = 50_000  # fewer rows are copied as fast as files are linked
     held_merge_rows_max: int = 1 << 19  # unshared rows of a type from which on tasks merge it
     merge_task_rows: int = 1 << 17  # that a task reads or writes at once
     merge_task_bytes: int = 16 << 20  # the same, as they are stored

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.store import tuning
 from omnigraph.store.blobs import logical, marked
 from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
 from omnigraph.store.integrity.file_checksums import Seals
@@ -37,7 +38,6 @@ UPDATED_AT: Final = "_row_last_updated_at_version"
 BATCH_ROWS: Final = 8_192
 # How many times fewer rows are read at once when the texts of a batch are too long for it.
 _BATCH_DIVISOR: Final = 8
-_OPEN_TABLES_MAX: Final = 512  # kept by a cache
 _USE_INDEX: Final = "use_scalar_index"
 # What Lance may say of a damaged index: it is not always clear about that.
 _MAY_BE_DAMAGE: Final = frozenset(
@@ -45,12 +45,6 @@ _MAY_BE_DAMAGE: Final = frozenset(
 )
 # Keys in one IN list: planning a filter costs more than linearly in its length.
 LIST_KEYS_MAX: Final = 500
-# Row ids in one IN list: Lance finds them without a search.
-_LIST_ROW_IDS_MAX: Final = 5_000
-# With an index, several lists beat a scan of the column up to one key in so many rows. Measured in
-# CPU time on 1,000,000 ids: 0.04 s against 0.06 s for 1,000 keys, 0.09 s against 0.06 s for 2,000,
-# 0.73 s against 0.08 s for 20,000. Without an index, each list is a scan of its own.
-_LISTED_DIVISOR: Final = 500
 
 
 class Table:
@@ -216,7 +210,7 @@ class Table:
         """
         if keys <= LIST_KEYS_MAX:
             return True
-        if keys > self.row_count // _LISTED_DIVISOR:
+        if keys > self.row_count // tuning.active.listed_share:
             return False
         return any(tuple(index.field_names) == (column,) for index in self._describe_indexes())
 
@@ -243,8 +237,10 @@ class Table:
     def locate_row_ids(self, row_ids: pa.Array) -> pa.Table:
         """Find rows by row id: ``id``, ``_rowid`` and ``_rowaddr`` of those that are there."""
         parts = [self._nothing("id")]
-        for start in range(0, len(row_ids), _LIST_ROW_IDS_MAX):
-            chosen = ", ".join(map(str, row_ids.slice(start, _LIST_ROW_IDS_MAX).to_pylist()))
+        for start in range(0, len(row_ids), tuning.active.list_row_ids_max):
+            chosen = ", ".join(
+                map(str, row_ids.slice(start, tuning.active.list_row_ids_max).to_pylist())
+            )
             condition = f"{ROW_ID} IN ({chosen})"
             found = self._collect(["id"], filter=condition, with_row_id=True, with_row_address=True)
             parts.append(found.select(parts[0].column_names).cast(parts[0].schema))
@@ -485,7 +481,7 @@ class TableCache:
         with self._lock:
             self._tables[table.pin] = table
             self._tables.move_to_end(table.pin)
-            while len(self._tables) > _OPEN_TABLES_MAX:
+            while len(self._tables) > tuning.active.open_tables_max:
                 self._tables.popitem(last=False)
 
     def forget(self, path: str, branch: str) -> None:

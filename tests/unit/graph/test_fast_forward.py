@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.exec.merge import fast_forward
+from omnigraph.exec import tuning
 from omnigraph.runtime import telemetry
 
 SCHEMA = """
@@ -24,7 +24,7 @@ def items(numbers: range, salt: int = 0) -> pa.Table:
 
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[og.Graph]:
-    monkeypatch.setattr(fast_forward, "ROWS_MIN", 100)
+    monkeypatch.setattr(tuning.active, "fast_forward_rows_min", 100)
     with og.init(str(tmp_path / "g.omni"), schema=SCHEMA) as graph:
         graph.load({"Item": items(range(1_000))}, mode="append")
         graph.mutate('query q() { insert Next { from: "k00001", to: "k00002" } }')

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.dataplane.load import small_load
+from omnigraph.dataplane import tuning
 from omnigraph.errors import Code
 from omnigraph.types import BranchName
 from tests.unit.graph.test_transactions import START, knows, people
@@ -132,7 +132,7 @@ def test_a_repeated_transaction_is_recognised(graph: og.Graph) -> None:
 def test_large_inputs_are_for_loads_of_their_own(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_load, "ROWS_MAX", 2)
+    monkeypatch.setattr(tuning.active, "transaction_rows_max", 2)
     with graph.transaction() as tx:
         with pytest.raises(og.errors.LimitExceeded, match=r"graph\.load") as caught:
             tx.load({"Person": [{"name": f"p{n}"} for n in range(3)]})

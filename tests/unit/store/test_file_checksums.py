@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity import file_checksums
 from omnigraph.store.root import Root
@@ -117,7 +118,7 @@ def test_rewritten_and_replaced_files_are_sealed(root: Root, tables: Tables) -> 
 def test_a_name_of_somebody_else_is_believed_and_its_footer_checked(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_checksums, "SEALED_BYTES_MAX", 0)
+    monkeypatch.setattr(tuning.active, "sealed_bytes_max", 0)
     pin = made(tables)
     path = data_files(root)[0]
     assert not file_checksums._SEALED.search(path.name)
@@ -133,7 +134,7 @@ def test_a_name_of_somebody_else_is_believed_and_its_footer_checked(
 def test_of_a_larger_file_reading_checks_the_footer_and_verification_the_content(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_checksums, "COMPARED_BYTES_MAX", 10)
+    monkeypatch.setattr(tuning.active, "compared_bytes_max", 10)
     pin = made(tables)
     path = data_files(root)[0]
     assert file_checksums.damage_of_file(str(path)) is None
@@ -150,7 +151,7 @@ def test_of_a_larger_file_reading_checks_the_footer_and_verification_the_content
 def test_what_is_no_data_file(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
-    monkeypatch.setattr(file_checksums, "SEALED_BYTES_MAX", 0)
+    monkeypatch.setattr(tuning.active, "sealed_bytes_max", 0)
     pin = made(tables)
     data_files(root)[0].write_bytes(content)
     with pytest.raises(StorageFailure) as caught:

@@ -172,7 +172,7 @@ def test_an_index_of_others_that_cannot_be_read_is_not_used(
 def test_of_a_large_file_size_and_end_are_compared(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_checksums, "WHOLE_BYTES_MAX", 64)
+    monkeypatch.setattr(tuning.active, "whole_index_bytes_max", 64)
     monkeypatch.setattr(tuning.active, "compared_block_bytes", 32)
     pin = made(tables, BTREE)
     path = index_files(root)[0]

@@ -27,7 +27,7 @@ from omnigraph.runtime.clock import Clock
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.table import CREATED_AT, ROW_ID
 from omnigraph.store.tables import Pin, Table, Tables
-from omnigraph.store.versions import latest
+from omnigraph.store.tuning import active as store_tuning
 from omnigraph.types import BranchName
 
 _HISTORY = f"object_type = '{COMMIT_KIND}'"
@@ -64,7 +64,7 @@ class BranchReader:
         ticks = self._clock.ticks_ns()
         # A clean-up leaves gaps behind versions that were superseded long ago: looking for the next
         # one would end there.
-        is_fresh = ticks - self._seen_ns < latest.TRUSTED_NS
+        is_fresh = ticks - self._seen_ns < store_tuning.trusted_head_ns
         known = last.manifest_version if last is not None and is_fresh else None
         version = self._tables.head(MANIFEST, self.info.fork, known=known)
         with self._lock:

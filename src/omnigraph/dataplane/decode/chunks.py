@@ -8,13 +8,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.model import DecodeStats
 from omnigraph.dataplane.source.model import Compression
 from omnigraph.store.failures import object_errors
 from omnigraph.store.io.storage_calls import StorageCall
 
-CHUNK_BYTES: Final = 8 << 20
-_TAIL_BYTES: Final = 64 << 10
 _NEWLINE: Final = b"\n"
 
 
@@ -53,7 +52,11 @@ def range_chunks(
             yield first
     is_ended = True
     while stop is None or position < stop:
-        wanted = CHUNK_BYTES if stop is None else min(CHUNK_BYTES, stop - position)
+        wanted = (
+            tuning.active.chunk_bytes
+            if stop is None
+            else min(tuning.active.chunk_bytes, stop - position)
+        )
         chunk = read(position, wanted)
         if not chunk:
             return
@@ -61,7 +64,7 @@ def range_chunks(
         stats.bytes += len(chunk)
         is_ended = chunk.endswith(_NEWLINE)
         yield chunk
-    while not is_ended and (tail := read(position, _TAIL_BYTES)):
+    while not is_ended and (tail := read(position, tuning.active.line_tail_bytes)):
         position += len(tail)
         end = tail.find(_NEWLINE) + 1
         is_ended = end > 0
@@ -92,7 +95,11 @@ def _first_line(read: _FileReader, start: int, stop: int | None) -> tuple[bytes 
     """
     position = start - 1
     while stop is None or position < stop - 1:
-        wanted = CHUNK_BYTES if stop is None else min(CHUNK_BYTES, stop - 1 - position)
+        wanted = (
+            tuning.active.chunk_bytes
+            if stop is None
+            else min(tuning.active.chunk_bytes, stop - 1 - position)
+        )
         chunk = read(position, wanted)
         if not chunk:
             break
@@ -120,7 +127,9 @@ def unpacked_chunks(
     seen = 0
     while True:
         # Zeros, so that in an error what was written into it can be told from what was not.
-        buffer = bytearray(max(CHUNK_BYTES, len(carry) + _TAIL_BYTES))
+        buffer = bytearray(
+            max(tuning.active.chunk_bytes, len(carry) + tuning.active.line_tail_bytes)
+        )
         buffer[: len(carry)] = carry
         view = memoryview(buffer)
         try:

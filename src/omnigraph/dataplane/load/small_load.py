@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.dispatch import decode
 from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.load.entities import Entities, absences, identified, with_defaults
@@ -17,9 +17,6 @@ from omnigraph.dataplane.source.split import split
 from omnigraph.errors import Code, LimitExceeded
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.rules.violation import Violations
-
-# More is a load of its own.
-ROWS_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +43,7 @@ def read_small(
     format: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> SmallLoad:
-    """Read an input of at most `ROWS_MAX` rows.
+    """Read an input of at most `transaction_rows_max` rows.
 
     Args:
         source: Files, frames or rows, as for a load.
@@ -79,11 +76,12 @@ def read_small(
                 made = identified(load_id, part.number, decoded, out, origin)
                 entities.append(made if partial else with_defaults(made))
                 sources.append(decoded.rows)
-            if stats.rows > ROWS_MAX:
+            most = tuning.active.transaction_rows_max
+            if stats.rows > most:
                 text = (
-                    f"a transaction loads at most {ROWS_MAX} rows at once; use `graph.load` for "
+                    f"a transaction loads at most {most} rows at once; use `graph.load` for "
                     "more, on a branch if it belongs to other changes"
                 )
-                raise LimitExceeded(Code.LIMIT_EXCEEDED, text, limit=ROWS_MAX)
+                raise LimitExceeded(Code.LIMIT_EXCEEDED, text, limit=most)
     out.raise_if_any()
     return SmallLoad(tuple(entities), tuple(sources), partial)

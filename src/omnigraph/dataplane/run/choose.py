@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
+from omnigraph.dataplane import tuning
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.types import Engine, EngineChoice
-
-# From here on Spark is taken. Measured on two cores (docs/bench/load.md): this process loads about
-# 100 MB a second, a session that runs is 1.1 to 1.4 times as slow, least so from 256 MB on, and a
-# start costs six to eight seconds, which is little beside the forty that 4 GiB take. What is gained
-# is not time, on two cores, but tasks that are repeated when they fail, and all of a cluster.
-COLD_BYTES: Final = 4 << 30
-WARM_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +19,8 @@ class SparkLimits:
         warm_bytes: If a session runs, or somebody named a master.
     """
 
-    cold_bytes: int = COLD_BYTES
-    warm_bytes: int = WARM_BYTES
+    cold_bytes: int = tuning.active.spark_cold_bytes
+    warm_bytes: int = tuning.active.spark_warm_bytes
 
 
 def choose(

@@ -16,6 +16,7 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import GraphError
+from omnigraph.exec import tuning
 from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.cache import StructureCache
 from omnigraph.exec.dense.disk_cache import DiskCache
@@ -30,11 +31,7 @@ from omnigraph.store.tables import Pin, Table
 
 _Joint: TypeAlias = tuple[Pin, Pin, Pin]
 BYTES_MAX: Final = 4 << 30
-SAVED_ROWS_MIN: Final = 50_000
 _DIGEST_BYTES: Final = 12
-# How many older versions on disk are tried before everything is read anew.
-_TRIES_MAX: Final = 2
-_VIEWS_MAX: Final = 16
 
 
 class ViewCache:
@@ -47,7 +44,7 @@ class ViewCache:
         bytes_max: int = BYTES_MAX,
         query_bytes_max: int = QUERY_BYTES_MAX,
         folder: Path | None = None,
-        saved_rows_min: int = SAVED_ROWS_MIN,
+        saved_rows_min: int = tuning.active.saved_rows_min,
     ) -> None:
         """Keep columns and adjacency.
 
@@ -82,7 +79,7 @@ class ViewCache:
         with self._lock:
             found = self._views.pop(key, None) or self._make(snapshot, catalog)
             self._views[key] = self._last = found
-            if len(self._views) > _VIEWS_MAX:
+            if len(self._views) > tuning.active.views_max:
                 self._views.popitem(last=False)
         return found
 
@@ -148,7 +145,7 @@ class ViewCache:
         saved = [name.partition("-") for name in self.disk_cache.folders(self._folder(pin))]
         known = [(int(version), uuid) for version, _, uuid in saved if version.isdigit()]
         older = sorted(((v, uuid) for v, uuid in known if v < pin.version), reverse=True)
-        for version, _ in older[:_TRIES_MAX]:
+        for version, _ in older[: tuning.active.saved_versions_tried]:
             found = self._revived(pin, version, type_columns.kind)
             if found is not None and found.is_saved(ENTITY_INDEX_FILE):
                 yield found
@@ -186,7 +183,10 @@ class ViewCache:
         if adjacency.edge.place("") is None:
             return
         ways = [
-            [older for older, _ in type_columns.known_versions()[:_TRIES_MAX]]
+            [
+                older
+                for older, _ in type_columns.known_versions()[: tuning.active.saved_versions_tried]
+            ]
             for type_columns in (adjacency.edge, adjacency.source, adjacency.target)
         ]
         for edge, source, target in product(*ways):

@@ -7,7 +7,6 @@ of the source are taken over; their rows are neither read nor written. Few rows 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +15,12 @@ from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.counts import ChangeCounts
+from omnigraph.exec import tuning
 from omnigraph.exec.changes.diff import table_changes
 from omnigraph.exec.merge.schemas import TypeSides
 from omnigraph.store.model import DeletionReceipt
 from omnigraph.store.reading.table_diff import RowSelection, TableDiff
 from omnigraph.store.table import ROW_ADDRESS
-
-# Fewer rows than this are copied: linking files and composing fragments costs as much.
-ROWS_MIN: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +45,7 @@ def taken_over(repo: Repository, sides: TypeSides) -> TakenOver | None:
     if ours is None or theirs is None or not sides.is_native or ours.pin == theirs.pin:
         return None
     diff = repo.type_diff(ours, theirs, sides.entity)
-    if diff.added.count < ROWS_MIN:
+    if diff.added.count < tuning.active.fast_forward_rows_min:
         return None
     if not repo.tables.grafter.can_graft(repo.tables.open(ours.pin), diff.added):
         return None

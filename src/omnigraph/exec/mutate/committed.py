@@ -15,6 +15,7 @@ from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Code, LimitExceeded
+from omnigraph.exec import tuning
 from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.prefilter import NOTHING, among, fixed_ids, prefilter
 from omnigraph.lang.catalog.model import EntityType
@@ -27,12 +28,6 @@ from omnigraph.store.table import LIST_KEYS_MAX, ROW_ADDRESS, ROW_ID, Table
 PLACES: Final = (ROW_ID, ROW_ADDRESS)
 _PLACE_FIELDS: Final = tuple(pa.field(name, pa.uint64()) for name in PLACES)
 _TEXT: Final = ValueType(Base.STRING)
-# Rows picked out one by one; more of them are read in passing.
-_TAKE_ROWS: Final = 8_192
-_BATCH_ROWS: Final = 8_192
-_BATCH_BYTES: Final = 64 << 20
-_PICK_ROWS: Final = 1_024
-_PASS_ROWS: Final = 1 << 17
 # So many rows are cut out of a table sooner than they are copied.
 _SLICES_MAX: Final = 32
 
@@ -139,7 +134,7 @@ class CommittedRows:
         return rows.select([*columns, *PLACES])
 
     def _rest(self, rows: pa.Table, names: Sequence[str], condition: str | None) -> pa.Table:
-        if rows.num_rows <= _TAKE_ROWS:
+        if rows.num_rows <= tuning.active.taken_images_max:
             return self._picked(rows.column(ROW_ID).to_pylist(), names)
         wanted = np.sort(rows.column(ROW_ADDRESS).to_numpy())
         passed: list[pa.RecordBatch] = []
@@ -157,9 +152,11 @@ class CommittedRows:
         """Rows by identity, some at a time: they may be long."""
         parts: list[pa.Table] = []
         size = 0
-        for start in range(0, len(row_ids), _PICK_ROWS):
+        for start in range(0, len(row_ids), tuning.active.taken_images):
             cancellation.check()
-            parts.append(self.table.take(row_ids[start : start + _PICK_ROWS], names))
+            parts.append(
+                self.table.take(row_ids[start : start + tuning.active.taken_images], names)
+            )
             size += parts[-1].nbytes
             self.check_bytes(size)
         return pa.concat_tables(parts)
@@ -263,7 +260,7 @@ class CommittedRows:
         found: list[pa.RecordBatch] = []
         count = 0
         # Few columns, so many rows at a time: what is sought is prepared anew for each batch.
-        for batch in self._batches(names, None, batch_rows=_PASS_ROWS):
+        for batch in self._batches(names, None, batch_rows=tuning.active.passed_rows):
             keep: pa.Array | None = None
             for name, values in sets.items():
                 part = pc.is_in(batch.column(name), value_set=values)
@@ -296,7 +293,10 @@ class CommittedRows:
         return rows.select([*names, *PLACES])
 
     def _batches(
-        self, columns: Sequence[str], condition: str | None, batch_rows: int = _BATCH_ROWS
+        self,
+        columns: Sequence[str],
+        condition: str | None,
+        batch_rows: int = tuning.active.image_batch_rows,
     ) -> Iterator[pa.RecordBatch]:
         if condition == NOTHING or not self.pin.row_count:
             return iter(())
@@ -307,7 +307,7 @@ class CommittedRows:
                 row_id=True,
                 row_address=True,
                 batch_rows=batch_rows,
-                batch_bytes=_BATCH_BYTES,
+                batch_bytes=tuning.active.image_batch_bytes,
             )
         )
 

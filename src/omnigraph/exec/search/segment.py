@@ -17,11 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.exec import tuning
 from omnigraph.exec.search.split import Chunk, Numbers, Splitter
 from omnigraph.exec.search.tokens import stem
-
-# Text of one segment; more is cut into several, so that building needs bounded memory.
-SEGMENT_BYTES: Final = 512 << 20
 
 Array = npt.NDArray[Any]
 
@@ -135,7 +133,7 @@ def segments(texts: pa.Array | pa.ChunkedArray) -> Iterator[tuple[int, Segment]]
 
 
 def _bounded(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array | pa.ChunkedArray]:
-    parts = max(1, -(-texts.nbytes // SEGMENT_BYTES))
+    parts = max(1, -(-texts.nbytes // tuning.active.segment_text_bytes))
     borders = [len(texts) * part // parts for part in range(parts + 1)]
     for start, stop in pairwise(borders):
         yield texts.slice(start, stop - start)

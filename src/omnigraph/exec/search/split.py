@@ -15,11 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.exec import tuning
 from omnigraph.exec.search.tokens import words
 from omnigraph.runtime.cancellation import checked
-
-# How much text is cut at once; it bounds the memory that cutting needs.
-CHUNK_BYTES: Final = 16 << 20
 
 Numbers = npt.NDArray[np.int32]
 
@@ -107,13 +105,13 @@ class Splitter:
 
 
 def _parts(texts: pa.Array) -> Iterator[pa.Array]:
-    """Slices of about `CHUNK_BYTES` each, never less than one text."""
+    """Slices of about `split_text_bytes` each, never less than one text."""
     start = 0
     if not len(texts):
         return
     ends = _offsets(texts)
     while start < len(texts):
-        limit = int(ends[start]) + CHUNK_BYTES
+        limit = int(ends[start]) + tuning.active.split_text_bytes
         stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")) - 1)
         yield texts.slice(start, stop - start)
         start = stop

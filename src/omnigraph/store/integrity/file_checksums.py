@@ -25,17 +25,13 @@ from typing import Any, Final
 
 from lance.fragment import DeletionFile
 
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity.index_checksums import IndexChecksums
 from omnigraph.store.io.durability import replace
 
-__all__ = ["COMPARED_BYTES_MAX", "SEALED_BYTES_MAX", "Seals", "damage_of_file", "is_checkable"]
+__all__ = ["Seals", "damage_of_file", "is_checkable"]
 
-# A checksum takes about 0.5 ms per MiB when a file is written. Verification compares every one.
-SEALED_BYTES_MAX: Final = 16 << 20
-# Files of a table are compared when it is first read, except those of full fragments: reading one
-# row of a large table must not read all of it. This many bytes take about 1 ms.
-COMPARED_BYTES_MAX: Final = 2 << 20
 _SEALED: Final = re.compile(r"_([0-9a-f]{8})\.lance")
 _DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
 _SUFFIX: Final = ".lance"
@@ -72,7 +68,7 @@ class Seals:
         assert self._base is not None
         folder = self._base / place / "data"
         folder.mkdir(parents=True, exist_ok=True)
-        if os.path.getsize(source) <= SEALED_BYTES_MAX:
+        if os.path.getsize(source) <= tuning.active.sealed_bytes_max:
             checksum = zlib.crc32(source.read_bytes())
             name = f"{name.removesuffix(_SUFFIX)}_{checksum:08x}{_SUFFIX}"
         replace(source, folder / name)
@@ -84,7 +80,7 @@ class Seals:
         if self._base is None or found is None or found.base_id is not None:
             return fragment
         path = self._base / place / found.path(fragment.id)
-        if os.path.getsize(path) > SEALED_BYTES_MAX:
+        if os.path.getsize(path) > tuning.active.sealed_bytes_max:
             return fragment
         number = _MARK << _HALF_BITS | zlib.crc32(path.read_bytes())
         sealed = DeletionFile(
@@ -111,7 +107,7 @@ class Seals:
                 folder = bases.get(base_id, own)
             path = os.path.join(folder, name)
             if path not in self._checked:
-                reason = damage_of_file(path, COMPARED_BYTES_MAX) or _loss(
+                reason = damage_of_file(path, tuning.active.compared_bytes_max) or _loss(
                     path, own, int(dataset.version)
                 )
                 if reason is not None:
@@ -157,7 +153,7 @@ def _sealed(folder: Path, file: Any) -> Any:
     path = folder / name
     if file.base_id is not None or _SEALED.search(name) or path.with_suffix("").is_dir():
         return file
-    if os.path.getsize(path) > SEALED_BYTES_MAX:
+    if os.path.getsize(path) > tuning.active.sealed_bytes_max:
         return file
     found = copy.copy(file)
     found._path = f"{name.removesuffix(_SUFFIX)}_{zlib.crc32(path.read_bytes()):08x}{_SUFFIX}"

@@ -23,12 +23,9 @@ from omnigraph.runtime.telemetry import logger
 from omnigraph.store import tuning
 from omnigraph.store.io.durability import replace
 
-__all__ = ["INDEX_FOLDER", "WHOLE_BYTES_MAX", "IndexChecksums"]
+__all__ = ["INDEX_FOLDER", "IndexChecksums"]
 
 INDEX_FOLDER: Final = "_indices"
-# Measured: comparing a file of this size takes about 25 ms. Of a larger one, the end is compared,
-# where Lance's files say what is in them.
-WHOLE_BYTES_MAX: Final = 64 << 20
 # The mark in the second group of a UUID, and its version.
 _MARK: Final = 0x6F67
 _VERSION: Final = 8
@@ -133,7 +130,7 @@ def _checksum(folder: Path) -> int:
         head = f"{path.relative_to(folder).as_posix()}\0{size}\0"
         total = zlib.crc32(head.encode(), total)
         with path.open("rb") as file:
-            if size > WHOLE_BYTES_MAX:
+            if size > tuning.active.whole_index_bytes_max:
                 file.seek(size - tuning.active.compared_block_bytes)
             while block := file.read(tuning.active.compared_block_bytes):
                 total = zlib.crc32(block, total)

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final, Protocol
 import pyarrow as pa
 
 from omnigraph.runtime.ids import UlidIds
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.io.durability import Disk
 from omnigraph.store.io.objects import bare_store
@@ -37,10 +38,6 @@ __all__ = [
 ]
 
 _TEMPORARY: Final = ".og-tmp-"
-# An upload has 10,000 parts at most, so this bounds an object to 160 GB.
-_PART_BYTES: Final = 16 << 20
-_PARTS_AT_ONCE: Final = 4
-_BUFFER_BYTES: Final = 1 << 20
 _ids: Final = UlidIds()
 
 
@@ -355,7 +352,10 @@ def _object_output(uri: str, place: _Place) -> Iterator[Output]:
 
     with object_errors(StorageCall.OBJECT_PUT.value, uri):
         writer: Any = obstore.open_writer(
-            place.store, place.key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+            place.store,
+            place.key,
+            buffer_size=tuning.active.upload_part_bytes,
+            max_concurrency=tuning.active.upload_parts_max,
         )
     output = _Output(uri, writer)
     try:
@@ -398,11 +398,11 @@ def _local_output(uri: str, path: Path, durable: bool) -> Iterator[Output]:
 
 def _created(path: Path, target: Path) -> BinaryIO:
     if path == target:
-        return open(path, "wb", buffering=_BUFFER_BYTES)
+        return open(path, "wb", buffering=tuning.active.buffer_bytes)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder")
     target.parent.mkdir(parents=True, exist_ok=True)
-    return open(path, "xb", buffering=_BUFFER_BYTES)
+    return open(path, "xb", buffering=tuning.active.buffer_bytes)
 
 
 def _settle(file: BinaryIO, temporary: Path, target: Path, durable: bool) -> None:

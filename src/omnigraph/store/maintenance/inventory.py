@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.forks.forks import Forks
 from omnigraph.store.integrity.file_checksums import damage_of_file, is_checkable
@@ -33,9 +34,6 @@ _DATA: Final = "data"
 _KINDS: Final = frozenset({VERSIONS, _INDEXES, _DATA, "_deletions", "_transactions"})
 _RECORDS: Final = "_refs"
 _MANIFEST: Final = ".manifest"
-# So many objects are removed by one call.
-_REMOVED_AT_ONCE: Final = 500
-_READ_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +164,7 @@ class Inventories:
 
         def read() -> str | None:
             with open(place, "rb") as file:
-                while file.read(_READ_BYTES):
+                while file.read(tuning.active.read_bytes):
                     pass
             if path.endswith(_MANIFEST):
                 return damage_of(Path(place))
@@ -182,8 +180,8 @@ class Inventories:
     def remove(self, paths: Iterable[str]) -> None:
         """Remove objects; those that are gone already are fine. Not synced: it can be repeated."""
         waiting = list(paths)
-        for start in range(0, len(waiting), _REMOVED_AT_ONCE):
-            some = waiting[start : start + _REMOVED_AT_ONCE]
+        for start in range(0, len(waiting), tuning.active.removed_files):
+            some = waiting[start : start + tuning.active.removed_files]
             remove = partial(self._backend.delete_all, some)
             storage_call(StorageCall.OBJECT_DELETE, some[0], remove)
 

@@ -7,6 +7,7 @@ from lance import FragmentMetadata
 from lance.fragment import DeletionFile
 
 from omnigraph.runtime.ids import is_ulid
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import Backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
@@ -16,8 +17,6 @@ from omnigraph.store.versions.gateway import tree_path
 
 __all__ = ["Leftovers", "data_paths", "deletion_paths"]
 
-# So many versions are looked at for references; where there are more, nothing is removed.
-VERSIONS_MAX: Final = 256
 _SUFFIX: Final = ".lance"
 
 
@@ -38,7 +37,7 @@ class Leftovers:
 
     def referenced(self, base: Pin, head: int) -> frozenset[str] | None:
         """Name the files of the versions of a table after a base; None when nobody can tell."""
-        if head - base.version > VERSIONS_MAX:
+        if head - base.version > tuning.active.searched_versions_max:
             return None
         found: set[str] = set()
         for version in range(base.version + 1, head + 1):

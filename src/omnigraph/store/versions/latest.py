@@ -16,18 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from omnigraph.store import tuning
 from omnigraph.store.io.objects import Backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.versions.files import manifest_name
 
-__all__ = ["NOTE", "TRUSTED_NS", "is_passed", "near_head", "noted_head"]
+__all__ = ["NOTE", "is_passed", "near_head", "noted_head"]
 
-# How far from a known version the newest is looked for before all of them are listed.
-_VERSIONS_AHEAD_MAX: Final = 6
 NOTE: Final = "latest_version_hint.json"
-# How long a version that was the newest is believed to be that, or a recent one. A clean-up leaves
-# alone what was the newest within five times this (`core/cleanup/table_plan.py`).
-TRUSTED_NS = 60_000_000_000
 # The folder changes once more when the note gets its name. Some file systems count in 2 s.
 _SAME_MOMENT_NS: Final = 2_000_000_000
 
@@ -39,7 +35,7 @@ def near_head(known: int, exists: Callable[[str], bool]) -> int | None:
         known: A version that is or was the newest.
         exists: Tells whether a file is there, by its name in the folder of versions.
     """
-    for version in range(known, known + _VERSIONS_AHEAD_MAX):
+    for version in range(known, known + tuning.active.probed_versions_max):
         if not exists(manifest_name(version + 1)):
             return version
     return None

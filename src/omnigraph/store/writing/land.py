@@ -11,11 +11,11 @@ from typing import Final
 from lance import LanceOperation
 
 from omnigraph.runtime.clock import Clock
+from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import Pin, Staged
 from omnigraph.store.table import Table
-from omnigraph.store.versions import latest
 from omnigraph.store.versions.files import Files
 from omnigraph.store.versions.gateway import (
     PRIMARY_KEY,
@@ -169,7 +169,9 @@ class Lander:
                 self._files.discard(note)
                 text = f"version {target} belongs to commit {found}"
                 raise _conflict(place, text) from failure
-        if self._clock.ticks_ns() - begun_ns > latest.TRUSTED_NS and self._is_passed(place, target):
+        if self._clock.ticks_ns() - begun_ns > tuning.active.trusted_head_ns and self._is_passed(
+            place, target
+        ):
             # Stopped for so long that others went on, and a clean-up has made room behind them.
             raise _conflict(place, f"version {target} was passed by others")
         if not exact.placed:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from omnigraph.dataplane.run.choose import COLD_BYTES, WARM_BYTES, SparkLimits, choose, shown
+from omnigraph.dataplane import tuning
+from omnigraph.dataplane.run.choose import SparkLimits, choose, shown
 from omnigraph.dataplane.spark.config import cluster_of, configured
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.types import Engine, EngineChoice
@@ -10,6 +11,7 @@ from omnigraph.types import Engine, EngineChoice
 AUTO: EngineChoice = "auto"
 INPROCESS: Engine = "inprocess"
 SPARK: Engine = "spark"
+COLD_BYTES, WARM_BYTES = tuning.active.spark_cold_bytes, tuning.active.spark_warm_bytes
 MIB, GIB = 1 << 20, 1 << 30
 MISSING = "Spark needs Java"
 

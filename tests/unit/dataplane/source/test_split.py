@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.chunks import range_chunks
 from omnigraph.dataplane.decode.model import DecodeStats
 from omnigraph.dataplane.source.model import (
@@ -222,12 +223,8 @@ def test_every_line_comes_exactly_once(pieces: list[bytes], cuts: list[int], chu
         file.write(data)
         file.flush()
         found = b""
-        with (
-            pytest.MonkeyPatch.context() as patch,
-            pa.OSFile(file.name) as source,
-        ):
-            patch.setattr("omnigraph.dataplane.decode.chunks.CHUNK_BYTES", chunk)
-            patch.setattr("omnigraph.dataplane.decode.chunks._TAIL_BYTES", chunk)
+        small = tuning.tuned(chunk_bytes=chunk, line_tail_bytes=chunk)
+        with small, pa.OSFile(file.name) as source:
             for start, stop in pairwise(bounds):
                 part = b"".join(range_chunks(source, "x", start, stop, stats))
                 if part:

@@ -1,12 +1,10 @@
-from unittest.mock import patch
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-from omnigraph.exec.search import split
+from omnigraph.exec import tuning
 from omnigraph.exec.search.split import Splitter
 from omnigraph.exec.search.tokens import stem, terms, words
 
@@ -66,7 +64,7 @@ def test_splitting_a_column_equals_splitting_each_text(
     clean = [None if t is None else t.encode("utf-8", "ignore").decode() for t in texts]
     column = pa.array(["before", *clean], kind).slice(1)
     splitter = Splitter()
-    with patch.object(split, "CHUNK_BYTES", chunk):
+    with tuning.tuned(split_text_bytes=chunk):
         chunks = list(splitter.split(column))
     vocabulary = splitter.vocabulary
     numbers = [number for each in chunks for number in each.words.tolist()]
