@@ -115,6 +115,7 @@ class Code(StrEnum):
     TRANSACTION_INVALID = "transaction_invalid"
     COPY_UNFINISHED = "copy_unfinished"
     SCHEMA_CHANGED = "schema_changed"
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
 
 
 class GraphError(Exception):
@@ -308,6 +309,7 @@ _CODES: Final[Mapping[type[GraphError], tuple[Code, ...]]] = MappingProxyType(
             Code.GRAPH_EXISTS,
             Code.INIT_IN_PROGRESS,
             Code.COPY_UNFINISHED,
+            Code.IDEMPOTENCY_KEY_REUSED,
             Code.MERGE_CONFLICT,
             Code.SCHEMA_CHANGED,
             Code.TAG_EXISTS,

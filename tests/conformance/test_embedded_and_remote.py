@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,37 @@ edge Knows: Person -> Person { since: I32? }
 ADD = "query add($n: String) { insert Person { name: $n } }"
 AGE = "query age($n: String, $a: I32) { update Person set { age: $a } where name = $n }"
 NAMES = "query q() { match { $p: Person } return { $p.name as name } order { $p.name asc } }"
+
+
+def _draft(graph: Any) -> str:
+    """The branch `draft`, with a commit of its own; made if it is not there."""
+    if not {"draft", "plan"} & set(graph.branches.list()):
+        graph.branches.create("draft")
+        graph.mutate(ADD, {"n": "Draft"}, branch="draft")
+    return "draft"
+
+
+def _gone(graph: Any, key: str) -> str:
+    """A branch that is made by the first call only."""
+    graph.branches.create("gone", idempotency_key=f"{key}, made")
+    return "gone"
+
+
+# Each write, so that it can be made twice with one key.
+CALLS: dict[str, Any] = {
+    "create": lambda g, **key: g.branches.create("made", **key),
+    "delete": lambda g, idempotency_key: g.branches.delete(
+        _gone(g, idempotency_key), idempotency_key=idempotency_key
+    ),
+    "rename": lambda g, **key: g.branches.rename(_draft(g), "plan", **key),
+    "protect": lambda g, **key: g.branches.protect(_draft(g), **key),
+    "reset": lambda g, **key: g.branches.reset(_draft(g), to="main~1", **key),
+    "revert": lambda g, **key: g.branches.revert("draft", _draft(g), **key),
+    "tag": lambda g, **key: g.tags.create("v1", **key),
+    "apply": lambda g, **key: g.schema.apply(
+        SCHEMA + "node City { name: String @key }", branch=_draft(g), **key
+    ),
+}
 
 
 @pytest.fixture(scope="module", params=["embedded", "remote"])
@@ -87,6 +119,30 @@ def test_a_key_makes_it_happen_once(graph: Any) -> None:
     again = graph.mutate(ADD, {"n": "Key"}, idempotency_key=first.commit.idempotency_key)
     assert again.replayed
     assert again.commit == first.commit
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_write_takes_a_key(graph: Any, name: str) -> None:
+    key = f"{name}-{graph.snapshot().commit}"
+    call = CALLS[name]
+    first = call(graph, idempotency_key=key)
+    again = call(graph, idempotency_key=key)
+    assert getattr(again, "replayed", True)
+    if name == "apply":
+        first, again = first.commit, again.commit
+    elif hasattr(again, "replayed"):
+        again = replace(again, replayed=False)
+    assert again == first
+    # A key is for one branch; refs are kept on main.
+    branch = "draft" if name in ("reset", "revert", "apply") else "main"
+    with pytest.raises(og.errors.Conflict) as refused:
+        graph.mutate(ADD, {"n": "Other"}, branch=branch, idempotency_key=key)
+    assert refused.value.code is og.errors.Code.IDEMPOTENCY_KEY_REUSED
+    for branch in set(graph.branches.list()) - {"main"}:
+        graph.branches.unprotect(branch)
+        graph.branches.delete(branch)
+    for tag in graph.tags.list():
+        graph.tags.delete(tag.name)
 
 
 def test_errors_are_of_the_same_class(graph: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import CallKey
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark
 from omnigraph.core.publish.publisher import Published
@@ -246,7 +247,7 @@ def _apply(
         text=text,
         branch=branch,
         actor="tester",
-        idempotency_key=_KEY if branch == MAIN else None,
+        key=CallKey.of(_KEY if branch == MAIN else None, "schema_apply", text),
         allow_data_loss=allow_data_loss,
     )
     return SchemaChanger(repo).apply(request)
@@ -267,7 +268,11 @@ def _diverge(repo: Repository) -> None:
 
 def _branch_merge(repo: Repository) -> Merged:
     request = MergeRequest(
-        source=DEV, into=MAIN, resolve=unsettled, actor="tester", idempotency_key=_KEY
+        source=DEV,
+        into=MAIN,
+        resolve=unsettled,
+        actor="tester",
+        key=CallKey.of(_KEY, "branch_merge", str(DEV)),
     )
     return Merger(repo).merge(request)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
+from omnigraph.client.arguments import at_text, keyed
 from omnigraph.client.remote_diff import RemoteDiff
 from omnigraph.client.transport import HttpTransport, segment
 from omnigraph.errors import Code, InvalidInput
@@ -35,12 +37,23 @@ class RemoteBranches:
         self._path = f"{path}/branches"
         self._branch = branch
 
-    def _post(self, path: str, body: Mapping[str, Any], **more: Any) -> Any:
-        return self._transport.request("POST", f"{self._path}{path}", body=body, **more).json()
+    def _post(self, path: str, body: Mapping[str, Any], key: str | None) -> Any:
+        answer = self._transport.request(
+            "POST", f"{self._path}{path}", body=body, headers=keyed(key)
+        )
+        return answer.json()
 
-    def create(self, name: str, from_: str = "main", *, at: str | None = None) -> Branch:
+    def create(
+        self,
+        name: str,
+        from_: str = "main",
+        *,
+        at: str | datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> Branch:
         """Make a branch."""
-        return read_branch(self._post("", {"name": name, "from": from_, "at": at}))
+        body = {"name": name, "from": from_, "at": at_text(at)}
+        return read_branch(self._post("", body, idempotency_key))
 
     def list(self) -> list[str]:
         """The names of all branches, sorted."""
@@ -52,22 +65,38 @@ class RemoteBranches:
         path = f"{self._path}/{segment(name)}"
         return read_branch(self._transport.request("GET", path).json())
 
-    def delete(self, name: str) -> None:
+    def delete(
+        self, name: str, *, if_head: str | None = None, idempotency_key: str | None = None
+    ) -> None:
         """Delete a branch; its commits that no other branch shares go with it."""
-        self._transport.request("DELETE", f"{self._path}/{segment(name)}")
+        path, terms = f"{self._path}/{segment(name)}", {"if_head": if_head}
+        self._transport.request("DELETE", path, terms=terms, headers=keyed(idempotency_key))
 
-    def rename(self, name: str, to: str, *, message: str | None = None) -> Branch:
+    def rename(
+        self,
+        name: str,
+        to: str,
+        *,
+        message: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Branch:
         """Give a branch another name; see `Branches.rename`."""
-        return read_branch(self._post("/rename", {"branch": name, "to": to, "message": message}))
+        body = {"branch": name, "to": to, "message": message}
+        return read_branch(self._post("/rename", body, idempotency_key))
 
-    def protect(self, name: str, *, message: str | None = None) -> Branch:
+    def protect(
+        self, name: str, *, message: str | None = None, idempotency_key: str | None = None
+    ) -> Branch:
         """Protect a branch: it is neither deleted, renamed nor reset."""
-        return read_branch(self._post("/protect", {"branch": name, "message": message}))
+        body = {"branch": name, "message": message}
+        return read_branch(self._post("/protect", body, idempotency_key))
 
-    def unprotect(self, name: str, *, message: str | None = None) -> Branch:
+    def unprotect(
+        self, name: str, *, message: str | None = None, idempotency_key: str | None = None
+    ) -> Branch:
         """Protect a branch no longer."""
         body = {"branch": name, "protected": False, "message": message}
-        return read_branch(self._post("/protect", body))
+        return read_branch(self._post("/protect", body, idempotency_key))
 
     def merge(
         self,
@@ -82,9 +111,7 @@ class RemoteBranches:
         idempotency_key: str | None = None,
     ) -> MergeResult:
         """Bring the changes of one branch into another; see `Branches.merge`."""
-        if resolve not in (None, "ours", "theirs"):
-            text = "through a server, conflicts are settled by 'ours' or 'theirs'"
-            raise InvalidInput(Code.INPUT_INVALID, text)
+        _check_resolve(resolve)
         body = {
             "source": source,
             "target": into,
@@ -94,41 +121,56 @@ class RemoteBranches:
             "delete_branch": delete_branch,
             "message": message,
         }
-        headers = {} if idempotency_key is None else {"idempotency-key": idempotency_key}
-        return read_merge(self._post("/merge", body, headers=headers))
+        return read_merge(self._post("/merge", body, idempotency_key))
 
     def reset(
         self,
         name: str,
-        to: str,
+        to: str | datetime,
         *,
         if_head: str | None = None,
         dry_run: bool = False,
         message: str | None = None,
+        idempotency_key: str | None = None,
     ) -> ResetResult:
         """Give a branch the state of an older commit back; see `Branches.reset`."""
-        body = {"branch": name, "to": to, "if_head": if_head, "dry_run": dry_run}
-        found = self._post("/reset", {**body, "message": message})
+        body = {"branch": name, "to": at_text(to), "if_head": if_head, "dry_run": dry_run}
+        found = self._post("/reset", {**body, "message": message}, idempotency_key)
         return ResetResult(
             branch=found["branch"],
             to=found["to"],
             former_head=found["former_head"],
             commit=None if found["commit"] is None else read_commit(found["commit"]),
             counts=read_counts(found["counts"]),
+            replayed=found["replayed"],
         )
 
     def revert(
         self,
-        commit: str,
+        commit: str | datetime,
         branch: str | None = None,
         *,
         resolve: Literal["ours", "theirs"] | None = None,
         dry_run: bool = False,
         message: str | None = None,
+        idempotency_key: str | None = None,
     ) -> MergeResult:
         """Take back what a commit changed; see `Branches.revert`."""
-        body = {"commit": commit, "branch": branch or self._branch, "resolve": resolve}
-        return read_merge(self._post("/revert", {**body, "dry_run": dry_run, "message": message}))
+        _check_resolve(resolve)
+        body = {
+            "commit": at_text(commit),
+            "branch": branch or self._branch,
+            "resolve": resolve,
+            "dry_run": dry_run,
+            "message": message,
+        }
+        return read_merge(self._post("/revert", body, idempotency_key))
+
+
+def _check_resolve(resolve: object) -> None:
+    if resolve not in (None, "ours", "theirs"):
+        text = "through a server, conflicts are settled by 'ours' or 'theirs'"
+        raise InvalidInput(Code.INPUT_INVALID, text)
 
 
 class RemoteTags:
@@ -140,11 +182,20 @@ class RemoteTags:
         self._path = f"{path}/tags"
 
     def create(
-        self, name: str, at: str = "main", *, message: str | None = None, force: bool = False
+        self,
+        name: str,
+        at: str | datetime = "main",
+        *,
+        message: str | None = None,
+        force: bool = False,
+        idempotency_key: str | None = None,
     ) -> Tag:
         """Give a commit a name."""
-        body = {"name": name, "at": str(at), "message": message, "force": force}
-        return read_tag(self._transport.request("POST", self._path, body=body).json())
+        body = {"name": name, "at": at_text(at), "message": message, "force": force}
+        answer = self._transport.request(
+            "POST", self._path, body=body, headers=keyed(idempotency_key)
+        )
+        return read_tag(answer.json())
 
     def list(self) -> list[Tag]:
         """All tags, sorted by name."""
@@ -157,10 +208,10 @@ class RemoteTags:
         path = f"{self._path}/{segment(name)}"
         return read_tag(self._transport.request("GET", path).json())
 
-    def delete(self, name: str) -> Tag:
+    def delete(self, name: str, *, idempotency_key: str | None = None) -> Tag:
         """Delete a tag and return what it was. The commit stays."""
-        path = f"{self._path}/{segment(name)}"
-        return read_tag(self._transport.request("DELETE", path).json())
+        path, headers = f"{self._path}/{segment(name)}", keyed(idempotency_key)
+        return read_tag(self._transport.request("DELETE", path, headers=headers).json())
 
 
 class RemoteCommits:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from omnigraph.client.arguments import only_local
+from omnigraph.client.arguments import keyed, only_local
 from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
 from omnigraph.client.remote_diff import RemoteDiff
 from omnigraph.client.remote_schema import RemoteSchema
@@ -21,7 +21,7 @@ from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.results.changes import BlameLine, OperationName
 from omnigraph.results.wire import plain, read_change, read_commit, read_load
 from omnigraph.results.writes import ExportResult, LoadResult, MutationResult
-from omnigraph.types import IdempotencyKey, LoadMode
+from omnigraph.types import LoadMode
 
 _MEDIA: Final = {
     "ndjson": "application/x-ndjson",
@@ -513,11 +513,6 @@ class RemoteGraph(RemoteUpkeep):
 
             return RemoteRows(answer["columns"], answer["column_types"], answer["rows"], arrow)
         return read_change(answer)
-
-
-def keyed(key: str | None) -> dict[str, str]:
-    """The header that names an operation."""
-    return {} if key is None else {"idempotency-key": IdempotencyKey(key)}
 
 
 def _suffix(path: str) -> tuple[str, str | None]:

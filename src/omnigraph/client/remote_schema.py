@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omnigraph.client.arguments import only_local
+from omnigraph.client.arguments import keyed, only_local
 from omnigraph.client.transport import HttpTransport
 from omnigraph.errors import Code, NotFound
 from omnigraph.results.schema_change import SchemaChange
@@ -72,11 +72,9 @@ class RemoteSchema:
             "message": message,
             "allow_data_loss": allow_data_loss,
         }
-        headers: dict[str, str] = {}
+        headers = keyed(idempotency_key)
         if if_commit is not None:
             headers["omnigraph-if-graph-commit"] = if_commit
-        if idempotency_key is not None:
-            headers["idempotency-key"] = idempotency_key
         answer = self._transport.request(
             "POST", f"{self._path}/schema/apply", body=body, headers=headers
         )
@@ -104,4 +102,5 @@ def _change(found: Mapping[str, Any]) -> SchemaChange:
         violation_count=found["violation_count"],
         broken_queries={},
         commit=None if commit is None else read_commit(commit),
+        replayed=found.get("replayed", False),
     )

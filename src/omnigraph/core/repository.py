@@ -24,6 +24,7 @@ from omnigraph.core.commits.target import NewBranch
 from omnigraph.core.init import create_graph, refuse_unfinished_copy
 from omnigraph.core.journal.intent import IntentLog, WriterKind
 from omnigraph.core.journal.staging_areas import StagingAreas
+from omnigraph.core.keyed_branches import KeyedBranches
 from omnigraph.core.layout import table_key
 from omnigraph.core.locks.claims import Claims, open_claims
 from omnigraph.core.locks.liveness import PROCESS
@@ -157,6 +158,7 @@ class Repository:
         )
         self._claims = claims
         self.refs = Refs(self)
+        self.keyed_branches = KeyedBranches(self)
         self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
         self.kept = KeptStates(parts.objects, self.manifest)

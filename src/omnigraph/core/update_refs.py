@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import RESULT, CallKey, keyed
 from omnigraph.core.commits.records import REF, Commit
 from omnigraph.core.commits.requirements import RefIs, branch_replaced
 from omnigraph.core.journal.intent import WriterKind
@@ -44,10 +45,12 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.source import did_you_mean
 from omnigraph.store.failures import StorageFailure
-from omnigraph.types import MAIN, BranchName, TagName
+from omnigraph.types import MAIN, BranchName, CommitId, TagName
 
 if TYPE_CHECKING:
     from omnigraph.core.repository import Repository
+
+_FORMER = "former"  # of a tag that is deleted, the commit that set it
 
 
 class Refs:
@@ -85,11 +88,14 @@ class Refs:
         actor: str | None = None,
         message: str | None = None,
         force: bool = False,
+        key: CallKey | None = None,
     ) -> Tag:
         """Give the commit of a version a name; `force` takes it from another commit."""
         repo = self._repo
         repo.require_writable()
         with storage_errors(), repo.creation.alone():
+            if (earlier := self.tag_made(name, key)) is not None:
+                return earlier
             now = self._now()
             known = tag_of(now.refs, name)
             if known is not None and not force and known.commit != version.head:
@@ -103,18 +109,31 @@ class Refs:
             details = {COMMIT: str(version.head), BRANCH: str(version.branch)}
             self._check_stands(version)
             ref = TAGS + name
-            entry = self._set(ref, now, WriterKind.TAG, details, actor, message)
+            entry = self.set(
+                ref, WriterKind.TAG, details, actor=actor, message=message, key=key, now=now
+            )
             self._check_tagged(ref, version, entry)
-            made = tag_of({ref: entry}, name)
-            assert made is not None
-            return made
+            return _tag_set_by(entry, name)
 
-    def delete_tag(self, name: TagName, *, actor: str | None = None) -> Tag:
+    def tag_made(self, name: TagName, key: CallKey | None) -> Tag | None:
+        """The tag that an earlier call with a key has made."""
+        earlier = self.done(key)
+        return None if earlier is None else _tag_set_by(earlier, name)
+
+    def delete_tag(
+        self, name: TagName, *, actor: str | None = None, key: CallKey | None = None
+    ) -> Tag:
         """Delete a tag; return what it was. The commit stays."""
         self._repo.require_writable()
         with storage_errors(), self._repo.creation.alone():
-            known = self.tag(name)
-            self._set(TAGS + name, self._now(), WriterKind.TAG, {COMMIT: None}, actor, None)
+            earlier = self.done(key)
+            if earlier is not None:
+                setter = self._repo.manifest.commits(MAIN)[CommitId(str(earlier.details[_FORMER]))]
+                return _tag_set_by(setter, name)
+            known, ref = self.tag(name), TAGS + name
+            now = self._now()
+            details: dict[str, JsonValue] = {COMMIT: None, _FORMER: str(now.refs[ref].id)}
+            self.set(ref, WriterKind.TAG, details, actor=actor, key=key, now=now)
             return known
 
     def is_protected(self, branch: BranchName) -> bool:
@@ -128,16 +147,22 @@ class Refs:
         protected: bool,
         actor: str | None = None,
         message: str | None = None,
+        key: CallKey | None = None,
+        result: JsonValue = None,
     ) -> None:
-        """Protect a branch, or no longer."""
+        """Protect a branch, or no longer; `result` is kept for calls that repeat this one."""
         self._repo.require_writable()
         with storage_errors(), self._repo.creation.alone():
+            if self.done(key) is not None:
+                return
             self._repo.manifest.branch(branch)
             now = self._now()
             if is_protected(now.refs, branch) != protected:
-                details = {PROTECTED: protected}
-                kind = WriterKind.PROTECTION
-                self._set(PROTECTION + branch, now, kind, details, actor, message)
+                details: dict[str, JsonValue] = {PROTECTED: protected}
+                if key is not None:
+                    details[RESULT] = result
+                ref, kind = PROTECTION + branch, WriterKind.PROTECTION
+                self.set(ref, kind, details, actor=actor, message=message, key=key, now=now)
 
     def rename_branch(
         self,
@@ -146,16 +171,21 @@ class Refs:
         *,
         actor: str | None = None,
         message: str | None = None,
+        key: CallKey | None = None,
+        result: JsonValue = None,
     ) -> None:
         """Give a branch that nobody writes to another name.
 
-        Its fork stays what it is. That the fork has another name is one commit on main.
+        Its fork stays what it is. That the fork has another name is one commit on main. `result` is
+        kept for calls that repeat this one.
         """
         if name == MAIN:
             raise InvalidInput(Code.NAME_INVALID, "the branch 'main' cannot be renamed", name=name)
         repo = self._repo
         repo.require_writable()
         with storage_errors(), repo.creation.alone():
+            if self.done(key) is not None:
+                return
             info = repo.manifest.branch(name)
             require_unprotected(self._now().refs, name, "renamed")
             repo.creation.check_free(to)
@@ -167,8 +197,10 @@ class Refs:
                     NAME: str(to),
                     GENERATION: repo.manifest.generation_of(to),
                 }
-                kind = WriterKind.BRANCH_RENAME
-                self._set(NAMES + str(info.fork), self._now(), kind, details, actor, message)
+                if key is not None:
+                    details[RESULT] = result
+                ref, kind = NAMES + str(info.fork), WriterKind.BRANCH_RENAME
+                self.set(ref, kind, details, actor=actor, message=message, key=key)
                 # Whoever knows the old name learns of it. If that fails, the next who needs the
                 # name sees to it.
                 with suppress(StorageFailure):
@@ -186,7 +218,7 @@ class Refs:
             text = f"'{ref}' was set, and whether its commit is still there is not known"
             raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text, ref=ref) from failure
         except (Conflict, Gone):
-            self._set(ref, self._now(), WriterKind.TAG, {COMMIT: None}, entry.actor, None)
+            self.set(ref, WriterKind.TAG, {COMMIT: None}, actor=entry.actor)
             raise
 
     def _check_stands(self, version: GraphVersion) -> None:
@@ -196,28 +228,49 @@ class Refs:
             text = f"the state of commit {version.head} was removed by a clean-up: tag another one"
             raise Gone(Code.GONE, text, commit=version.head)
 
-    def _set(
+    def done(self, key: CallKey | None) -> Commit | None:
+        """The commit by which an earlier call with a key has set a ref."""
+        if key is None:
+            return None
+        self._now()
+        return key.done(self._repo.manifest.commits(MAIN))
+
+    def set(
         self,
         ref: str,
-        now: GraphVersion,
         kind: WriterKind,
         details: Mapping[str, JsonValue],
-        actor: str | None,
-        message: str | None,
+        *,
+        actor: str | None = None,
+        message: str | None = None,
+        key: CallKey | None = None,
+        now: GraphVersion | None = None,
     ) -> Commit:
+        """Set a ref by a commit that is on no branch. Only for who is alone."""
+        now = now or self._now()
         known = now.refs.get(ref)
         self._repo.creation.still_alone()
         published = self._repo.commit(
             Prepared(
                 base=now,
-                commit=replace(
-                    self._repo.new_commit(now, kind),
-                    actor=actor,
-                    message=message,
-                    details={REF: ref, **details},
+                commit=keyed(
+                    replace(
+                        self._repo.new_commit(now, kind),
+                        actor=actor,
+                        message=message,
+                        details={REF: ref, **details},
+                    ),
+                    key,
                 ),
                 tables=(),
                 ref=RefIs(ref, None if known is None else known.id),
             )
         )
         return published.commit
+
+
+def _tag_set_by(entry: Commit, name: TagName) -> Tag:
+    """The tag that a commit has made."""
+    made = tag_of({TAGS + name: entry}, name)
+    assert made is not None, "it was a commit that made one"
+    return made

@@ -7,9 +7,11 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, get_args
 
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.core.commits.keys import CallKey
+from omnigraph.errors import Code, InvalidInput, JsonValue
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.cancellation import CancelToken
+from omnigraph.types import IdempotencyKey
 
 _INT_END = 1 << 63
 _TIMEOUT_S_END = 1e9
@@ -70,6 +72,11 @@ def instance(value: object, kind: type[object], what: str) -> None:
     """Refuse a value that is nothing of the kind."""
     if not isinstance(value, kind):
         raise InvalidInput(Code.INPUT_INVALID, f"{what}, not {type(value).__name__}")
+
+
+def key_of(key: str | None, operation: str, *asked: JsonValue) -> CallKey | None:
+    """The idempotency key of a call that asks for something, checked; None for none."""
+    return None if key is None else CallKey.of(IdempotencyKey(key), operation, *asked)
 
 
 def duration(value: object, what: str) -> timedelta | None:

@@ -11,7 +11,7 @@ from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.progress import Progress
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.exec.schema_change.changer import SchemaChanger, SchemaPlan, SchemaRequest
-from omnigraph.graph.arguments import instance
+from omnigraph.graph.arguments import instance, key_of
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import commit_of
@@ -27,7 +27,6 @@ from omnigraph.types import (
     CommitId,
     CommitMessage,
     EngineChoice,
-    IdempotencyKey,
 )
 
 _SCHEMA_SUFFIX = ".pg"
@@ -165,7 +164,7 @@ class Schema:
             if_commit: Only if this commit is the head of the branch.
             actor: Who does it; by default the actor of the graph.
             message: A note for the history.
-            idempotency_key: A key of your choice; the change is made once for each key.
+            idempotency_key: Names the operation, so that repeating it does it once.
             engine: What writes the values that stored rows get: `inprocess`, `spark`, or `auto`,
                 which chooses by the size of their tables.
             spark: A Spark master or session.
@@ -191,7 +190,9 @@ class Schema:
             branch=self._on(branch),
             actor=by,
             message=None if message is None else CommitMessage(message),
-            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
+            key=key_of(
+                idempotency_key, "schema_apply", str(self._on(branch)), text, allow_data_loss
+            ),
             head=None if if_commit is None else CommitId(if_commit),
             allow_data_loss=allow_data_loss,
         )
@@ -201,11 +202,12 @@ class Schema:
         published = done.published
         return SchemaChange(
             supported=True,
-            steps=tuple(step.to_json() for step in done.migration.steps),
-            notes=done.migration.notes,
+            steps=done.steps,
+            notes=() if done.migration is None else done.migration.notes,
             rows={},
             broken_queries={},
             commit=None if published is None else commit_of(published.commit),
+            replayed=published is not None and published.replayed,
             migration=done.migration,
         )
 

@@ -145,6 +145,8 @@ class ResetResult:
         former_head: The commit where it stood before; still in its history.
         commit: The commit that it made; None for a dry run, and when there was nothing to do.
         counts: What it changes, by type (`node:Person`).
+        replayed: An earlier call with the same idempotency key had done it already; this is what
+            it did.
     """
 
     branch: str
@@ -152,3 +154,4 @@ class ResetResult:
     former_head: str
     commit: Commit | None
     counts: Mapping[str, ChangeCounts]
+    replayed: bool = False

@@ -28,7 +28,9 @@ class SchemaChange:
         violation_count: The number of all of them, listed or not.
         broken_queries: What the given queries would say to the new schema, by file: their errors.
         commit: The commit that it made; None for a plan, and when the schema was in force already.
-        migration: The plan that the steps come from; None if a server made it.
+        replayed: An earlier call with the same idempotency key had done it already; this is what
+            it did.
+        migration: The plan that the steps come from; None if a server made it, or an earlier call.
     """
 
     supported: bool
@@ -39,6 +41,7 @@ class SchemaChange:
     violation_count: int = 0
     broken_queries: Mapping[str, tuple[str, ...]]
     commit: Commit | None = None
+    replayed: bool = False
     migration: MigrationPlan | None = field(default=None, repr=False)
 
     @property

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict
 
 import omnigraph as og
-from omnigraph.errors import Code, Gone, GraphError, Internal, InvalidInput, NotFound
+from omnigraph.errors import Code, Conflict, Gone, GraphError, Internal, InvalidInput, NotFound
 from omnigraph.graph.opening import graph_root
 from omnigraph.policy.door import Permission
 from omnigraph.results.upkeep_wire import (
@@ -121,14 +121,14 @@ class Jobs:
         """Begin a job; the one that the key has begun already, if there is one.
 
         Raises:
-            InvalidInput: The key has begun another job.
+            Conflict: The key has begun another job.
         """
         with self._starting:
             known = None if key is None else self._keyed(graph_id, actor, key)
             if known is not None:
                 if known.kind != kind or _asked(terms) != _asked(known.terms):
                     text = f"the idempotency key names another operation already, job {known.id}"
-                    raise InvalidInput(Code.INPUT_INVALID, text, job=known.id)
+                    raise Conflict(Code.IDEMPOTENCY_KEY_REUSED, text, job=known.id)
                 return known
             job = ServerJob(
                 id=self._server.ids.new(),

@@ -18,7 +18,8 @@ _KEYED: Final = frozenset(
     f"cluster_{name}"
     for name in (
         "mutate", "mutate_if", "invoke", "invoke_if", "load", "load_ndjson", "merge",
-        "apply_schema", "start_job", "transaction",
+        "apply_schema", "start_job", "transaction", "create_branch", "delete_branch", "reset",
+        "revert", "protect", "rename_branch", "create_tag", "delete_tag",
     )
 )  # fmt: skip
 _STATUSES: Final = (400, 401, 403, 404, 409, 410, 412, 413, 429, 500, 503)

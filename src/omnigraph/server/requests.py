@@ -103,6 +103,12 @@ class NewBranchInput(Input):
     at: str | None = None
 
 
+class DeleteBranchTerms(Input):
+    """The head that a branch has to have, to be deleted."""
+
+    if_head: str | None = None
+
+
 class MergeInput(Input):
     """A merge."""
 

@@ -142,7 +142,7 @@ _VERSIONS: Final = (
     _get(f"{G}/branches/{{branch:path}}", "cluster_show_branch", versioning.show_branch,
          tag="branches", output=BranchOutput),
     _delete(f"{G}/branches/{{branch:path}}", "cluster_delete_branch", versioning.delete_branch,
-            tag="branches"),
+            tag="branches", terms=requests.DeleteBranchTerms),
     _get(f"{G}/tags", "cluster_list_tags", versioning.list_tags, tag="tags",
          output=versioning.TagsOutput),
     _post(f"{G}/tags", "cluster_create_tag", versioning.create_tag, tag="tags",

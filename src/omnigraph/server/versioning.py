@@ -104,7 +104,9 @@ def list_branches(call: RouteCall) -> Reply:
 def create_branch(call: RouteCall) -> Reply:
     """Make a branch."""
     asked: requests.NewBranchInput = call.body
-    made = call.graph.branches.create(asked.name, asked.from_, at=asked.at)
+    made = call.graph.branches.create(
+        asked.name, asked.from_, at=asked.at, idempotency_key=call.idempotency_key
+    )
     return Reply(
         body={
             "uri": call.public_uri,
@@ -124,7 +126,8 @@ def show_branch(call: RouteCall) -> Reply:
 def delete_branch(call: RouteCall) -> Reply:
     """Delete a branch."""
     name = call.path["branch"]
-    call.graph.branches.delete(name)
+    asked: requests.DeleteBranchTerms = call.terms
+    call.graph.branches.delete(name, if_head=asked.if_head, idempotency_key=call.idempotency_key)
     return Reply(body={"uri": call.public_uri, "name": name, "actor_id": call.actor})
 
 
@@ -153,6 +156,7 @@ def reset(call: RouteCall) -> Reply:
         if_head=asked.if_head,
         dry_run=asked.dry_run,
         message=asked.message,
+        idempotency_key=call.idempotency_key,
     )
     commit = None if done.commit is None else commit_json(done.commit)
     return Reply(
@@ -162,6 +166,7 @@ def reset(call: RouteCall) -> Reply:
             "former_head": done.former_head,
             "commit": commit,
             "counts": counts_json(done.counts),
+            "replayed": done.replayed,
         }
     )
 
@@ -175,6 +180,7 @@ def revert(call: RouteCall) -> Reply:
         resolve=asked.resolve,
         dry_run=asked.dry_run,
         message=asked.message,
+        idempotency_key=call.idempotency_key,
     )
     return Reply(body=merge_json(done))
 
@@ -184,13 +190,16 @@ def protect(call: RouteCall) -> Reply:
     asked: requests.ProtectInput = call.body
     branches = call.graph.branches
     change = branches.protect if asked.protected else branches.unprotect
-    return Reply(body=branch_json(change(asked.branch, message=asked.message)))
+    done = change(asked.branch, message=asked.message, idempotency_key=call.idempotency_key)
+    return Reply(body=branch_json(done))
 
 
 def rename(call: RouteCall) -> Reply:
     """Give a branch another name."""
     asked: requests.RenameInput = call.body
-    made = call.graph.branches.rename(asked.branch, asked.to, message=asked.message)
+    made = call.graph.branches.rename(
+        asked.branch, asked.to, message=asked.message, idempotency_key=call.idempotency_key
+    )
     return Reply(body=branch_json(made))
 
 
@@ -206,7 +215,13 @@ def list_tags(call: RouteCall) -> Reply:
 def create_tag(call: RouteCall) -> Reply:
     """Give a commit a name."""
     asked: requests.TagInput = call.body
-    made = call.graph.tags.create(asked.name, asked.at, message=asked.message, force=asked.force)
+    made = call.graph.tags.create(
+        asked.name,
+        asked.at,
+        message=asked.message,
+        force=asked.force,
+        idempotency_key=call.idempotency_key,
+    )
     return Reply(body=tag_json(made))
 
 
@@ -217,7 +232,8 @@ def show_tag(call: RouteCall) -> Reply:
 
 def delete_tag(call: RouteCall) -> Reply:
     """Delete a tag; the commit stays."""
-    return Reply(body=tag_json(call.graph.tags.delete(call.path["tag"])))
+    deleted = call.graph.tags.delete(call.path["tag"], idempotency_key=call.idempotency_key)
+    return Reply(body=tag_json(deleted))
 
 
 # -- commits and changes ---------------------------------------------------------------------------
@@ -429,4 +445,5 @@ def _change_json(change: Any) -> dict[str, Any]:
         "violations": [dict(item) for item in change.violations],
         "violation_count": change.violation_count,
         "commit": None if change.commit is None else commit_json(change.commit),
+        "replayed": change.replayed,
     }

@@ -358,7 +358,7 @@ def test_the_same_key_finds_a_commit_that_was_made_meanwhile(graph: Repository, 
 
 def test_a_key_that_names_something_else(graph: Repository) -> None:
     write(graph, {PERSON: people("c")}, idempotency_key="k")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(Conflict):
         commit_new_branch(graph, DEV, "new", idempotency_key="k")
     assert_nothing_happened(graph)
 

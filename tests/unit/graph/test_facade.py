@@ -290,7 +290,7 @@ def test_half_a_character_is_no_id(graph: og.Graph) -> None:
 def test_a_key_stands_for_one_operation(graph: og.Graph) -> None:
     graph.mutate(ADD, {"n": "Ada"}, idempotency_key="k")
     for text, params in ((ADD, {"n": "Bo"}), (STORE, {"p": "a"})):
-        with pytest.raises(og.errors.InvalidInput, match="another operation"):
+        with pytest.raises(og.errors.Conflict, match="another operation"):
             graph.mutate(text, params, idempotency_key="k")
     assert names(graph.query(ALL)) == ["Ada"]
 

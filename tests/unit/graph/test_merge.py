@@ -367,7 +367,7 @@ def test_a_repeated_key_merges_once(graph: og.Graph) -> None:
         first.counts,
     )
     assert "Ed" not in people(graph)
-    with pytest.raises(og.errors.InvalidInput, match="another operation"):
+    with pytest.raises(og.errors.Conflict, match="another operation"):
         graph.mutate('query q() { insert Person { name: "Fy" } }', idempotency_key="k")
 
 

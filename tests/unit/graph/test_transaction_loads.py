@@ -125,7 +125,7 @@ def test_a_repeated_transaction_is_recognised(graph: og.Graph) -> None:
     first, again = run("Di"), run("Di")
     assert again.replayed
     assert again.commit == first.commit
-    with pytest.raises(og.errors.InvalidInput, match="another operation"):
+    with pytest.raises(og.errors.Conflict, match="another operation"):
         run("Ed")
 
 

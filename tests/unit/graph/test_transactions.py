@@ -425,7 +425,7 @@ def test_an_idempotency_key_does_it_once(graph: og.Graph) -> None:
     assert not first.replayed
     assert (again.commit, again.value, again.affected_nodes) == (first.commit, 41, 1)
     assert people(graph)["Bo"] == 90
-    with pytest.raises(og.errors.InvalidInput, match="another operation"):
+    with pytest.raises(og.errors.Conflict, match="another operation"):
         graph.transact(
             lambda tx: tx.mutate(q('delete Person where name = "Bo"')), idempotency_key="k1"
         )

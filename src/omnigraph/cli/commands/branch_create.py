@@ -5,7 +5,7 @@ from typing import Annotated
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import At, Json
+from omnigraph.cli.options import At, IdempotencyKey, Json
 from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.records import branch_record
 from omnigraph.cli.targets import Target
@@ -23,11 +23,14 @@ def branch_create(
         str | None, Option("--from", metavar="NAME", help="The branch to start from.")
     ] = None,
     at: At = None,
+    idempotency_key: IdempotencyKey = None,
     as_json: Json = False,
 ) -> Status:
     """Make a branch. It takes one small write, however large the graph is."""
     with target.open() as graph:
-        made = graph.branches.create(name, from_ or target.on, at=at)
+        made = graph.branches.create(
+            name, from_ or target.on, at=at, idempotency_key=idempotency_key
+        )
     target.remember(branch=[made.name])
     if as_json:
         render.out().json(branch_record(made))

@@ -6,7 +6,7 @@ from omnigraph.cli import render
 from omnigraph.cli.commands.branch_merge import DryRun
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Message
+from omnigraph.cli.options import IdempotencyKey, Json, Message
 from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.records import counts_record
 from omnigraph.cli.targets import Target
@@ -27,6 +27,7 @@ def reset(
     ] = None,
     dry_run: DryRun = False,
     message: Message = None,
+    idempotency_key: IdempotencyKey = None,
     as_json: Json = False,
 ) -> Status:
     """Give a branch the state of an older commit back, as a new commit."""
@@ -34,7 +35,12 @@ def reset(
         target.confirm(f"reset the branch {target.on} to {to}")
     with target.open("r" if dry_run else "rw") as graph:
         done = graph.branches.reset(
-            target.on, to, if_head=if_head, dry_run=dry_run, message=message
+            target.on,
+            to,
+            if_head=if_head,
+            dry_run=dry_run,
+            message=message,
+            idempotency_key=idempotency_key,
         )
     commit = None if done.commit is None else done.commit.id
     screen = render.out()

@@ -11,7 +11,7 @@ from omnigraph.cli.commands.branch_merge import (
 )
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json, Message
+from omnigraph.cli.options import IdempotencyKey, Json, Message
 from omnigraph.cli.parameters import Argument
 from omnigraph.cli.targets import Target
 
@@ -31,6 +31,7 @@ def revert(
     dry_run: DryRun = False,
     resolutions: Resolutions = None,
     message: Message = None,
+    idempotency_key: IdempotencyKey = None,
     as_json: Json = False,
 ) -> Status:
     """Take back what a commit changed, as a new commit.
@@ -39,9 +40,13 @@ def revert(
     """
     check_resolve(resolve, resolutions, dry_run)
     with target.open("r" if dry_run else "rw") as graph:
-        commit = graph.snapshot(target.on, at=revision).commit
         done = graph.branches.revert(
-            commit, target.on, resolve=resolve, dry_run=dry_run, message=message
+            revision,
+            target.on,
+            resolve=resolve,
+            dry_run=dry_run,
+            message=message,
+            idempotency_key=idempotency_key,
         )
-    head = f"{commit} {'would be' if dry_run else 'is'} taken back on {target.on}"
+    head = f"{done.source} {'would be' if dry_run else 'is'} taken back on {target.on}"
     return show_merge(done, resolutions, as_json=as_json, head=head)

@@ -9,7 +9,7 @@ from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_text
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Engine, Json, Message, Spark
+from omnigraph.cli.options import Engine, IdempotencyKey, Json, Message, Spark
 from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
@@ -39,6 +39,7 @@ def schema_apply(
     engine: Engine = "auto",
     spark: Spark = None,
     message: Message = None,
+    idempotency_key: IdempotencyKey = None,
     as_json: Json = False,
 ) -> Status:
     """Change the schema of a branch, in one commit.
@@ -58,6 +59,7 @@ def schema_apply(
             branch=target.on,
             allow_data_loss=allow_data_loss,
             message=message,
+            idempotency_key=idempotency_key,
             engine=engine,
             spark=spark,
             progress=listener,

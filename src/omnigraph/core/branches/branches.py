@@ -92,15 +92,22 @@ class Branches:
     # -- making and deleting ---------------------------------------------------------------------
 
     def create(
-        self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
+        self,
+        name: BranchName,
+        *,
+        source: BranchName = MAIN,
+        commit: CommitId | None = None,
+        start: GraphVersion | None = None,
     ) -> BranchInfo:
-        """Make a branch from another one, as it is or as of one of its commits."""
+        """Make a branch from another one, as it is, or as of a commit or a state of it."""
         with self._creation.alone():
             self._creation.check_free(name)
-            if commit is None:
-                snapshot = self._manifest.snapshot(source)
-            else:
+            if start is not None:
+                snapshot = start
+            elif commit is not None:
                 snapshot = self._manifest.at_commit(commit, source)
+            else:
+                snapshot = self._manifest.snapshot(source)
             at = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
             fork = self._creation.free_fork(name)
             self._make(name, fork, at)
@@ -111,7 +118,7 @@ class Branches:
                 # Whoever deleted the source may not have seen this branch, and removes its files.
                 self._mark(found, self._creation.new_id())
                 self._creation.drop(MANIFEST, fork)
-                raise branch_replaced(source)
+                raise branch_replaced(snapshot.branch)
             return found
 
     def _make(self, name: BranchName, fork: str, at: Pin) -> None:

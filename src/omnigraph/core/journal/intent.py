@@ -56,6 +56,7 @@ class WriterKind(StrEnum):
     TRANSACTION = "transaction"
     BRANCH_DELETE = "branch_delete"
     BRANCH_RENAME = "branch_rename"
+    BRANCH_CREATE = "branch_create"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

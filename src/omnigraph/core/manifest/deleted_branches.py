@@ -47,6 +47,11 @@ class DeletedBranches:
         """Was the branch of this generation deleted?"""
         return self.objects.exists(_path(name, generation))
 
+    def was_made(self, name: BranchName, generation: int) -> bool:
+        """Was there a branch of this generation, which was deleted or renamed?"""
+        found = self._read(name, generation)
+        return found is not None and "incarnation" in found
+
     def mark(self, name: BranchName, generation: int, incarnation: str, operation_id: str) -> None:
         """Delete a branch; EXISTS when somebody else has deleted it."""
         plain = {"branch": name, "incarnation": incarnation, "operation_id": operation_id}
@@ -58,13 +63,17 @@ class DeletedBranches:
 
     def marked_by(self, name: BranchName, generation: int) -> str | None:
         """The operation that ended a generation; None while it has not ended."""
+        found = self._read(name, generation)
+        return None if found is None else str(found["operation_id"])
+
+    def _read(self, name: BranchName, generation: int) -> dict[str, str] | None:
         try:
-            plain = json.loads(self.objects.get(_path(name, generation)))
+            found: dict[str, str] = json.loads(self.objects.get(_path(name, generation)))
         except StorageFailure as failure:
             if failure.kind is FailureKind.NOT_FOUND:
                 return None
             raise
-        return str(plain["operation_id"])
+        return found
 
     def _put(self, path: str, plain: dict[str, str]) -> None:
         self.objects.put_new(path, json.dumps(plain, sort_keys=True).encode())

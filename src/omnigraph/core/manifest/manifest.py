@@ -209,6 +209,10 @@ class Manifest:
                 raise
         telemetry.count("branch.generation_skipped")
 
+    def was_deleted(self, name: BranchName, generation: int) -> bool:
+        """Was there a branch of this generation, which was deleted or renamed?"""
+        return self._deleted.was_made(name, generation)
+
     def branch(self, name: BranchName) -> BranchInfo:
         """One branch as it is now."""
         if name == MAIN:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import key_reused
 from omnigraph.core.commits.records import KEY, Record, encode
 from omnigraph.core.commits.requirements import Seen, branch_replaced
 from omnigraph.core.commits.target import ExistingBranch, NewBranch, Target
@@ -22,7 +23,7 @@ from omnigraph.core.layout import MANIFEST
 from omnigraph.core.locks import writer_queue
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.manifest.migrate import Migration
-from omnigraph.errors import Code, Conflict, Gone, InvalidInput, NotFound, PreconditionFailed
+from omnigraph.errors import Conflict, Gone, NotFound, PreconditionFailed
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin, Tables
@@ -256,8 +257,7 @@ class _BranchInCreation(Destination):
     def check_key(self, key: str) -> None:
         known = self.graph.creation.find_key(self.target, key)
         if known is not None:
-            text = f"the idempotency key names another operation already, commit {known.id}"
-            raise InvalidInput(Code.INPUT_INVALID, text, commit=known.id)
+            raise key_reused(known)
 
     def look(self) -> Seen:
         manifest = self.graph.manifest

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import REQUEST, key_reused
 from omnigraph.core.commits.records import Commit
 from omnigraph.core.commits.requirements import branch_replaced, schema_changed
 from omnigraph.core.journal.intent import WriterKind
@@ -37,11 +38,11 @@ from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
 from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json, summed
 from omnigraph.embed.source import Embeddings
-from omnigraph.errors import Busy, Code, Conflict, Effect, GraphError, InvalidInput, JsonValue
+from omnigraph.errors import Busy, Code, Conflict, Effect, GraphError, JsonValue
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import DeletionReceipt, Pin, Table
 
-_REQUEST, _MODE, _COUNTS, _ROWS, _BYTES = "request", "mode", "counts", "rows", "bytes"
+_MODE, _COUNTS, _ROWS, _BYTES = "mode", "counts", "rows", "bytes"
 _CREATED: Final = "branch_created"
 
 
@@ -81,7 +82,7 @@ class Loader:
                 caller pinned it.
 
         Raises:
-            InvalidInput: The idempotency key names another operation.
+            Conflict: The idempotency key names another operation.
             ConstraintViolated: The data breaks rules; it lists them in the order of the input.
             Conflict: Somebody else changed what the load was judged against, again and again.
             StopRequested: The monitor was told to stop.
@@ -378,7 +379,7 @@ class Loader:
         if base.creation is not None:
             details[_CREATED] = True
         if request.idempotency_key is not None:
-            details[_REQUEST] = request.digest
+            details[REQUEST] = request.digest
         if request.batch is not None:
             details[STREAM] = recorded(request.batch)
         written = {item.table_key for item in writes}
@@ -514,9 +515,8 @@ def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) ->
 
 def _recorded(commit: Commit, request: LoadRequest) -> Loaded:
     """The outcome of an earlier call, as its commit tells, if it was the same call."""
-    if commit.details.get(_REQUEST) != request.digest:
-        text = f"the idempotency key names another operation already, commit {commit.id}"
-        raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
+    if commit.details.get(REQUEST) != request.digest:
+        raise key_reused(commit)
     found = commit.details.get(_COUNTS)
     counts: dict[str, Counts] = {}
     for key, each in found.items() if isinstance(found, Mapping) else ():

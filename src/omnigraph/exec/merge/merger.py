@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import keyed
 from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases
-from omnigraph.core.commits.records import Commit, Record
+from omnigraph.core.commits.records import Record
 from omnigraph.core.commits.requirements import SourceStands, require_head
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.manifest.refs import require_unprotected
 from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.retry import with_retries
+from omnigraph.core.revisions import Revisions
 from omnigraph.core.schema.alignment import type_state
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.storage_errors import storage_errors
@@ -40,6 +42,15 @@ from omnigraph.exec.merge.fast_forward import stage as stage_files
 from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.judge import judge_merged
 from omnigraph.exec.merge.orphans import settle_orphans
+from omnigraph.exec.merge.recorded import (
+    BASE,
+    COUNTS,
+    FORMER_HEAD,
+    OUTCOME,
+    RESET_TO,
+    REVERTED,
+    recorded,
+)
 from omnigraph.exec.merge.requests import (
     Merged,
     MergeOutcome,
@@ -58,11 +69,6 @@ from omnigraph.exec.schema_change.records import schema_records
 from omnigraph.lang.values import Base
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import MAIN, BranchName, CommitId
-
-# The details of a merge commit, besides the commits that it brought along.
-_REVERTED = "reverted"
-_RESET_TO, _FORMER_HEAD = "reset_to", "former_head"
-_OUTCOME, _BASE, _COUNTS = "outcome", "base", "counts"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,9 +180,9 @@ class Merger:
             return Merged(
                 outcome=MergeOutcome.ALREADY_UP_TO_DATE,
                 base=base,
+                source=theirs.head,
                 commit=None,
                 counts={},
-                source_head=theirs.head,
             )
         with (
             telemetry.span("merge", source=request.source, into=request.into),
@@ -192,7 +198,7 @@ class Merger:
             plan = self._plan(states, request.resolve, work, by_row=request.by_row, taken=taken)
             outcome = MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
             if request.dry_run:
-                return _planned(plan, outcome)
+                return _planned(plan, outcome, theirs.head)
             if plan.conflicts:
                 _check_complete(request.resolve, plan.conflicts)
                 what = f"merging '{request.source}' into '{request.into}'"
@@ -204,7 +210,6 @@ class Merger:
                 kind=WriterKind.BRANCH_MERGE,
                 merged_parent_id=theirs.head,
                 source=SourceStands(theirs.branch, theirs.generation),
-                idempotency_key=request.idempotency_key,
                 details={
                     MERGE_SOURCE: str(request.source),
                     **_details(plan, outcome),
@@ -212,8 +217,8 @@ class Merger:
                 },
             )
         if published.replayed:
-            return _recorded(published.commit, request)
-        return replace(_planned(plan, outcome), commit=published.commit, source_head=theirs.head)
+            return recorded(published.commit, request)
+        return replace(_planned(plan, outcome, theirs.head), commit=published.commit)
 
     def revert(self, request: RevertRequest) -> Merged:
         """Take back what a commit changed, as a new commit; conflicts are those of a merge.
@@ -237,8 +242,12 @@ class Merger:
         )
 
     def _attempt_revert(self, request: RevertRequest) -> Merged:
+        done = self._replayed(request)
+        if done is not None:
+            return done
         ours = self._repo.snapshot(request.branch)
-        commit = self._repo.commit_info(request.commit, request.branch)
+        named = Revisions(self._repo).resolve(request.commit, request.branch)
+        commit = self._repo.commit_info(named.head, request.branch)
         history = self._repo.commits(request.branch)
         if commit.parent_id is None or all(each.id != commit.id for each in history):
             text = f"commit {commit.id} is not one that branch '{request.branch}' can take back"
@@ -254,13 +263,15 @@ class Merger:
             plan = self._plan([states], request.resolve, work, by_row=False)
             outcome = MergeOutcome.FAST_FORWARD if ours.head == commit.id else MergeOutcome.MERGED
             if request.dry_run:
-                return _planned(plan, outcome)
+                return _planned(plan, outcome, commit.id)
             if plan.conflicts:
                 _check_complete(request.resolve, plan.conflicts)
                 raise refused(f"reverting {commit.id} on '{request.branch}'", plan.conflicts)
-            details = {_REVERTED: str(commit.id), **_details(plan, outcome)}
+            details = {REVERTED: str(commit.id), **_details(plan, outcome)}
             published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
-        return replace(_planned(plan, outcome), commit=published.commit)
+        if published.replayed:
+            return recorded(published.commit, request)
+        return replace(_planned(plan, outcome, commit.id), commit=published.commit)
 
     def reset(self, request: ResetRequest) -> Merged:
         """Give a branch the state of a commit back, as a new commit.
@@ -276,6 +287,9 @@ class Merger:
         if not request.dry_run:
             self._repo.require_writable()
             self._repo.refresh()  # settling what is left of a dead writer would move the head later
+            done = self._replayed(request)
+            if done is not None:
+                return done
         self._require_unprotected(request.branch)
         ours = self._repo.snapshot(request.branch)
         if request.if_head is not None:
@@ -285,18 +299,18 @@ class Merger:
             storage_errors(),
             self._work() as work,
         ):
-            theirs = self._repo.snapshot_at(request.to, request.branch)
-            names = (str(request.branch), f"the state at {request.to}")
+            theirs = Revisions(self._repo).resolve(request.to, request.branch)
+            names = (str(request.branch), f"the state at {theirs.head}")
             states = self._states(ours, theirs, ours.head, names)
             plan = self._plan([states], unsettled, work, by_row=False)
-            done = _planned(plan, MergeOutcome.FAST_FORWARD)
+            done = _planned(plan, MergeOutcome.FAST_FORWARD, theirs.head)
             if plan.conflicts:
-                raise refused(f"resetting '{request.branch}' to {request.to}", plan.conflicts)
+                raise refused(f"resetting '{request.branch}' to {theirs.head}", plan.conflicts)
             if request.dry_run or plan.is_nothing:
                 return done
             # Whoever protects the branch while this is prepared is heard.
             self._require_unprotected(request.branch)
-            details = {_RESET_TO: str(request.to), _FORMER_HEAD: str(ours.head)}
+            details = {RESET_TO: str(theirs.head), FORMER_HEAD: str(ours.head)}
             published = self._commit(
                 plan,
                 request,
@@ -304,6 +318,8 @@ class Merger:
                 details={**details, **_details(plan, done.outcome)},
                 head=ours.head,
             )
+        if published.replayed:
+            return recorded(published.commit, request)
         return replace(done, commit=published.commit)
 
     def _require_unprotected(self, branch: BranchName) -> None:
@@ -370,14 +386,15 @@ class Merger:
         found = (taken_over(self._repo, sides) for sides in states.types())
         return tuple(item for item in found if item is not None)
 
-    def _replayed(self, request: MergeRequest) -> Merged | None:
+    def _replayed(self, request: MergeRequest | RevertRequest | ResetRequest) -> Merged | None:
         """The result of an earlier call with the same key."""
-        if request.idempotency_key is None:
+        branch = request.into if isinstance(request, MergeRequest) else request.branch
+        if request.key is None:
             return None
-        self._repo.snapshot(request.into)
+        self._repo.snapshot(branch)
         with storage_errors():
-            known = self._repo.manifest.find_key(request.into, request.idempotency_key)
-        return None if known is None else _recorded(known, request)
+            known = self._repo.manifest.find_key(branch, request.key.key)
+        return None if known is None else recorded(known, request)
 
     def _states(
         self,
@@ -406,7 +423,7 @@ class Merger:
             return kept
         for branch in branches:
             for commit in self._repo.commits(branch):
-                is_forward = commit.details.get(_OUTCOME) == MergeOutcome.FAST_FORWARD.value
+                is_forward = commit.details.get(OUTCOME) == MergeOutcome.FAST_FORWARD.value
                 if commit.merged_parent_id == base and is_forward:
                     # What it made of the branch is the state that it merged.
                     found = self._repo.snapshot_at(commit.id, branch)
@@ -479,7 +496,6 @@ class Merger:
         kind: WriterKind,
         details: Mapping[str, JsonValue],
         merged_parent_id: CommitId | None = None,
-        idempotency_key: str | None = None,
         head: CommitId | None = None,
         source: SourceStands | None = None,
     ) -> Published:
@@ -496,13 +512,15 @@ class Merger:
         written = {item.table_key for item in writes}
         prepared = Prepared(
             base=ours,
-            commit=replace(
-                self._repo.new_commit(ours, kind),
-                actor=request.actor,
-                message=request.message,
-                idempotency_key=idempotency_key,
-                merged_parent_id=merged_parent_id,
-                details=details,
+            commit=keyed(
+                replace(
+                    self._repo.new_commit(ours, kind),
+                    actor=request.actor,
+                    message=request.message,
+                    merged_parent_id=merged_parent_id,
+                    details=details,
+                ),
+                request.key,
             ),
             tables=writes,
             head=head,
@@ -543,10 +561,11 @@ class Merger:
         return tuple(found), self._repo.schemas.keep(schema.accepted)
 
 
-def _planned(plan: _MergePlan, outcome: MergeOutcome) -> Merged:
+def _planned(plan: _MergePlan, outcome: MergeOutcome, source: CommitId) -> Merged:
     return Merged(
         outcome=outcome,
         base=plan.states.base.head,
+        source=source,
         commit=None,
         counts=plan.counts,
         conflicts=plan.conflicts,
@@ -561,24 +580,7 @@ def _check_complete(resolve: Resolve, left: Sequence[MergeConflict]) -> None:
 
 def _details(plan: _MergePlan, outcome: MergeOutcome) -> dict[str, JsonValue]:
     return {
-        _OUTCOME: outcome.value,
-        _BASE: str(plan.states.base.head),
-        _COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in plan.counts.items()},
+        OUTCOME: outcome.value,
+        BASE: str(plan.states.base.head),
+        COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in plan.counts.items()},
     }
-
-
-def _recorded(commit: Commit, request: MergeRequest) -> Merged:
-    """The result of an earlier call, as its commit tells, if it was the same call."""
-    details = commit.details
-    counts = details.get(_COUNTS)
-    if details.get(MERGE_SOURCE) != str(request.source) or not isinstance(counts, dict):
-        text = f"the idempotency key names another operation already, commit {commit.id}"
-        raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
-    return Merged(
-        outcome=MergeOutcome(str(details[_OUTCOME])),
-        base=CommitId(str(details[_BASE])),
-        commit=commit,
-        counts={key: ChangeCounts.of(numbers) for key, numbers in counts.items()},
-        replayed=True,
-        source_head=commit.merged_parent_id,
-    )

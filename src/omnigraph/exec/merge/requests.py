@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from omnigraph.core.commits.keys import CallKey
 from omnigraph.core.commits.records import Commit
+from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, MergeConflict, Resolve
 from omnigraph.types import BranchName, CommitId
@@ -31,31 +33,33 @@ class MergeRequest:
     dry_run: bool = False
     actor: str | None = None
     message: str | None = None
-    idempotency_key: str | None = None
+    key: CallKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertRequest:
     """A commit to be taken back, and the branch on which that happens."""
 
-    commit: CommitId
+    commit: Revision
     branch: BranchName
     resolve: Resolve
     dry_run: bool = False
     actor: str | None = None
     message: str | None = None
+    key: CallKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetRequest:
-    """A branch, the commit whose state it gets back, and the head that the caller demands."""
+    """A branch, the state that it gets back, and the head that the caller demands."""
 
     branch: BranchName
-    to: CommitId
+    to: Revision
     if_head: CommitId | None = None
     dry_run: bool = False
     actor: str | None = None
     message: str | None = None
+    key: CallKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +69,19 @@ class Merged:
     Attributes:
         outcome: How it ended.
         base: The merge base.
+        source: The commit that was brought in, taken back or returned to.
         commit: The commit that it made; None for a dry run and when there was nothing to do.
         counts: What it changed on the branch that it was merged into, by table key.
         conflicts: What stands in its way; only a dry run has any.
         settled: The conflicts that were settled, and by which choices.
         replayed: An earlier call with the same idempotency key had done it already.
-        source_head: Of a merge, the newest commit of the source that it brought in.
     """
 
     outcome: MergeOutcome
     base: CommitId
+    source: CommitId
     commit: Commit | None
     counts: Mapping[str, ChangeCounts]
     conflicts: tuple[MergeConflict, ...] = ()
     settled: tuple[tuple[MergeConflict, Choice], ...] = ()
     replayed: bool = False
-    source_head: CommitId | None = None

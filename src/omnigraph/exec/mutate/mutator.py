@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import REQUEST, key_reused
 from omnigraph.core.commits.records import Commit
 from omnigraph.core.commits.requirements import HeadIs, Seen, schema_changed
 from omnigraph.core.journal.intent import WriterKind
@@ -18,8 +19,6 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.embed.missing import DETAIL, MissingVectors, as_json, from_json
 from omnigraph.errors import (
-    Code,
-    InvalidInput,
     JsonValue,
 )
 from omnigraph.exec.evaluate import EvalContext
@@ -33,7 +32,7 @@ from omnigraph.lang.ir.ops import DeleteOp, InsertOp, MutationPlan
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.types import CommitId
 
-_NODES, _EDGES, _REQUEST = "affected_nodes", "affected_edges", "request"
+_NODES, _EDGES = "affected_nodes", "affected_edges"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +211,7 @@ class Mutator:
         counts = {_NODES: outcome.count("node"), _EDGES: outcome.count("edge")}
         details: dict[str, JsonValue] = {**counts}
         if terms.idempotency_key is not None:
-            details[_REQUEST] = digest
+            details[REQUEST] = digest
         if outcome.missing:
             details[DETAIL] = as_json(outcome.missing)
         prepared = Prepared(
@@ -280,9 +279,8 @@ class Mutator:
 
 def recorded(commit: Commit, digest: str | None) -> Mutated:
     """The outcome of an earlier call, as its commit tells, if it was the same call."""
-    if commit.details.get(_REQUEST) != digest:
-        text = f"the idempotency key names another operation already, commit {commit.id}"
-        raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
+    if commit.details.get(REQUEST) != digest:
+        raise key_reused(commit)
     return Mutated(
         affected_nodes=_number(commit.details.get(_NODES)),
         affected_edges=_number(commit.details.get(_EDGES)),

@@ -11,13 +11,14 @@ once, the second starts over on what the first one left, where its plan may be a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import CallKey, keyed
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
 from omnigraph.core.publish.publisher import Published
@@ -29,7 +30,7 @@ from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.alter.values import Running, values_of
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.errors import Code, InvalidInput, JsonValue
 from omnigraph.exec.schema_change.alterations import blob_in_the_way, rows_with_blobs
 from omnigraph.exec.schema_change.records import schema_records
 from omnigraph.exec.schema_change.validation import judge_stored, stored_images
@@ -43,6 +44,8 @@ from omnigraph.store.tables import Table
 from omnigraph.store.writing.alter import Alteration
 from omnigraph.types import MAIN, BranchName, CommitId
 
+_STEPS = "steps"  # the detail of a commit that has the steps
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRequest:
@@ -53,7 +56,7 @@ class SchemaRequest:
     branch: BranchName = MAIN
     actor: str | None = None
     message: str | None = None
-    idempotency_key: str | None = None
+    key: CallKey | None = None
     head: CommitId | None = None
     allow_data_loss: bool = False
 
@@ -79,10 +82,33 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaApplied:
-    """The result of a change of the schema; `published` is None when nothing changes."""
+    """The result of a change of the schema.
 
-    migration: MigrationPlan
+    Attributes:
+        steps: Its steps, as plain values.
+        published: Its commit; None when nothing changes.
+        migration: The plan of the steps; None if an earlier call with the same key applied it.
+    """
+
+    steps: tuple[Mapping[str, JsonValue], ...]
     published: Published | None
+    migration: MigrationPlan | None = None
+
+    @classmethod
+    def of(cls, migration: MigrationPlan, published: Published | None) -> SchemaApplied:
+        """The result of a plan that was carried out."""
+        if published is not None and published.replayed:
+            return cls.replayed(published)
+        steps = tuple(step.to_json() for step in migration.steps)
+        return cls(steps=steps, published=published, migration=migration)
+
+    @classmethod
+    def replayed(cls, published: Published) -> SchemaApplied:
+        """The result of an earlier call, as its commit tells."""
+        steps = published.commit.details[_STEPS]
+        assert isinstance(steps, Sequence), "every change of the schema has them"
+        found = tuple(step for step in steps if isinstance(step, Mapping))
+        return cls(steps=found, published=published)
 
 
 class SchemaChanger:
@@ -136,19 +162,35 @@ class SchemaChanger:
 
     def _attempt(self, request: SchemaRequest, running: Running | None) -> SchemaApplied:
         base = self._repo.snapshot(request.branch)
+        earlier = self._earlier(request, base)
+        if earlier is not None:
+            return SchemaApplied.replayed(earlier)
         migration = self._migration(base, request)
         migration.require_supported()
         accepted = AcceptedSchema(catalog=migration.result, text=request.text)
         with telemetry.span("schema_apply", branch=request.branch), storage_errors():
             if accepted.digest == base.schema_digest:
-                return SchemaApplied(migration=migration, published=None)
+                return SchemaApplied.of(migration, None)
             self._judge(base, migration).raise_if_any()
             prepared = self._prepared(base, migration, request, running)
             digest = self._repo.schemas.keep(accepted)
         published = self._repo.commit(replace(prepared, schema_digest=digest))
-        if request.branch == MAIN:
+        if published.replayed:
+            assert request.key is not None, "only a call with a key was made before"
+            request.key.check(published.commit)
+        elif request.branch == MAIN:
             self._repo.schemas.keep_copies(accepted)
-        return SchemaApplied(migration=migration, published=published)
+        return SchemaApplied.of(migration, published)
+
+    def _earlier(self, request: SchemaRequest, base: GraphVersion) -> Published | None:
+        """The commit of an earlier call with the same key."""
+        if request.key is None:
+            return None
+        with storage_errors():
+            found = request.key.done(self._repo.manifest.commits(request.branch))
+        if found is None:
+            return None
+        return Published(commit=found, manifest_version=base.manifest_version, replayed=True)
 
     def _migration(self, base: GraphVersion, request: SchemaRequest) -> MigrationPlan:
         accepted = self._repo.schema(base).catalog
@@ -201,12 +243,14 @@ class SchemaChanger:
         ]
         return Prepared(
             base=base,
-            commit=replace(
-                self._repo.new_commit(base, WriterKind.SCHEMA_APPLY),
-                actor=request.actor,
-                message=request.message,
-                idempotency_key=request.idempotency_key,
-                details={"steps": [step.to_json() for step in migration.steps]},
+            commit=keyed(
+                replace(
+                    self._repo.new_commit(base, WriterKind.SCHEMA_APPLY),
+                    actor=request.actor,
+                    message=request.message,
+                    details={_STEPS: [step.to_json() for step in migration.steps]},
+                ),
+                request.key,
             ),
             tables=tables,
             head=request.head,

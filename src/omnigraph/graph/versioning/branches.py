@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Literal
 
+from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.keys import RESULT, CallKey
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
-from omnigraph.errors import Code, GraphError, InvalidInput, NotFound
+from omnigraph.errors import Code, GraphError, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.merge.merger import Merger
 from omnigraph.exec.merge.requests import MergeRequest, ResetRequest, RevertRequest
 from omnigraph.exec.merge.tasks import Running
+from omnigraph.graph.arguments import key_of
 from omnigraph.graph.values import commit_of
 from omnigraph.graph.versioning.merging import Resolution, as_resolve, merge_result
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.commits import Branch
 from omnigraph.results.merging import MergeResult, ResetResult
-from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
+from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage
 
 
 class Branches:
@@ -42,7 +47,14 @@ class Branches:
         self._branch = branch
         self._merger = Merger(repo, running=running)
 
-    def create(self, name: str, from_: str = "main", *, at: Revision | None = None) -> Branch:
+    def create(
+        self,
+        name: str,
+        from_: str = "main",
+        *,
+        at: Revision | None = None,
+        idempotency_key: str | None = None,
+    ) -> Branch:
         """Make a branch. It takes one small write, however large the graph is.
 
         Example:
@@ -56,12 +68,22 @@ class Branches:
             from_: The branch to start from.
             at: An older state to start from: a commit of that branch, a tag, a time or
                 `main~3`; see `Graph.snapshot`.
+            idempotency_key: Names the operation, so that repeating it does it once.
         """
         made, source = BranchName(name), BranchName(from_)
         self._door.ask(Permission.BRANCH_CREATE, made, source=source)
+        key = key_of(idempotency_key, "branch_create", name, from_, None if at is None else str(at))
+        if key is not None:
+            start = partial(self._start_version, at, source)
+            return _branch(self._repo.keyed_branches.create(made, start, key, self._actor))
         commit = None if at is None else self._start(at, source)
         self._repo.create_branch(made, source=source, commit=commit)
         return self.show(made)
+
+    def _start_version(self, at: Revision | None, source: BranchName) -> GraphVersion:
+        if at is None:
+            return self._repo.snapshot(source)
+        return self._repo.snapshot_at(self._start(at, source), source)
 
     def _start(self, at: Revision, source: BranchName) -> CommitId:
         """The commit that a branch starts from; one that is named by its id is of the source."""
@@ -97,7 +119,9 @@ class Branches:
             protected=self._repo.refs.is_protected(branch),
         )
 
-    def delete(self, name: str, *, if_head: str | None = None) -> None:
+    def delete(
+        self, name: str, *, if_head: str | None = None, idempotency_key: str | None = None
+    ) -> None:
         """Delete a branch; its commits that no other branch shares go with it.
 
         That is refused while others were made from it, while somebody writes to it, while one of
@@ -112,6 +136,8 @@ class Branches:
         Args:
             name: The branch.
             if_head: Only if this commit is still the newest of the branch.
+            idempotency_key: Names the operation, so that repeating it does it once.
+                A branch that was made again since stays.
 
         Raises:
             Conflict: The branch is in use (code `branch_in_use`).
@@ -120,11 +146,25 @@ class Branches:
         """
         known = BranchName(name)
         self._door.ask(Permission.BRANCH_DELETE, known)
-        head = None if if_head is None else CommitId(if_head)
-        self._repo.delete_branch(known, if_head=head)
+        key = key_of(idempotency_key, "branch_delete", name, if_head)
+        self._delete(known, None if if_head is None else CommitId(if_head), key, self._actor)
+
+    def _delete(
+        self, name: BranchName, if_head: CommitId | None, key: CallKey | None, actor: str | None
+    ) -> None:
+        if key is None:
+            self._repo.delete_branch(name, if_head=if_head)
+        else:
+            self._repo.keyed_branches.delete(name, key, if_head=if_head, actor=actor)
 
     def rename(
-        self, name: str, to: str, *, message: str | None = None, actor: str | None = None
+        self,
+        name: str,
+        to: str,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Branch:
         """Give a branch another name. Its commits, tags and the branches made from it stay.
 
@@ -143,6 +183,7 @@ class Branches:
             to: The new name, which no branch and no tag has.
             message: Why, for the records.
             actor: Who does it; the actor of the handle if not given.
+            idempotency_key: Names the operation, so that repeating it does it once.
 
         Raises:
             Conflict: The new name is taken (`branch_exists`, `tag_exists`), or somebody writes to
@@ -154,12 +195,29 @@ class Branches:
         # It is what making the new one and deleting the old one would take.
         self._door.ask(Permission.BRANCH_CREATE, made, source=known, actor=who)
         self._door.ask(Permission.BRANCH_DELETE, known, actor=who)
+        key = key_of(idempotency_key, "branch_rename", name, to)
+        done = self._repo.refs.done(key)
+        if done is not None:
+            return _branch(done.details[RESULT])
+        found = None if key is None else replace(self.show(known), name=str(made))
         self._repo.refs.rename_branch(
-            known, made, actor=who, message=None if message is None else CommitMessage(message)
+            known,
+            made,
+            actor=who,
+            message=None if message is None else CommitMessage(message),
+            key=key,
+            result=None if found is None else asdict(found),
         )
-        return self.show(made)
+        return found or self.show(made)
 
-    def protect(self, name: str, *, message: str | None = None, actor: str | None = None) -> Branch:
+    def protect(
+        self,
+        name: str,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Branch:
         """Protect a branch: it is neither deleted, renamed nor reset. `main` is from the beginning.
 
         Example:
@@ -172,27 +230,45 @@ class Branches:
             name: The branch.
             message: Why, for the records.
             actor: Who does it; the actor of the handle if not given.
+            idempotency_key: Names the operation, so that repeating it does it once.
         """
-        return self._protect(name, True, message, actor)
+        return self._protect(name, True, message, actor, idempotency_key)
 
     def unprotect(
-        self, name: str, *, message: str | None = None, actor: str | None = None
+        self,
+        name: str,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Branch:
         """Protect a branch no longer. `main` can be reset then, and never be deleted."""
-        return self._protect(name, False, message, actor)
+        return self._protect(name, False, message, actor, idempotency_key)
 
     def _protect(
-        self, name: str, protected: bool, message: str | None, actor: str | None
+        self,
+        name: str,
+        protected: bool,
+        message: str | None,
+        actor: str | None,
+        idempotency_key: str | None,
     ) -> Branch:
         known, who = BranchName(name), self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.BRANCH_PROTECT, known, actor=who)
+        key = key_of(idempotency_key, "branch_protect", name, protected)
+        done = self._repo.refs.done(key)
+        if done is not None:
+            return _branch(done.details[RESULT])
+        found = None if key is None else replace(self.show(known), protected=protected)
         self._repo.refs.protect(
             known,
             protected=protected,
             actor=who,
             message=None if message is None else CommitMessage(message),
+            key=key,
+            result=None if found is None else asdict(found),
         )
-        return self.show(name)
+        return found or self.show(name)
 
     def merge(  # noqa: PLR0913
         self,
@@ -256,7 +332,7 @@ class Branches:
             dry_run=dry_run,
             actor=self._actor if actor is None else Actor(actor),
             message=None if message is None else CommitMessage(message),
-            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
+            key=key_of(idempotency_key, "branch_merge", source, into, granularity),
         )
         self._door.ask(
             Permission.BRANCH_MERGE, request.into, source=request.source, actor=request.actor
@@ -267,8 +343,11 @@ class Branches:
         done = merge_result(merged, str(request.source), str(request.into))
         if not delete_branch or dry_run:
             return done
+        # Not the key of the merge: that is on its commit already.
+        after = None if idempotency_key is None else f"{idempotency_key}, then delete"
+        key = CallKey.of(after, "branch_delete", source, str(merged.source))
         try:
-            self._repo.delete_branch(request.source, if_head=merged.source_head)
+            self._delete(request.source, merged.source, key, request.actor)
         except GraphError as error:
             return replace(done, branch_delete_error=str(error))
         return replace(done, branch_deleted=True)
@@ -282,6 +361,7 @@ class Branches:
         dry_run: bool = False,
         message: str | None = None,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> ResetResult:
         """Give a branch the state of an older commit back, as a new commit.
 
@@ -305,6 +385,7 @@ class Branches:
             dry_run: Say what would change, and change nothing.
             message: What the commit is about, to be read in the history.
             actor: Who does it; the actor of the handle if not given.
+            idempotency_key: Names the operation, so that repeating it does it once.
 
         Raises:
             Forbidden: The branch is protected (code `branch_protected`).
@@ -315,30 +396,33 @@ class Branches:
         self._door.ask(Permission.CHANGE, branch, actor=who)
         request = ResetRequest(
             branch=branch,
-            to=Revisions(self._repo).resolve(to, branch).head,
+            to=to,
             if_head=None if if_head is None else CommitId(if_head),
             dry_run=dry_run,
             actor=who,
             message=None if message is None else CommitMessage(message),
+            key=key_of(idempotency_key, "reset", name, str(to), if_head),
         )
         done = self._merger.reset(request)
         return ResetResult(
             branch=str(branch),
-            to=str(request.to),
+            to=str(done.source),
             former_head=str(done.base),
             commit=None if done.commit is None else commit_of(done.commit),
             counts=done.counts,
+            replayed=done.replayed,
         )
 
     def revert(
         self,
-        commit: str,
+        commit: Revision,
         branch: str | None = None,
         *,
         resolve: Resolution | None = None,
         dry_run: bool = False,
         message: str | None = None,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> MergeResult:
         """Take back what a commit changed, as a new commit.
 
@@ -353,25 +437,40 @@ class Branches:
             ```
 
         Args:
-            commit: The commit, of the history of the branch.
+            commit: The commit, of the history of the branch: its id, a tag or `main~1`.
             branch: The branch on which it is taken back.
             resolve: How conflicts are settled, as for `merge`.
             dry_run: Say what would happen, conflicts included, and change nothing.
             message: What the commit is about, to be read in the history.
             actor: Who does it; the actor of the handle if not given.
+            idempotency_key: Names the operation, so that repeating it does it once.
 
         Raises:
             Conflict: Later commits have changed the same (code `merge_conflict`).
             InvalidInput: The commit is not in the history of the branch, or is its first one.
         """
+        known = self._branch if branch is None else BranchName(branch)
         request = RevertRequest(
-            commit=CommitId(commit),
-            branch=self._branch if branch is None else BranchName(branch),
+            commit=commit,
+            branch=known,
             resolve=as_resolve(resolve),
             dry_run=dry_run,
             actor=self._actor if actor is None else Actor(actor),
             message=None if message is None else CommitMessage(message),
+            key=key_of(idempotency_key, "revert", str(known), str(commit)),
         )
         self._door.ask(Permission.CHANGE, request.branch, actor=request.actor)
         done = self._merger.revert(request)
-        return merge_result(done, str(request.commit), str(request.branch))
+        return merge_result(done, str(done.source), str(request.branch))
+
+
+def _branch(found: JsonValue) -> Branch:
+    """The branch that a first call has returned, as it was recorded."""
+    assert isinstance(found, Mapping), "every call with a key records it"
+    parent = found["parent"]
+    return Branch(
+        name=str(found["name"]),
+        parent=None if parent is None else str(parent),
+        head=str(found["head"]),
+        protected=bool(found["protected"]),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from omnigraph.core.manifest.refs import Tag as TagRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
+from omnigraph.graph.arguments import key_of
 from omnigraph.policy.door import Door, Permission
 from omnigraph.results.commits import Tag, time_of
 from omnigraph.types import MAIN, Actor, CommitMessage, TagName
@@ -29,6 +30,7 @@ class Tags:
         message: str | None = None,
         actor: str | None = None,
         force: bool = False,
+        idempotency_key: str | None = None,
     ) -> Tag:
         """Give a commit a name. Wherever a commit is named, the tag may be used instead.
 
@@ -47,6 +49,7 @@ class Tags:
             message: What the tag is about.
             actor: Who does it; the actor of the handle if not given.
             force: Take the name from the commit that has it. Otherwise that is refused.
+            idempotency_key: Names the operation, so that repeating it does it once.
 
         Raises:
             Conflict: The name belongs to another commit (code `tag_exists`), or to a branch.
@@ -55,6 +58,10 @@ class Tags:
         known = TagName(name)
         who = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.TAG_CHANGE, actor=who)
+        key = key_of(idempotency_key, "tag_create", name, str(at))
+        earlier = self._repo.refs.tag_made(known, key)
+        if earlier is not None:
+            return _shown(earlier)
         version = Revisions(self._repo).resolve(at)
         self._door.ask(Permission.TAG_CHANGE, version.branch, actor=who)
         made = self._repo.refs.create_tag(
@@ -63,6 +70,7 @@ class Tags:
             actor=who,
             message=None if message is None else CommitMessage(message),
             force=bool(force),
+            key=key,
         )
         return _shown(made)
 
@@ -86,7 +94,9 @@ class Tags:
         self._door.ask(Permission.READ)
         return _shown(self._repo.refs.tag(TagName(name)))
 
-    def delete(self, name: str, *, actor: str | None = None) -> Tag:
+    def delete(
+        self, name: str, *, actor: str | None = None, idempotency_key: str | None = None
+    ) -> Tag:
         """Delete a tag and return what it was. The commit stays.
 
         Example:
@@ -94,10 +104,16 @@ class Tags:
             graph.tags.create("draft-7")
             graph.tags.delete("draft-7")
             ```
+
+        Args:
+            name: The tag.
+            actor: Who does it; the actor of the handle if not given.
+            idempotency_key: Names the operation, so that repeating it does it once.
         """
         who = self._actor if actor is None else Actor(actor)
         self._door.ask(Permission.TAG_CHANGE, actor=who)
-        return _shown(self._repo.refs.delete_tag(TagName(name), actor=who))
+        key = key_of(idempotency_key, "tag_delete", name)
+        return _shown(self._repo.refs.delete_tag(TagName(name), actor=who, key=key))
 
 
 def _shown(tag: TagRecord) -> Tag:

@@ -17,7 +17,6 @@ from omnigraph.errors import (
     Conflict,
     ConstraintViolated,
     Forbidden,
-    InvalidInput,
     NotFound,
 )
 from omnigraph.types import MAIN, BranchName
@@ -138,7 +137,7 @@ def test_a_key_names_one_operation(lab: Lab) -> None:
     # What the input holds is not looked at; what is done with it is.
     assert lab.load([person("Bo")], idempotency_key="k").replayed
     for mode, cascade in (("merge", False), ("overwrite", False), ("overwrite", True)):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(Conflict):
             lab.load([person("Ada")], mode, idempotency_key="k", cascade=cascade)
 
 
