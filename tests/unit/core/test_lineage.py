@@ -1,6 +1,7 @@
 """Histories and merge bases, against a definition that is too slow to ship."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from omnigraph.core.commits.lineage import (
     first_parents,
     merge_base,
     merge_bases,
+    merge_bases_of_all,
     only_behind,
     parents,
 )
@@ -119,6 +121,40 @@ def test_merge_bases_are_the_latest_common_ancestors(
     graph, names = lineage
     left, right = data.draw(st.sampled_from(names)), data.draw(st.sampled_from(names))
     assert merge_bases(graph.get, left, right) == slow_bases(graph, left, right)
+
+
+@given(dags(), st.data())
+def test_one_walk_finds_the_merge_bases_of_every_pair(
+    lineage: tuple[Dag, Sequence[CommitId]], data: st.DataObject
+) -> None:
+    graph, names = lineage
+    heads = data.draw(st.lists(st.sampled_from(names), unique=True))
+    expected: set[CommitId] = set()
+    for left, right in combinations(heads, 2):
+        expected |= slow_bases(graph, left, right)
+    found = merge_bases_of_all(graph.get, heads)
+    if all(parent < each.id for each in graph.values() for parent in parents(each)):
+        assert found == expected
+    # Where ids mislead, some may be found that are none.
+    assert expected <= found
+
+
+def test_the_merge_bases_of_many_branches_take_one_look_at_each_commit() -> None:
+    length, branches = 1_000, 50
+    trunk = {cid(n): commit(n, n - 1 if n > 1 else None) for n in range(1, length + 1)}
+    places = range(length - branches * 10, length, 10)
+    tips = {cid(length + place): commit(length + place, place) for place in places}
+    looked: list[CommitId] = []
+
+    def find(at: CommitId) -> Commit | None:
+        looked.append(at)
+        return trunk.get(at) or tips.get(at)
+
+    assert merge_bases_of_all(find, [*tips, cid(length)]) == {cid(place) for place in places}
+    # Each commit since the oldest base is reached, walked on from, and compared with its children.
+    since = branches * 10 + branches + 1
+    assert len(looked) <= 4 * since
+    assert min(looked) == cid(length - branches * 10)
 
 
 @given(dags(), st.data())

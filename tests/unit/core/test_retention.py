@@ -14,6 +14,7 @@ from omnigraph.core.cleanup.retention import (
     RetentionPolicy,
     StateAt,
     StateSpan,
+    reaches_further,
     retain,
 )
 from omnigraph.types import MAIN, BranchName
@@ -112,3 +113,16 @@ def test_a_gap_that_an_earlier_clean_up_left_is_in_no_span() -> None:
         StateSpan(StateAt("", 3), StateAt("", 4)),
         StateSpan(StateAt("", 8), StateAt("", 9)),
     }
+
+
+def test_a_line_is_read_up_to_what_is_held_however_old_it_is() -> None:
+    policy = RetentionPolicy(keep=1)
+    dev = (*line(8, 7, fork="dev").commits, *line(6, 5, 4).commits)
+    old = [replace(commit, created_at=0) for commit in dev]
+    # A feed is where the branch begins: all commits of the branch are still to come.
+    onward = [StateAt("", 6)]
+    read = [reaches_further(at, commit, onward, policy, NOW) for at, commit in enumerate(old)]
+    assert read == [True, True, True, False, False]
+    held = NeededState(DEV, onward[0], onward=True)
+    found = retain(history(Line(branch=DEV, commits=tuple(old[:3])), held=(held,)), policy)
+    assert versions(found.states, "dev") == [7, 8]

@@ -23,6 +23,7 @@ from tests.graphs import (
     KNOWS,
     PERSON,
     acquaintances,
+    clean,
     companies,
     fresh_parts,
     make,
@@ -147,3 +148,16 @@ def test_other_branches_cost_nothing(tmp_path: Path) -> None:
         repo.snapshot(name)
         found.append((calls, counted(partial(repo.snapshot, name))))
     assert found[0] == found[1]
+
+
+def test_a_clean_up_looks_at_a_history_once_for_all_branches(tmp_path: Path) -> None:
+    repo = make(Root.parse(str(tmp_path / "graph")))
+    found = []
+    for number in range(3):
+        for each in range(4):
+            write(repo, {PERSON: people(f"p{number}{each}")})
+            repo.create_branch(BranchName(f"b{number}{each}"))
+        found.append(counted(partial(clean, repo, dry_run=True)))
+    # More of both take no more than before; each commit for each branch would.
+    calls = [sum(each.values()) for each in found]
+    assert calls[2] - calls[1] <= calls[1] - calls[0]

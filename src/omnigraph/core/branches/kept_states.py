@@ -7,10 +7,9 @@ merged, so that deleting a branch that only one other has merged takes one look.
 
 from __future__ import annotations
 
-from itertools import combinations
 from urllib.parse import quote
 
-from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_bases, newest_first
+from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_bases_of_all, newest_first
 from omnigraph.core.layout import MERGED_BRANCHES
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.manifest import Manifest
@@ -59,7 +58,7 @@ class KeptStates:
                 if node.id in own:
                     having.append(head)
                     break
-        return any(own & merge_bases(find, one, other) for one, other in combinations(having, 2))
+        return bool(own & merge_bases_of_all(find, having))
 
     def _own_commits(self, info: BranchInfo) -> set[CommitId]:
         log = self._manifest.log_of(info)

@@ -139,13 +139,21 @@ def retain(history: History, policy: RetentionPolicy) -> Retained:
 
 
 def reaches_further(
-    place: int, commit: CommitAt, onward: Iterable[StateAt], policy: RetentionPolicy, now_us: int
+    place: int,
+    commit: CommitAt,
+    onward: Iterable[StateAt],
+    policy: RetentionPolicy,
+    now_us: int,
+    is_shared: bool = False,
 ) -> bool:
-    """True if a commit, or one before it, may have to stay: how far lines have to be read."""
+    """True if a commit, or one before it, may have to stay: how far lines have to be read.
+
+    A commit that is shared with another line is looked at there for what it is by itself.
+    """
     return (
         policy.holds(place, commit.created_at)
-        or commit.created_at >= now_us - tuning.active.fence_age_us
-        or any(state.fork != commit.state.fork or state < commit.state for state in onward)
+        or (not is_shared and commit.created_at >= now_us - tuning.active.fence_age_us)
+        or any(state.fork != commit.state.fork or state <= commit.state for state in onward)
     )
 
 

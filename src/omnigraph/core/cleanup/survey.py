@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import pyarrow as pa
 
 from omnigraph.core.branches.kept_states import KeptStates
+from omnigraph.core.cleanup.commit_graph import CommitGraph
 from omnigraph.core.cleanup.retention import (
     CommitAt,
     History,
@@ -22,7 +22,7 @@ from omnigraph.core.cleanup.retention import (
 )
 from omnigraph.core.cleanup.table_plan import TableNeeds
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_bases
+from omnigraph.core.commits.lineage import first_parents
 from omnigraph.core.commits.records import VERSION_KIND
 from omnigraph.core.commits.target import NewBranch
 from omnigraph.core.journal.intent import Intent, IntentLog
@@ -33,7 +33,7 @@ from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.manifest.refs import tags_of
 from omnigraph.errors import Gone, NotFound
 from omnigraph.store.tables import Pin, Tables
-from omnigraph.types import MAIN, BranchName, CommitId
+from omnigraph.types import MAIN, BranchName
 
 _VERSION_COLUMNS = ("location", "table_version", "table_branch")
 _VERSIONS = f"object_type = '{VERSION_KIND}'"
@@ -83,49 +83,38 @@ class Survey:
         stored = {
             (item.branch or "", item.version) for item in self.tables.inventories.versions(MANIFEST)
         }
-        lines = tuple(self._line(head, held, policy, now_us, stored) for head in heads.values())
+        graph = CommitGraph(self.manifest, heads, stored)
+        lines = tuple(
+            self._line(graph, head, heads, held, policy, now_us) for head in heads.values()
+        )
         # Refs are set on main without moving its head: the newest version is not always a commit's.
         newest = (StateAt(head.fork or "", head.manifest_version) for head in heads.values())
+        tagged = (tag.commit for tag in tags_of(heads[MAIN].refs).values())
+        wanted = map(graph.state_of, {*tagged, *graph.merge_bases()})
         named = frozenset(
-            {*newest, *self._tagged(), *self._merge_bases(heads), *self._of_deleted_branches()}
+            {*newest, *(state for state in wanted if state), *self._of_deleted_branches()}
         )
         return History(lines=lines, named=named, held=held, now_us=now_us)
 
     def _line(
         self,
+        graph: CommitGraph,
         head: GraphVersion,
+        heads: Mapping[BranchName, GraphVersion],
         held: tuple[NeededState, ...],
         policy: RetentionPolicy,
         now_us: int,
-        stored: Set[tuple[str, int]],
     ) -> Line:
-        log = self.manifest.commits(head.branch)
         onward = [item.state for item in held if item.onward and item.branch == head.branch]
+        # What a branch has of another one is also on the line of that one, with its fences.
+        others = {other.fork or "" for other in heads.values()} - {head.fork or ""}
         found: list[CommitAt] = []
-        for place, commit in enumerate(first_parents(log.get, head.head)):
-            version = log.manifest_version(commit.id)
-            if version is None:
-                break
-            state = self._state(head.branch, version)
-            at = CommitAt(
-                state=state,
-                created_at=commit.created_at,
-                kind=commit.kind,
-                is_stored=(state.fork, state.version) in stored,
-            )
-            if found and not reaches_further(place, at, onward, policy, now_us):
+        for place, at in enumerate(graph.line(head.branch)):
+            is_shared = at.state.fork in others
+            if found and not reaches_further(place, at, onward, policy, now_us, is_shared):
                 break
             found.append(at)
         return Line(branch=head.branch, commits=tuple(found))
-
-    def _state(self, branch: BranchName, version: int) -> StateAt:
-        return StateAt(self.manifest.holder(branch, version).fork or "", version)
-
-    def _tagged(self) -> Iterator[StateAt]:
-        for tag in tags_of(self.manifest.snapshot(MAIN).refs).values():
-            state = self._state_of(tag.commit, self.manifest.find(tag.commit))
-            if state is not None:
-                yield state
 
     def _of_deleted_branches(self) -> Iterator[StateAt]:
         """The states of deleted branches whose files stay, because merges compare with them."""
@@ -139,23 +128,6 @@ class Survey:
                     break
                 yield StateAt(info.fork or "", version)
 
-    def _merge_bases(self, heads: dict[BranchName, GraphVersion]) -> Iterator[StateAt]:
-        tips = {head.head: branch for branch, head in heads.items()}
-        for (left, one), (right, other) in combinations(tips.items(), 2):
-            logs = [self.manifest.commits(branch) for branch in (one, other)]
-            for base in merge_bases(Ancestry(*(log.get for log in logs)).find, left, right):
-                branch = one if base in logs[0] else other
-                state = self._state_of(base, branch)
-                if state is not None:
-                    yield state
-
-    def _state_of(self, commit: CommitId, branch: BranchName | None) -> StateAt | None:
-        """The state of a commit; None for one that is known by name alone."""
-        if branch is None:
-            return None
-        version = self.manifest.commits(branch).manifest_version(commit)
-        return None if version is None else self._state(branch, version)
-
     # -- what others need --------------------------------------------------------------------------
 
     def _held(self) -> Iterator[NeededState]:
@@ -166,9 +138,10 @@ class Survey:
             target = intent.request.target
             if isinstance(target, NewBranch):
                 try:
-                    state = self._state(target.source, target.source_version)
+                    holder = self.manifest.holder(target.source, target.source_version)
                 except NotFound:
                     continue  # its source is gone, and so nothing will come of it
+                state = StateAt(holder.fork or "", target.source_version)
                 yield NeededState(target.source, state)
 
     def needs(self, path: str, pins: PinnedVersions) -> TableNeeds:
@@ -194,7 +167,8 @@ class Survey:
     def pins(self, retained: Retained) -> PinnedVersions:
         """The versions of tables that the states which stay consist of."""
         found = PinnedVersions()
-        for state in retained.single:
+        # From old to new: of the next state of a manifest only what is new is read.
+        for state in sorted(retained.single):
             for pin in self._pins_at(state):
                 found.add(pin.path, pin.table_branch, pin.version)
         for span in retained.spans:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final, Protocol
 
 from omnigraph.core.commits.records import Commit
@@ -163,6 +165,44 @@ def merge_bases(find: Lookup, left: CommitId, right: CommitId) -> frozenset[Comm
     return frozenset(found)
 
 
+def merge_bases_of_all(find: Lookup, heads: Iterable[CommitId]) -> frozenset[CommitId]:
+    """The merge bases of every two of some commits, by one walk instead of one for each pair.
+
+    A commit is a merge base of two heads if both descend from it, and not both from one commit that
+    was made on top of it. Where clocks disagreed some may be found that are none.
+    """
+    bits = {head: 1 << place for place, head in enumerate(sorted(set(heads)))}
+    everything = sum(bits.values())
+    walk = _Walk(find)
+    for head, bit in bits.items():
+        walk.reach(head, bit)
+    # What lies behind the one commit that all descend from is behind each of them.
+    while (last := walk.only_one_waiting()) is None or walk.flags[last] != everything:
+        if not walk.step(lambda flag: flag):
+            break
+    above: dict[CommitId, set[int]] = {}
+    for at, flag in walk.flags.items():
+        commit = find(at)
+        for parent in parents(commit) if commit is not None else ():
+            above.setdefault(parent, set()).add(flag)
+    return frozenset(
+        at for at, flag in walk.flags.items() if _some_meet(flag, above.get(at, frozenset()))
+    )
+
+
+def _some_meet(heads: int, above: Set[int]) -> bool:
+    """True if two of some heads, as bits, are together in none of the sets above."""
+    if heads & (heads - 1) == 0 or heads in above:
+        return False
+    left = heads
+    while left:
+        head = left & -left
+        left ^= head
+        if reduce(or_, (each for each in above if each & head), 0) != heads:
+            return True
+    return False
+
+
 def only_behind(find: Lookup, left: CommitId, right: CommitId) -> set[CommitId]:
     """The commits that `left` descends from and `right` does not, `left` itself included.
 
@@ -183,6 +223,7 @@ class _Walk:
     def __init__(self, find: Lookup) -> None:
         self._find = find
         self._waiting: list[_Newest] = []
+        self._is_waiting: set[CommitId] = set()
         self.flags: dict[CommitId, int] = {}
 
     def reach(self, at: CommitId, flag: int) -> None:
@@ -190,18 +231,32 @@ class _Walk:
         known = self.flags.get(at, 0)
         if known | flag != known and self._find(at) is not None:
             self.flags[at] = known | flag
-            heapq.heappush(self._waiting, _Newest(at))
+            if at not in self._is_waiting:
+                self._is_waiting.add(at)
+                heapq.heappush(self._waiting, _Newest(at))
 
     def is_waiting(self, test: Callable[[int], bool]) -> bool:
         """True if a commit waits whose flags pass a test."""
         return any(test(self.flags[item.id]) for item in self._waiting)
 
-    def step(self, passed_on: Callable[[int], int]) -> None:
-        """Go from the greatest id that waits to its parents, which get the flags passed on."""
+    def only_one_waiting(self) -> CommitId | None:
+        """The commit that waits if no other one does."""
+        return self._waiting[0].id if len(self._waiting) == 1 else None
+
+    def step(self, passed_on: Callable[[int], int]) -> bool:
+        """Go from the greatest id that waits to its parents, which get the flags passed on.
+
+        Returns:
+            False if none was waiting.
+        """
+        if not self._waiting:
+            return False
         at = heapq.heappop(self._waiting).id
+        self._is_waiting.remove(at)
         commit = self._find(at)
         for parent in parents(commit) if commit is not None else ():
             self.reach(parent, passed_on(self.flags[at]))
+        return True
 
 
 class _Newest:

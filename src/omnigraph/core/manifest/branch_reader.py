@@ -77,6 +77,11 @@ class BranchReader:
         """The version of the last look."""
         return self._snapshot or self.refresh()
 
+    def is_at(self, version: int) -> bool:
+        """True if a version was the newest one at the last look."""
+        last = self._snapshot
+        return last is not None and last.manifest_version == version
+
     def has_folded(self, version: int) -> bool:
         """True if everything is known that was published up to a version."""
         last = self._snapshot

@@ -412,6 +412,13 @@ class Manifest:
         fork = self.holder(branch, version).fork  # it may be older than the branch
         return replace(self.snapshot(branch), head=commit, manifest_version=version, fork=fork)
 
+    def origins(self, branch: BranchName) -> tuple[BranchInfo, ...]:
+        """A branch, the one that it was made from, and so on to main."""
+        found = [self.branch(branch)]
+        while (parent := found[-1].parent) is not None:
+            found.append(self._parent(found[-1], parent))
+        return tuple(found)
+
     def _holder(self, info: BranchInfo, version: int) -> BranchInfo:
         while info.parent is not None and version <= info.parent_version:
             info = self._parent(info, info.parent)
@@ -431,8 +438,11 @@ class Manifest:
         """A state of a branch, if the one that was asked for it stands."""
         with self._lock:
             known = self._past.get((info.incarnation, version))
+            reader = self._readers.get(info.name)
         if known is not None:
             return known
+        if reader is not None and reader.info == info and reader.is_at(version):
+            return reader.known()
         # Whoever goes through history goes upwards: of the next state only what is new is read.
         with self._lock:
             walker, self._walker = self._walker, None
