@@ -52,7 +52,6 @@ class OpenFeed:
     pages: Iterator[og.ChangePage]
     cursor: str
     known: set[str]
-    is_open: bool = False  # a feed holds nothing before its first page is asked for
 
 
 class YearsMachine(RuleBasedStateMachine):
@@ -239,12 +238,14 @@ class YearsMachine(RuleBasedStateMachine):
             for other in self.sides:
                 found |= self.merge_bases(self.head(branch), self.head(other))
         for feed in self.feeds:
-            if not feed.is_open:
-                continue
-            line = self.line(feed.branch)
-            place = decode(feed.cursor).commit
-            found |= set(line if place is None else line[: line.index(place) + 1])
+            found |= set(self.to_tell(feed))
         return found
+
+    def to_tell(self, feed: OpenFeed) -> list[str]:
+        """The commits whose states a feed still needs."""
+        line = self.line(feed.branch)
+        place = decode(feed.cursor).commit
+        return line if place is None else line[: line.index(place) + 1]
 
     @rule(data=st.data())
     def optimize(self, data: st.DataObject) -> None:
@@ -290,11 +291,10 @@ class YearsMachine(RuleBasedStateMachine):
             if start == "beginning":
                 cursor = graph.changes._started(branch, "beginning", None, None).encode()
             pages = graph.changes.follow(cursor, limit=2)
-            feed = OpenFeed(branch, pages, cursor, set(self.history[begin].rows))
-            self.feeds.append(feed)
-            self.read_on(feed)
         except Gone:
             assert set(self.line(branch)) & self.may_be_gone
+            return
+        self.feeds.append(OpenFeed(branch, pages, cursor, set(self.history[begin].rows)))
 
     @rule(data=st.data())
     def follow(self, data: st.DataObject) -> None:
@@ -307,10 +307,12 @@ class YearsMachine(RuleBasedStateMachine):
             if not self.handles[0].changes.poll(feed.cursor, limit=1).events:
                 return
         except Gone:
-            assert not feed.is_open
+            # It went before the feed was opened, whose first state stayed for another reason.
+            assert set(self.to_tell(feed)) & self.may_be_gone
+            feed.pages.close()  # type: ignore[attr-defined]
             self.feeds.remove(feed)
             return
-        page, feed.is_open = next(feed.pages), True
+        page = next(feed.pages)
         feed.cursor = page.cursor
         for event in page.events:
             if event.change.operation == "delete":

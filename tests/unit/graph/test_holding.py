@@ -78,6 +78,18 @@ def test_a_feed_from_the_beginning_keeps_everything_that_it_has_not_read(graph: 
     assert stored_states(graph) == 1
 
 
+def test_a_feed_keeps_what_it_has_to_tell_before_its_first_page_is_asked_for(
+    graph: og.Graph,
+) -> None:
+    pages = graph.changes.follow(start="beginning")
+    clean(graph._repo)
+    assert seen(next(pages)) == ["a", "b", "c", "d", "e"]
+    other = graph.changes.follow(start="now")
+    del pages, other
+    clean(graph._repo)
+    assert stored_states(graph) == 1
+
+
 @pytest.mark.usefixtures("renewed_always")
 def test_a_feed_in_the_middle_of_a_commit_keeps_what_it_is_told_against(graph: og.Graph) -> None:
     cursor = graph.changes.poll(start="now").cursor

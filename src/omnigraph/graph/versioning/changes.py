@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, cast
 
 import pyarrow as pa
 
@@ -184,6 +184,8 @@ class ChangeFeed:
     ) -> Iterator[ChangePage]:
         """Yield pages with events for ever, and wait while there are none.
 
+        From this call on, clean-ups keep what is still to come, until the iterator is closed.
+
         Example:
             ```python
             for page in graph.changes.follow(start="beginning"):
@@ -203,7 +205,14 @@ class ChangeFeed:
         pause = int((seconds(every) or 1.0) * _US_PER_S)
         if cursor is None:
             cursor = self._started(branch, start, types, operations).encode()
+        pages = self._pages(cursor, limit, pause)
+        next(pages)
+        return cast("Iterator[ChangePage]", pages)
+
+    def _pages(self, cursor: str, limit: int, pause: int) -> Iterator[ChangePage | None]:
+        """The pages of a feed, after a None once it holds what is to come; closing ends it."""
         with self._open(decode(cursor)) as held:
+            yield None
             while True:
                 page = self.poll(cursor, limit=limit)
                 cursor = page.cursor
