@@ -226,3 +226,23 @@ def test_forking_locks_its_handle(uri: Path) -> None:
     dataset = create(uri, "a")
     outcomes = race(lambda racer: dataset.create_branch(f"f{racer}", (None, 1)))
     assert any("Already borrowed" in text for text in outcomes)
+
+
+def test_deleted_rows_can_be_read_in_their_places(uri: Path) -> None:
+    base = create(uri, "a", "b", "c")
+    second = append(base, "d", "e")
+    kept = [each.delete_rows([0]) for each in second.get_fragments()]
+    after = land(
+        second, LanceOperation.Update([], kept, [], [], fields(second), "rewrite_rows"), "u"
+    )
+    found = after.scanner(
+        columns=["id"],
+        fragments=after.get_fragments(),
+        include_deleted_rows=True,
+        with_row_id=True,
+        with_row_address=True,
+        scan_in_order=True,
+    ).to_table()
+    assert found.column("id").to_pylist() == ["a", "b", "c", "d", "e"]
+    places = [None, 1, 2, None, (1 << 32) + 1]
+    assert found.column("_rowaddr").to_pylist() == places

@@ -82,6 +82,10 @@ class Tuning:
     merge_task_bytes: int = 16 << 20  # the same, as they are stored
     merge_keys: int = 1 << 20  # ids of a large type that are joined at once
 
+    # The change feed (`exec.changes.feed`). `versioning`.
+    feed_commits_max: int = 64  # commits that are read together
+    feed_rows_max: int = 8_192  # about the most rows of both sides of them
+
 
 active = Tuning()
 

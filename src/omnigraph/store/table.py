@@ -203,6 +203,20 @@ class Table:
             with_row_address=True,
         )
 
+    def read_physical(self, columns: Sequence[str], fragments: Collection[int]) -> pa.Table:
+        """Return all rows that fragments were written with, in the order of storage.
+
+        Those that are deleted have no ``_rowaddr``.
+        """
+        return self._collect(
+            list(columns),
+            fragments=self._fragments(fragments),
+            with_row_id=True,  # Lance asks for it
+            with_row_address=True,
+            scan_in_order=True,
+            include_deleted_rows=True,
+        ).drop_columns([ROW_ID])
+
     def prefers_lists(self, column: str, keys: int) -> bool:
         """Decide how rows are found by so many keys: True by IN lists, False by a scan.
 

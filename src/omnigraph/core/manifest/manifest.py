@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from omnigraph.core import tuning
 from omnigraph.core.commits.commit_log import CommitLog
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import (
+    READ_COLUMNS,
     Commit,
     Record,
     object_id,
@@ -38,6 +39,7 @@ from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.manifest.formats import ManifestFormat, format_of
 from omnigraph.core.manifest.original_formats import Originals
 from omnigraph.core.manifest.refs import renamed_branches
+from omnigraph.core.manifest.successive_states import PUBLISHED, states_between
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
@@ -45,6 +47,8 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import ForkInfo, Pin, Tables
 from omnigraph.types import MAIN, BranchName, CommitId
 
+# Kinds of commits that never change the schema.
+_ROWS_ALONE = frozenset({"mutation", "load", "transaction"})
 # By fork, the name that a branch was given later, and which of that name it is.
 Renames: TypeAlias = Mapping[str, tuple[BranchName, int]]
 
@@ -492,6 +496,45 @@ class Manifest:
             text = f"commit {commit} is on no branch and has no state"
             raise NotFound(Code.NOT_FOUND, text, commit=commit)
         return found
+
+    def at_commits(
+        self, branch: BranchName, start: CommitId, commits: Sequence[Commit]
+    ) -> list[GraphVersion]:
+        """The states of successive commits of a branch, the one they were made on first.
+
+        Args:
+            branch: The branch.
+            start: The commit that the first one was made on.
+            commits: The commits, oldest first; as many as belong together.
+        """
+        ids = [start, *(commit.id for commit in commits)]
+        return self._derived(branch, ids, commits) or [
+            self.at_commit(commit, branch) for commit in ids
+        ]
+
+    def _derived(
+        self, branch: BranchName, ids: Sequence[CommitId], commits: Sequence[Commit]
+    ) -> list[GraphVersion] | None:
+        """The states of commits that change rows alone, if the last one tells the others."""
+        log = self.commits(branch)
+        versions = [log.manifest_version(each) for each in ids]
+        known = [each or 0 for each in versions]
+        is_plain = all(commit.kind in _ROWS_ALONE for commit in commits)
+        info = self.branch(branch)
+        # Nothing else may have been published in between.
+        if not is_plain or known != list(range(known[0], known[0] + len(ids))):
+            return None
+        if known[0] <= info.parent_version:
+            return None
+        if not all(self._tables.has_version(MANIFEST, each, info.fork) for each in known):
+            return None
+        first, last = (self.at_commit(each, branch) for each in (ids[0], ids[-1]))
+        table = self._tables.open(Pin(path=MANIFEST, version=known[-1], branch=info.fork))
+        if format_of(table).is_original:
+            return None
+        rows = table.read(READ_COLUMNS, filter=PUBLISHED)
+        found = states_between(first, last, list(zip(ids[1:], known[1:], strict=True)), rows)
+        return None if found is None else [first, *found]
 
     def find(self, commit: CommitId, hint: BranchName = MAIN) -> BranchName | None:
         """A branch whose history has a commit, `hint` first."""

@@ -68,6 +68,8 @@ def altered_columns(old: EntityType, new: EntityType) -> tuple[AlteredColumn, ..
 
 def is_altered(old: EntityType, new: EntityType) -> bool:
     """True if a table of one has other columns than a table of the other."""
+    if old is new:
+        return False
     columns = altered_columns(old, new)
     before = table_schema(old)
     return len(columns) != len(before) or any(

@@ -127,7 +127,15 @@ def table_changes(
     diff: TableDiff, entity: EntityType, limits: ChangeLimits | None = None
 ) -> TableChanges:
     """The changes of one type, given the rows that two versions of its table do not share."""
+    return TableChanges(diff, image_columns(entity), blobs_of(entity), limits or ChangeLimits())
+
+
+def image_columns(entity: EntityType) -> dict[str, str]:
+    """The columns of the images of a type, and what users call them."""
     ends = {"src": "from", "dst": "to"} if entity.kind == "edge" else {}
-    columns = ends | {item.name: item.name for item in entity.properties}
-    blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
-    return TableChanges(diff, columns, blobs, limits or ChangeLimits())
+    return ends | {item.name: item.name for item in entity.properties}
+
+
+def blobs_of(entity: EntityType) -> list[str]:
+    """The columns of a type that hold blobs."""
+    return [item.name for item in entity.properties if item.type.base is Base.BLOB]

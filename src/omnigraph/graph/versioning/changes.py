@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import takewhile
@@ -11,12 +11,17 @@ from typing import Literal, cast
 import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.records import Commit as CommitRecord
+from omnigraph.core.layout import table_key
 from omnigraph.core.locks.read_leases import NOBODY, Holder
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane.changes.commit_window import RowChange
 from omnigraph.errors import Code, Gone, InvalidInput, NotFound
+from omnigraph.exec import tuning
 from omnigraph.exec.changes.cursor import Cursor, decode
+from omnigraph.exec.changes.feed import changes_of_commits
 from omnigraph.graph.arguments import seconds, whole_number
 from omnigraph.graph.values import commit_of
 from omnigraph.graph.versioning.diff import Diff
@@ -124,17 +129,18 @@ class ChangeFeed:
         place = (
             self._started(branch, start, types, operations) if cursor is None else decode(cursor)
         )
-        commits = self._commits_after(place)
         events: list[ChangeEvent] = []
-        for commit in commits:
+        for commit, changes in self._delivered(place, most):
             cancellation.check()
-            position = place.position if commit.id == place.commit else None
-            for change in self._changes(commit, place).after(position):
+            last: Change | None = None
+            for change in changes:
                 if len(events) == most:
+                    if last is not None:
+                        key = f"{last.kind}:{last.type}"
+                        place = replace(place, commit=commit.id, type_key=key, entity_id=last.id)
                     return ChangePage(events=tuple(events), cursor=place.encode(), more=True)
                 events.append(ChangeEvent(commit=commit, change=change))
-                key = f"{change.kind}:{change.type}"
-                place = replace(place, commit=commit.id, type_key=key, entity_id=change.id)
+                last = change
             place = replace(place, commit=commit.id, type_key=None, entity_id=None)
         return ChangePage(events=tuple(events), cursor=place.encode(), more=False)
 
@@ -266,10 +272,61 @@ class ChangeFeed:
             operations=None if operations is None else tuple(sorted(operations)),
         )
 
-    def _commits_after(self, place: Cursor) -> list[Commit]:
-        """The commits of which something is left to deliver, oldest first."""
+    def _delivered(self, place: Cursor, most: int) -> Iterator[tuple[Commit, Iterable[Change]]]:
+        """Yield the commits behind a cursor with their changes, many small ones read at once."""
         branch = self._branch_of(place)
-        history = map(commit_of, self._repo.commits(branch))
+        commits = self._commits_after(place, branch)
+        number, told = 0, 0
+        while number < len(commits):
+            asked: list[CommitRecord] = []
+            if place.position is None or commits[number].id != place.commit:
+                asked = commits[number : number + tuning.active.feed_commits_max]
+            found = self._together(branch, asked, place, most - told + 1)
+            for commit, changes in zip(asked, found, strict=False):
+                yield commit_of(commit), changes
+                told += len(changes)
+            number += len(found)
+            if len(found) < max(len(asked), 1):
+                commit = commits[number]
+                position = place.position if commit.id == place.commit else None
+                yield commit_of(commit), self._changes(commit_of(commit), place).after(position)
+                number += 1
+
+    def _together(
+        self, branch: BranchName, commits: Sequence[CommitRecord], place: Cursor, wanted: int
+    ) -> list[list[Change]]:
+        """The changes of the first of some commits, if they are small; perhaps of none."""
+        start = commits[0].parent_id if len(commits) > 1 else None
+        if start is None:
+            return []
+        operations = place.operations
+        try:
+            with storage_errors():
+                states = self._repo.manifest.at_commits(branch, start, commits)
+            catalog = self._repo.schema(states[0]).catalog
+            types = [
+                each
+                for each in (*catalog.nodes, *catalog.edges)
+                if place.types is None or type_token(each) in place.types
+            ]
+            keys = [table_key(each.kind, each.name) for each in types]
+            for name in {state.branch for state in states}:
+                self._door.ask(Permission.READ, name, types=keys)
+            found = changes_of_commits(self._repo, states, types, wanted)
+        except (Gone, NotFound):
+            return []  # whose fault it is shows when they are read one by one
+        return [
+            [
+                _shown(entity, change)
+                for entity, change in changes
+                if operations is None or change.operation.value in operations
+            ]
+            for changes in found
+        ]
+
+    def _commits_after(self, place: Cursor, branch: BranchName) -> list[CommitRecord]:
+        """The commits of which something is left to deliver, oldest first."""
+        history = self._repo.commits(branch)
         if place.commit is None:
             return list(history)[::-1]
         found = list(takewhile(lambda commit: commit.id != place.commit, history))
@@ -277,7 +334,7 @@ class ChangeFeed:
         if last != place.commit:
             raise _gone(f"commit {place.commit} is no longer in the history of '{branch}'", place)
         if place.position is not None:
-            found.append(commit_of(self._repo.commit_info(CommitId(last), branch)))
+            found.append(self._repo.commit_info(CommitId(last), branch))
         return found[::-1]
 
     def _branch_of(self, place: Cursor) -> BranchName:
@@ -309,6 +366,18 @@ class ChangeFeed:
 def type_token(entity: EntityType) -> str:
     """The name of a type in a cursor: the same at every commit, whatever it is called there."""
     return f"{entity.kind}#{entity.id}"
+
+
+def _shown(entity: EntityType, change: RowChange) -> Change:
+    return Change(
+        kind=entity.kind,
+        type=entity.name,
+        id=change.id,
+        operation=change.operation.value,
+        changed=change.changed,
+        before=change.before,
+        after=change.after,
+    )
 
 
 def _gone(reason: str, place: Cursor) -> Gone:

@@ -318,6 +318,31 @@ class AddressedRows:
                 batches.append(_plain(batch.select(columns).filter(pa.array(chosen)), schema))
         return np.concatenate(kept), pa.Table.from_batches(batches, schema)
 
+    def physical(
+        self, fragments: Sequence[Fragment], columns: Sequence[str]
+    ) -> tuple[pa.Table, Addresses]:
+        """All rows that fragments were written with, deleted or not, and their addresses.
+
+        Fragment by fragment, in the order asked for. Not for blobs.
+        """
+        numbers = {each.id for each in fragments}
+        listed = [each for each in self.fragments.values() if each.id in numbers]
+        places = np.concatenate(
+            [each.addresses(np.arange(each.rows + each.gone)) for each in listed]
+        )
+        found = self.table.read_physical(columns, numbers)
+        # Lance gives no address for a deleted row; those of the others show that all are in order.
+        addresses = found.column(ROW_ADDRESS).combine_chunks()
+        is_left = addresses.is_valid().to_numpy(zero_copy_only=False)
+        if len(addresses) != len(places):
+            raise self._missing(len(places) - len(addresses))
+        if (addresses.drop_null().to_numpy() != places[is_left]).any():
+            raise self._missing(len(places))
+        wanted = np.concatenate(
+            [each.addresses(np.arange(each.rows + each.gone)) for each in fragments]
+        )
+        return _ordered(found.select(columns), places, wanted), wanted
+
     def row_ids(self, addresses: Addresses) -> Addresses:
         """Return the row ids of some rows, in the order asked for. Reads no data file."""
         found = np.empty(len(addresses), np.uint64)
