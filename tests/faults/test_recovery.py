@@ -68,6 +68,18 @@ SITUATIONS = {
 }
 situations = pytest.mark.parametrize("name", SITUATIONS)
 faults = pytest.mark.parametrize("fault", FAULTS)
+# Interrupted before every call, or, in a daily run, before one in three.
+strides = pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.deep)])
+# A daily run breaks every situation in one way, and those that go back or forward in every way.
+ways_of_breaking = pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        pytest.param(name, fault, marks=() if is_daily else pytest.mark.deep)
+        for name in SITUATIONS
+        for fault in FAULTS
+        for is_daily in [name in {"half_landed", "landed"} or fault == "crash"]
+    ],
+)
 
 
 def judge(lab: Lab, situation: Situation, path: Path, left: set[str]) -> None:
@@ -104,8 +116,7 @@ def opening_passes(lab: Lab, situation: Situation, points: type[StrEnum]) -> dic
     return found
 
 
-@faults
-@situations
+@ways_of_breaking
 def test_every_failpoint_of_recovery(lab: Lab, name: str, fault: str) -> None:
     situation = SITUATIONS[name]
     for point, times in opening_passes(lab, situation, Fp).items():
@@ -224,13 +235,16 @@ def test_processes_that_open_at_once_settle_an_intent_once(lab: Lab, name: str) 
     lab.discard(path)
 
 
+@strides
 @situations
-def test_somebody_else_settles_it_before_any_call_and_writes_on(lab: Lab, name: str) -> None:
+def test_somebody_else_settles_it_before_any_call_and_writes_on(
+    lab: Lab, name: str, stride: int
+) -> None:
     """Slow recovery must not touch what came after the fast one: least of all restore it away."""
     situation = SITUATIONS[name]
-    nth, came = 0, True
+    nth, came = 1 - stride, True
     while came:
-        nth += 1
+        nth += stride
         path = lab.copy(situation.path(lab))
         left = worlds.intents_left(path)
 
@@ -250,14 +264,15 @@ def test_somebody_else_settles_it_before_any_call_and_writes_on(lab: Lab, name: 
 
 
 @pytest.mark.parametrize("action", ["mutation", "load", "branch_merge", "schema_apply"])
+@strides
 def test_somebody_else_opens_and_writes_before_any_call_of_a_live_write(
-    lab: Lab, action: str
+    lab: Lab, action: str, stride: int
 ) -> None:
     """Of two writers each knows its own outcome, and the graph shows exactly that."""
-    nth, came = 0, True
+    nth, came = 1 - stride, True
     before, after = lab.states(action)
     while came:
-        nth += 1
+        nth += stride
         path = lab.world(action)
         others: list[bool] = []
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.dataplane.load.loader import Loader
@@ -19,6 +19,7 @@ from omnigraph.errors import ConstraintViolated
 from omnigraph.runtime.ids import is_ulid
 from omnigraph.store.root import Root
 from omnigraph.types import LoadMode
+from tests.examples import examples
 from tests.graphs import audit, make
 from tests.property.load_model import EDGES, NODES, SCHEMA, Model
 from tests.unit.dataplane.load.support import PicklingRunner
@@ -145,7 +146,7 @@ def _told(violation: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(30)
 @given(
     seeded=st.booleans(),
     loads=st.lists(_loads, min_size=1, max_size=4),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omnigraph.dataplane import tuning
@@ -10,6 +10,7 @@ from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.decode.row_wise import RowWiseDecoder
 from omnigraph.rules.violation import Violations
+from tests.examples import examples
 from tests.property.ndjson_reference import read
 from tests.property.ndjson_texts import ABSENCES, CATALOG, Outcome, expected, files, outcome
 
@@ -60,7 +61,7 @@ def row_by_row(data: bytes) -> Outcome:
     st.sampled_from([1, 100, 1000, 8 << 20]),
     st.sampled_from([1, 3, 256]),
 )
-@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+@examples(120)
 @example(b"", [1], 1, 1)
 @example(b"\xff\xfe\n\0\n\0", [1], 1, 1)
 def test_the_decoder_agrees_with_the_simple_one(
@@ -73,7 +74,7 @@ def test_the_decoder_agrees_with_the_simple_one(
 
 
 @given(files())
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 def test_the_fast_way_and_the_careful_way_agree(data: bytes) -> None:
     data = data.removeprefix(b"\xef\xbb\xbf")
     fast, slow = decode(data, [8 << 20], 8 << 20), row_by_row(data)

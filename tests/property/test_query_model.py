@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph as og
@@ -19,6 +19,7 @@ from omnigraph.testing.strategies_graph import graphs, sample_graph
 from omnigraph.testing.strategies_query import TypedQuery
 from omnigraph.testing.strategies_search import any_queries
 from omnigraph.types import AccessChoice
+from tests.examples import examples
 from tests.modelled import expected, make, same, write
 from tests.property.query_programs import parse
 
@@ -76,7 +77,7 @@ def check(graph: og.Graph, query: TypedQuery, wanted: list[dict[str, object]]) -
         assert len(found) == len(wanted)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 @given(data=st.data())
 def test_answers_are_those_of_the_model(pair: Twins, data: st.DataObject) -> None:
     query = data.draw(any_queries(pair.catalog))
@@ -85,7 +86,7 @@ def test_answers_are_those_of_the_model(pair: Twins, data: st.DataObject) -> Non
     check(pair.indexed, query, wanted)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(data=st.data())
 def test_a_fresh_handle_gives_the_same_answers(pair: Twins, data: st.DataObject) -> None:
     query = data.draw(any_queries(pair.catalog))
@@ -97,7 +98,7 @@ def test_a_fresh_handle_gives_the_same_answers(pair: Twins, data: st.DataObject)
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(data=st.data())
 def test_any_small_graph(
     name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -40,6 +40,7 @@ from omnigraph.store.failures import StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName
+from tests.examples import is_deep
 from tests.graphs import Delta, audit, chain, make, prepare, reopen, rows
 from tests.stateful.branch_model import Change, Models, World
 
@@ -402,10 +403,9 @@ def small_manifests() -> Iterator[None]:
 
 
 def test_core_machine() -> None:
-    deep = settings.default is not None and settings.default.max_examples > 1_000
     bounds = settings(
-        max_examples=400 if deep else 25,
-        stateful_step_count=40 if deep else 12,
+        max_examples=400 if is_deep() else 25,
+        stateful_step_count=40 if is_deep() else 12,
         suppress_health_check=list(HealthCheck),
     )
     with small_manifests():

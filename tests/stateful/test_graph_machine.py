@@ -165,7 +165,7 @@ class SocialMachine(GraphMachine):
 
 
 _SETTINGS = settings(
-    max_examples=15, stateful_step_count=15, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=8, stateful_step_count=15, suppress_health_check=[HealthCheck.too_slow]
 )
 TestStrictGraph = GraphMachine.TestCase
 TestStrictGraph.settings = _SETTINGS

@@ -11,7 +11,7 @@ from omnigraph.store.root import Root
 from tests.graphs import PERSON, Delta, make, people, write
 
 # Fragments are put together every 16 commits, and those again every 128.
-WINDOW, EARLY, LATE = 128, 112, 640
+WINDOW, EARLY, LATE = 128, 112, 384
 HOT = 8
 
 

@@ -14,6 +14,7 @@ from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.decode.model import Decoded
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint, fingerprint, spelled, total
 from omnigraph.lang import compile_schema
+from tests.examples import examples
 
 NODE = compile_schema(
     """
@@ -65,6 +66,7 @@ ROWS = st.lists(
 )
 
 
+@examples(40)
 @given(rows=ROWS, data=st.data())
 def test_neither_order_nor_division_matter(rows: list[Row], data: st.DataObject) -> None:
     whole = of(*rows)

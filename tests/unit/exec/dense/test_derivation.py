@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.core.journal.intent import WriterKind
@@ -26,6 +26,7 @@ from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
 from omnigraph.store.writing.inline_compaction import FANOUT
 from omnigraph.types import MAIN, BranchName
+from tests.examples import examples
 from tests.graphs import Delta, companies, make, rows, write
 from tests.unit.exec.dense.dense_graphs import (
     COMPANY,
@@ -175,7 +176,7 @@ def apply(repo: Repository, change: Change, branch: BranchName, number: int) -> 
         write(repo, wanted, branch=branch)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(20)
 @given(st.lists(changes, min_size=2, max_size=6), st.lists(changes, max_size=2))
 def test_random_histories(history: list[Change], on_branch: list[Change]) -> None:
     with graph() as repo:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInput
@@ -20,6 +20,7 @@ from omnigraph.testing.schemas import NUMBERS, SOCIAL, STRICT
 from omnigraph.testing.strategies_graph import graphs, sample_graph
 from omnigraph.testing.strategies_query import TypedQuery
 from omnigraph.testing.strategies_search import any_queries
+from tests.examples import examples
 from tests.modelled import NOW_MS, expected, same
 from tests.unit.exec.read.fake_view import FakeDense, FakeView
 
@@ -71,7 +72,7 @@ def as_met(catalog: Catalog, graph: ModelGraph) -> FakeView:
 
 @pytest.mark.parametrize("make", [in_id_order, as_met])
 @pytest.mark.parametrize("name", sorted(CATALOGS))
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@examples(75, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_query_of_any_graph(
     name: str, make: Callable[[Catalog, ModelGraph], FakeView], data: st.DataObject
