@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,12 @@ os.environ["OMNIGRAPH_SPARK_ARCHIVE"] = "off"
 os.environ.pop("OMNIGRAPH_SPARK_MASTER", None)
 for _name in [name for name in os.environ if name.startswith("OMNIGRAPH_EMBED_")]:
     del os.environ[_name]
+
+# Graphs of tests are in memory where there is room: what a test costs is then the work, and not the
+# waiting for a disk. Tests that need a real disk make one.
+_SHARED_MEMORY, _ROOM_BYTES = Path("/dev/shm"), 8 << 30
+if _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free >= _ROOM_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_SHARED_MEMORY))
 
 # Reproducible: the same examples on every run, so a red test is about the change and not the day.
 # No deadline: tests never judge speed.
