@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.access import Access
@@ -189,6 +190,18 @@ class Snapshot:
         self._parts.repo.require_open()
         catalog = self._language.catalog
         return on_spark(self._parts, reading, params, self._pinned, catalog, engine, spark)
+
+
+def is_newest(snapshot: Snapshot) -> bool:
+    """True if the branch of a snapshot has not moved since; False if that is not clear at once.
+
+    For servers: it never reads what is new, so it never takes long.
+    """
+    snapshot._door.ask(Permission.READ, snapshot._pinned.branch)
+    repo = snapshot._parts.repo
+    repo.require_open()
+    with storage_errors():
+        return repo.manifest.is_newest(snapshot._pinned)
 
 
 def on_spark(

@@ -18,7 +18,8 @@ __all__ = ["TIME_MS_MAX", "Ids", "UlidIds", "decode", "encode", "is_ulid", "time
 TIME_MS_MAX: Final = (1 << 48) - 1
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGIT: Final = {char: digit for digit, char in enumerate(_ALPHABET)}
-_SHIFTS: Final = range(125, -1, -5)  # of the digits of a ULID, the first one first
+_PAIRS: Final = [first + second for first in _ALPHABET for second in _ALPHABET]
+_SHIFTS: Final = range(120, -1, -10)  # of pairs of digits of a ULID, the first one first
 _ID_CHARS: Final = 26
 _CHANCE_BITS: Final = 80
 _CHANCE_BYTES: Final = _CHANCE_BITS // 8
@@ -37,7 +38,7 @@ def encode(value: int) -> str:
     """Spell a 128-bit number as a ULID."""
     if not 0 <= value < 1 << 128:
         raise ValueError("a ULID holds 128 bits")
-    return "".join([_ALPHABET[value >> shift & 31] for shift in _SHIFTS])
+    return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 
 
 def decode(text: str) -> int:

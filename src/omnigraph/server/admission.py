@@ -9,8 +9,46 @@ from contextlib import contextmanager
 
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime.clock import Clock
+from omnigraph.server.streams import body_limit
 
 _NS: int = 1_000_000_000
+_Place = tuple[str, str]
+
+
+class InFlight:
+    """The bytes that one request holds, among those of its actor. Thread-safe."""
+
+    __slots__ = ("_admission", "_held", "_is_over", "_most", "_place")
+
+    def __init__(self, admission: Admission, place: _Place, most: int) -> None:
+        """Hold nothing yet, of at most so many bytes of the actor."""
+        self._admission = admission
+        self._place = place
+        self._most = most
+        self._held = 0
+        self._is_over = False
+
+    def take(self, count: int) -> None:
+        """Hold so many bytes more, or fewer if the number is negative.
+
+        Raises:
+            LimitExceeded: The request alone holds more than the actor may.
+            Busy: All requests of the actor together do.
+        """
+        if self._is_over:
+            return
+        held = self._held + count
+        if held > self._most:
+            raise body_limit(self._place[1], self._most, held)
+        self._admission.change(self._place, count, self._most)
+        self._held = held
+
+    def let_go(self) -> None:
+        """Hold nothing any more, and never again."""
+        self._is_over = True
+        if self._held:
+            self._admission.change(self._place, -self._held, self._most)
+            self._held = 0
 
 
 class Admission:
@@ -26,7 +64,7 @@ class Admission:
         self._rate = per_second / workers
         self._workers = workers
         self._lock = threading.Lock()
-        self._in_flight: Counter[tuple[str, str]] = Counter()
+        self._in_flight: Counter[_Place] = Counter()
         self._buckets: dict[str, tuple[float, int]] = {}
 
     def request(self, actor: str) -> None:
@@ -56,19 +94,35 @@ class Admission:
         Raises:
             Busy: All of them are taken.
         """
-        key = (actor, what)
-        bound = max(1, most // self._workers)
-        with self._lock:
-            if self._in_flight[key] >= bound:
-                raise _busy(what, 1)
-            self._in_flight[key] += 1
+        self.change((actor, what), 1, max(1, most // self._workers))
         try:
             yield
         finally:
-            with self._lock:
-                self._in_flight[key] -= 1
-                if not self._in_flight[key]:
-                    del self._in_flight[key]
+            self.change((actor, what), -1, most)
+
+    def bytes(self, actor: str, what: str, most: int) -> InFlight:
+        """The bytes of a new request, none so far; who has it lets them go in the end."""
+        return InFlight(self, (actor, what), max(1, most // self._workers))
+
+    def in_flight(self, what: str) -> int:
+        """The amount of something that all actors together have in flight."""
+        with self._lock:
+            return sum(count for place, count in self._in_flight.items() if place[1] == what)
+
+    def change(self, place: _Place, count: int, most: int) -> None:
+        """Count more in flight, up to a bound, or less.
+
+        Raises:
+            Busy: That would be too much.
+        """
+        with self._lock:
+            held = self._in_flight[place] + count
+            if count > 0 and held > most:
+                raise _busy(place[1], 1)
+            if held:
+                self._in_flight[place] = held
+            else:
+                self._in_flight.pop(place, None)
 
 
 def _busy(what: str, seconds: float) -> Busy:

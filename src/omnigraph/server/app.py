@@ -7,164 +7,207 @@ the query string mean, the body, the work. A body is not read for somebody who i
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
+from starlette.routing import Router
 
-from omnigraph.errors import (
-    Busy,
-    Cancelled,
-    Code,
-    GraphError,
-    Internal,
-    InvalidInput,
-    LimitExceeded,
-)
+from omnigraph.errors import Busy, Cancelled, Code, GraphError, Internal, InvalidInput
 from omnigraph.policy.door import Permission
 from omnigraph.server import openapi
+from omnigraph.server.admission import InFlight
 from omnigraph.server.auth import ANONYMOUS
-from omnigraph.server.bulk import JSON, too_large
+from omnigraph.server.bulk import JSON
 from omnigraph.server.call import Reply, RouteCall, Streamed
 from omnigraph.server.encoding import encode
+from omnigraph.server.exchange import Exchange, Headers, Send, StreamedAnswer, WholeAnswer
 from omnigraph.server.failures import HttpFailure, body_of, protocol_body, status_of
 from omnigraph.server.routes import ROUTES, Route
 from omnigraph.server.state import Pool, Server
-from omnigraph.server.streams import Sink, Upload
+from omnigraph.server.streams import Receive, Sink, Upload, body_limit
 from omnigraph.server.tracing import traced
 
 logger = logging.getLogger("omnigraph.server")
 
+Scope = MutableMapping[str, Any]
+
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _API_HEADER: Final = "omnigraph-http-api"
-_DRAIN_BYTES: Final = 8 << 20
-_DRAIN_SECONDS: Final = 2.0
-_SECURITY: Final = {
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-}
-Endpoint = Callable[[Request], Awaitable[Response]]
+_CLOSE: Final = (b"connection", b"close")
+_ENVELOPE_BYTES_MAX: Final = 32 << 20
+# These are asked for most, so they are looked at first.
+_FIRST: Final = ("cluster_query", "cluster_mutate", "cluster_invoke")
 
 
-def make_app(server: Server) -> Starlette:
+def make_app(server: Server) -> Router:
     """The application of a server."""
-    document = openapi.encoded(openapi.document(is_open=server.config.is_open))
-
-    async def describe(request: Request) -> Response:
-        return Response(document, media_type=JSON)
-
-    async def unknown(request: Request, error: Exception) -> Response:
-        status = getattr(error, "status_code", 404)
-        text = "there is no such address" if status == 404 else "the address has no such method"
-        headers = dict(getattr(error, "headers", None) or {})
-        return _failed(server, HttpFailure(status, text, headers=headers), server.ids.new())
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Any) -> AsyncIterator[None]:
         yield
         server.is_ending = True
         await asyncio.get_running_loop().run_in_executor(None, server.close)
 
-    routes = [StarletteRoute("/openapi.json", describe, methods=["GET"])]
-    by_path: dict[str, list[Route]] = {}
-    for route in ROUTES:
-        by_path.setdefault(route.path, []).append(route)
-    for path, found in by_path.items():
-        routes += [
-            StarletteRoute(path, _endpoint(server, route), methods=[route.method])
-            for route in found
-        ]
-    handlers: Any = {404: unknown, 405: unknown}
-    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+    ordered = sorted(ROUTES, key=lambda route: route.name not in _FIRST)
+    routes = [_Path(each.path, _Endpoint(server, each), methods=[each.method]) for each in ordered]
+    routes.append(_Path("/openapi.json", _Document(server), methods=["GET"]))
     # A path with a slash at its end is another one, and nobody is sent elsewhere.
-    app.router.redirect_slashes = False
-    return app
+    return Router(
+        routes, redirect_slashes=False, default=_Elsewhere(server, 404, {}), lifespan=lifespan
+    )
 
 
-def _endpoint(server: Server, route: Route) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
+class _Path(StarletteRoute):
+    """A path whose other methods are refused as everything else is refused."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.methods is not None
+        app: Any = self.app
+        if scope["method"] not in self.methods:
+            app = _Elsewhere(app.server, 405, {"allow": ", ".join(sorted(self.methods))})
+        await app(scope, receive, send)
+
+
+class _Document:
+    """Answers with the OpenAPI document."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._body = openapi.encoded(openapi.document(is_open=server.config.is_open))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange(scope, receive, send)
+        exchange.request_id = self.server.ids.new()
+        await exchange.answer(WholeAnswer(status=200, body=self._body, media=JSON), [])
+
+
+class _Elsewhere:
+    """Answers for addresses and methods that there are not."""
+
+    def __init__(self, server: Server, status: int, headers: dict[str, str]) -> None:
+        self._server = server
+        self._status = status
+        self._headers = headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange(scope, receive, send)
+        exchange.request_id = self._server.ids.new()
+        missing = "there is no such address"
+        text = missing if self._status == 404 else "the address has no such method"
+        failure = HttpFailure(self._status, text, headers=self._headers)
+        extra = [] if await exchange.drained() else [_CLOSE]
+        await exchange.answer(_failed(self._server, failure, exchange.request_id), extra)
+
+
+class _Endpoint:
+    """Answers the requests of one route."""
+
+    def __init__(self, server: Server, route: Route) -> None:
+        self.server = server
+        self.route = route
+        self._nothing = _checked(functools.partial(msgspec.convert, {}, route.terms), None)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        server, route = self.server, self.route
         begin = server.clock.ticks_ns()
-        given = request.headers.get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else server.ids.new()
+        exchange = Exchange(scope, receive, send)
+        given = exchange.headers.get("x-request-id", "")
+        exchange.request_id = given if _REQUEST_ID.fullmatch(given) else server.ids.new()
         failure: BaseException | None = None
+        found: WholeAnswer | StreamedAnswer
         try:
-            with traced(route.name, request.headers):
-                response = await _answer(server, route, request)
+            with traced(route.name, exchange.headers):
+                found = await self._answer(exchange)
         except (GraphError, HttpFailure) as error:
-            failure, response = error, _failed(server, error, request_id)
-        except ClientDisconnect as error:
-            failure, response = error, Response(status_code=499)
+            failure, found = error, _failed(server, error, exchange.request_id)
         except Exception as error:
-            logger.exception("request %s failed", request_id)
+            logger.exception("request %s failed", exchange.request_id)
             hidden = Internal(Code.INTERNAL, type(error).__name__)
-            failure, response = error, _failed(server, hidden, request_id)
-        is_read = getattr(request.state, "is_read", False)
-        if failure is not None and not is_read and not await _drained(request):
-            response.headers["connection"] = "close"
-        response.headers["x-request-id"] = request_id
-        for name, value in _SECURITY.items():
-            response.headers.setdefault(name, value)
-        if (version := request.headers.get(_API_HEADER)) is not None:
-            response.headers[_API_HEADER] = version[:64]
+            failure, found = error, _failed(server, hidden, exchange.request_id)
+        extra: Headers = []
+        if failure is not None and not exchange.is_read and not await exchange.drained():
+            extra.append(_CLOSE)
+        if (version := exchange.headers.get(_API_HEADER)) is not None:
+            extra.append((_API_HEADER.encode(), version[:64].encode("latin-1")))
         took = server.clock.ticks_ns() - begin
-        server.metrics.count(route.name, response.status_code, took)
-        _log(route, request, response, request_id, took, failure)
-        return response
+        server.metrics.count(route.name, found.status, took)
+        _log(route, exchange, found.status, took, failure)
+        await exchange.answer(found, extra)
 
-    return endpoint
+    async def _answer(self, exchange: Exchange) -> WholeAnswer | StreamedAnswer:
+        server, route = self.server, self.route
+        actor = ANONYMOUS
+        if route.secured:
+            actor = server.authenticator.actor(exchange.values(b"authorization"))
+        exchange.actor = actor
+        server.admission.request(actor)
+        exchange.check_headers()
+        call = RouteCall(
+            server=server,
+            actor=actor,
+            method=exchange.scope["method"],
+            path=exchange.path,
+            headers=exchange.headers,
+            terms=self._terms(exchange),
+        )
+        if "graph_id" in exchange.path:
+            server.graph(exchange.path["graph_id"])
+        bounds = server.config.budgets
+        held = server.admission.bytes(actor, "bytes_per_actor", bounds.bytes_per_actor)
+        with _places(server, route, actor):
+            try:
+                if route.body == "stream":
+                    return await _streaming(server, route, exchange, call, held)
+                await _read_body(server, route, exchange, call, held)
+                return await _run(server, route, exchange, call)
+            finally:
+                held.let_go()
 
-
-async def _drained(request: Request) -> bool:
-    """Take the rest of a body that nobody wants, so that the client hears the answer.
-
-    Not for long: False if there is more of it, and the connection has to be closed.
-    """
-    taken = 0
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            while taken < _DRAIN_BYTES:
-                message = await request.receive()
-                if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                    return True
-                taken += len(message.get("body", b""))
-    return False
+    def _terms(self, exchange: Exchange) -> Any:
+        query = exchange.scope["query_string"]
+        # Most requests have none, and most terms need none.
+        if not query and self._nothing is not None:
+            return self._nothing
+        lists = _LISTS[self.route.name]
+        given: dict[str, Any] = {}
+        for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
+            if name in lists:
+                given.setdefault(name, []).extend(value.split(","))
+            elif name in given:
+                raise InvalidInput(Code.INPUT_INVALID, f"the parameter {name!r:.80} is there twice")
+            else:
+                given[name] = value
+        return _checked(functools.partial(msgspec.convert, given, self.route.terms, strict=False))
 
 
 def _log(
-    route: Route,
-    request: Request,
-    response: Response,
-    request_id: str,
-    took: int,
-    failure: BaseException | None,
+    route: Route, exchange: Exchange, status: int, took: int, failure: BaseException | None
 ) -> None:
     """Write one line of JSON about a request; texts of queries and values are not in it."""
     if not logger.isEnabledFor(logging.INFO):
         return
     line = {
-        "request_id": request_id,
+        "request_id": exchange.request_id,
         "route": route.name,
-        "graph": request.path_params.get("graph_id"),
-        "actor": getattr(request.state, "actor", None),
-        "status": response.status_code,
+        "graph": exchange.path.get("graph_id"),
+        "actor": exchange.actor,
+        "status": status,
         "milliseconds": round(took / 1e6, 3),
     }
     if failure is not None:
         code = failure.code.value if isinstance(failure, GraphError) else type(failure).__name__
         line["failure"] = code
-    logger.info("%s", encode(line).decode())
+    logger.info(encode(line).decode())
 
 
-def _failed(server: Server, error: GraphError | HttpFailure, request_id: str) -> Response:
+def _failed(server: Server, error: GraphError | HttpFailure, request_id: str) -> WholeAnswer:
     headers: dict[str, str] = {}
     if isinstance(error, HttpFailure):
         headers = error.fields.pop("headers", {})
@@ -182,44 +225,15 @@ def _failed(server: Server, error: GraphError | HttpFailure, request_id: str) ->
     return _json(body_of(error, request_id), status, headers)
 
 
-def _json(body: Any, status: int, headers: Mapping[str, str]) -> Response:
-    return Response(encode(body), status, dict(headers), JSON)
+def _json(body: Any, status: int, headers: Mapping[str, str]) -> WholeAnswer:
+    return WholeAnswer(status=status, body=encode(body), media=JSON, headers=_raw(headers))
 
 
-# -- one request -----------------------------------------------------------------------------------
+def _raw(headers: Mapping[str, str]) -> Headers:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
-async def _answer(server: Server, route: Route, request: Request) -> Response:
-    actor = ANONYMOUS
-    if route.secured:
-        actor = server.authenticator.actor(request.headers.getlist("authorization"))
-    request.state.actor = actor
-    server.admission.request(actor)
-    call = RouteCall(
-        server=server,
-        actor=actor,
-        method=request.method,
-        path=request.path_params,
-        headers=_headers(request),
-        terms=_terms(route, request),
-    )
-    if "graph_id" in request.path_params:
-        server.graph(request.path_params["graph_id"])
-    with _places(server, route, actor):
-        if route.body == "stream":
-            return await _streaming(server, route, request, call)
-        await _read_body(server, route, request, call)
-        return await _run(server, route, request, call)
-
-
-def _headers(request: Request) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in request.headers.items():
-        # Of two precondition headers nobody knows which one is meant.
-        if name in found and name.startswith(("omnigraph-", "idempotency-", "content-")):
-            raise InvalidInput(Code.INPUT_INVALID, f"the header {name} is there twice")
-        found[name] = value
-    return found
+# -- what came in ----------------------------------------------------------------------------------
 
 
 def _lists(terms: type[Any]) -> frozenset[str]:
@@ -229,30 +243,17 @@ def _lists(terms: type[Any]) -> frozenset[str]:
 
 
 _LISTS: Final = {route.name: _lists(route.terms) for route in ROUTES}
+_MISSING: Final = object()
 
 
-def _terms(route: Route, request: Request) -> Any:
-    if not request.scope["query_string"]:
-        # Most requests have none, and most terms need none.
-        return _checked(functools.partial(msgspec.convert, {}, route.terms))
-    lists = _LISTS[route.name]
-    given: dict[str, Any] = {}
-    for name, value in request.query_params.multi_items():
-        if name in lists:
-            given.setdefault(name, []).extend(value.split(","))
-        elif name in given:
-            raise InvalidInput(Code.INPUT_INVALID, f"the parameter {name!r:.80} is there twice")
-        else:
-            given[name] = value
-    return _checked(functools.partial(msgspec.convert, given, route.terms, strict=False))
-
-
-def _checked(decode: Callable[[], Any]) -> Any:
+def _checked(decode: Callable[[], Any], otherwise: Any = _MISSING) -> Any:
     try:
         return decode()
     except RecursionError:
         raise InvalidInput(Code.INPUT_INVALID, "the body is nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        if otherwise is not _MISSING:
+            return otherwise
         raise InvalidInput(Code.INPUT_INVALID, str(error)) from None
 
 
@@ -266,12 +267,15 @@ def _places(server: Server, route: Route, actor: str) -> AbstractContextManager[
     return nullcontext()
 
 
-async def _read_body(server: Server, route: Route, request: Request, call: RouteCall) -> None:
-    most = server.config.budgets.body_bytes
-    data = await _whole_body(server, request, most)
-    request.state.is_read = True
+async def _read_body(
+    server: Server, route: Route, exchange: Exchange, call: RouteCall, held: InFlight
+) -> None:
+    bounds = server.config.budgets
+    most, seconds = bounds.body_bytes, bounds.body_idle_seconds
+    data = await exchange.body("body_bytes", most, seconds, held)
+    server.metrics.bytes_in += len(data)
     if route.input is None:
-        if data and route.body == "none" and request.method == "POST" and data.strip() != b"{}":
+        if data and route.body == "none" and call.method == "POST" and data.strip() != b"{}":
             raise InvalidInput(Code.INPUT_INVALID, "this route takes no body")
         return
     if not data and route.body == "optional":
@@ -284,28 +288,9 @@ def decoded_body(data: bytes, kind: type[Any]) -> Any:
     return _checked(functools.partial(msgspec.json.decode, data, type=kind))
 
 
-async def _whole_body(server: Server, request: Request, most: int) -> bytes:
-    said = request.headers.get("content-length", "0")
-    if said.isdigit() and int(said) > most:
-        raise too_large("body_bytes", most)
-    pieces: list[bytes] = []
-    total = 0
-    seconds = server.config.budgets.body_idle_seconds
-    try:
-        async with asyncio.timeout(seconds):
-            async for piece in request.stream():
-                total += len(piece)
-                if total > most:
-                    raise too_large("body_bytes", most)
-                pieces.append(piece)
-    except TimeoutError:
-        text = f"the body did not come within {seconds} seconds"
-        raise LimitExceeded(Code.TIMEOUT, text, limit="body_idle_seconds") from None
-    server.metrics.bytes_in += total
-    return b"".join(pieces)
-
-
-async def _streaming(server: Server, route: Route, request: Request, call: RouteCall) -> Response:
+async def _streaming(
+    server: Server, route: Route, exchange: Exchange, call: RouteCall, held: InFlight
+) -> WholeAnswer | StreamedAnswer:
     """Run a load: its body is read while it arrives."""
     bounds = server.config.budgets
     graph = call.graph
@@ -315,18 +300,20 @@ async def _streaming(server: Server, route: Route, request: Request, call: Route
     if call.headers.get("content-type", JSON).partition(";")[0].strip().lower() == JSON:
         if route.input is None:
             raise HttpFailure(415, "this route takes application/x-ndjson")
-        data = await _whole_body(server, request, min(bounds.load_bytes, 32 << 20))
+        most = min(bounds.load_bytes, _ENVELOPE_BYTES_MAX)
+        data = await exchange.body("load_bytes", most, bounds.body_idle_seconds, held)
+        server.metrics.bytes_in += len(data)
         call.body = decoded_body(data, route.input)
-        return await _run(server, route, request, call)
-    said = request.headers.get("content-length", "")
+        return await _run(server, route, exchange, call)
+    said = call.headers.get("content-length", "")
     if said.isdigit() and int(said) > bounds.load_bytes:
-        raise too_large("load_bytes", bounds.load_bytes)
-    upload = Upload(bounds.load_bytes, "load_bytes", bounds.body_idle_seconds)
+        raise body_limit("load_bytes", bounds.load_bytes, int(said))
+    upload = Upload(bounds.load_bytes, "load_bytes", bounds.body_idle_seconds, held)
     call.upload = upload
-    filling = asyncio.create_task(upload.fill(request.receive))
+    filling = asyncio.create_task(upload.fill(exchange.receive))
     try:
         reply = await _on_thread(server, route.pool, route.handler, call)
-        request.state.is_read = True
+        exchange.is_read = True
     finally:
         upload.abandon()
         filling.cancel()
@@ -334,7 +321,10 @@ async def _streaming(server: Server, route: Route, request: Request, call: Route
             await filling
         server.metrics.bytes_in += upload.received
     assert isinstance(reply, Reply)
-    return _response(server, reply)
+    return _whole(server, reply)
+
+
+# -- the work --------------------------------------------------------------------------------------
 
 
 async def _on_thread(
@@ -342,48 +332,39 @@ async def _on_thread(
 ) -> Reply | Streamed:
     server.enter(pool)
     try:
-        context = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(server.pools[pool], context.run, handler, call)
+        return await server.pools[pool].run(handler, call)
     finally:
         server.leave(pool)
 
 
-async def _run(server: Server, route: Route, request: Request, call: RouteCall) -> Response:
+async def _run(
+    server: Server, route: Route, exchange: Exchange, call: RouteCall
+) -> WholeAnswer | StreamedAnswer:
     """Run a handler; a client that leaves cancels what only reads."""
-    work = asyncio.ensure_future(_on_thread(server, route.pool, route.handler, call))
+    if route.at_once is not None:
+        quick = route.at_once(call)
+        if quick is not None:
+            return _whole(server, quick)
     if route.is_write:
-        reply = await work
+        reply = await _on_thread(server, route.pool, route.handler, call)
     else:
-        watch = asyncio.ensure_future(_left(request))
-        try:
-            await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                call.cancel.cancel()
-            reply = await work
-        finally:
-            watch.cancel()
+        with exchange.watched(call.cancel.cancel):
+            reply = await _on_thread(server, route.pool, route.handler, call)
     if isinstance(reply, Streamed):
-        return await _stream(server, route.pool, reply, call)
-    return _response(server, reply)
+        return await _stream(server, route.pool, exchange, reply, call)
+    return _whole(server, reply)
 
 
-async def _left(request: Request) -> None:
-    """Wait until the client leaves."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _response(server: Server, reply: Reply) -> Response:
+def _whole(server: Server, reply: Reply) -> WholeAnswer:
     body = reply.body if isinstance(reply.body, bytes) else encode(reply.body)
     server.metrics.bytes_out += len(body)
-    response = Response(body, reply.status, media_type=reply.media)
-    for name, value in reply.headers.items():
-        response.headers[name] = value
-    return response
+    headers = _raw(reply.headers) if reply.headers else []
+    return WholeAnswer(status=reply.status, body=body, media=reply.media, headers=headers)
 
 
-async def _stream(server: Server, pool: Pool, reply: Streamed, call: RouteCall) -> Response:
+async def _stream(
+    server: Server, pool: Pool, exchange: Exchange, reply: Streamed, call: RouteCall
+) -> StreamedAnswer:
     """Send what a thread writes; the first bytes decide whether it is an answer or an error."""
     sink = Sink()
 
@@ -396,22 +377,28 @@ async def _stream(server: Server, pool: Pool, reply: Streamed, call: RouteCall) 
         sink.end()
         return Reply()
 
+    def leave() -> None:
+        call.cancel.cancel()
+        sink.leave()
+
     work = asyncio.ensure_future(_on_thread(server, pool, write, call))
     # Its failure is told by the sink.
     work.add_done_callback(lambda done: done.cancelled() or done.exception())
-    first = await sink.next()
+    with exchange.watched(leave):
+        first = await sink.next()
 
     async def pieces() -> AsyncIterator[bytes]:
         piece = first
-        try:
-            while piece is not None:
-                server.metrics.bytes_out += len(piece)
-                yield piece
-                piece = await sink.next()
-        finally:
-            sink.leave()
-            call.cancel.cancel()
+        while piece is not None:
+            server.metrics.bytes_out += len(piece)
+            yield piece
+            piece = await sink.next()
 
     headers = {name: value for name, value in reply.headers.items() if not name.startswith(":")}
-    status = int(reply.headers.get(":status", 200))
-    return StreamingResponse(pieces(), status, headers, reply.media)
+    return StreamedAnswer(
+        status=int(reply.headers.get(":status", 200)),
+        pieces=pieces(),
+        media=reply.media,
+        headers=_raw(headers),
+        leave=leave,
+    )

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.errors import Code, Forbidden, InvalidInput, LimitExceeded, NotFound
+from omnigraph.errors import Code, Forbidden, InvalidInput, NotFound
 from omnigraph.results.wire import load_json
 from omnigraph.server import requests
 from omnigraph.server.call import Reply, RouteCall, Streamed
@@ -365,8 +365,3 @@ def _range(call: RouteCall, size: int, tag: str) -> tuple[int, int] | None:
         headers = {"content-range": f"bytes */{size}"}
         raise HttpFailure(416, "the range lies behind the end", blob_range=asked, headers=headers)
     return start, end
-
-
-def too_large(resource: str, limit: int) -> LimitExceeded:
-    """The error of a body that says that it is too large."""
-    return body_limit(resource, limit, limit + 1)

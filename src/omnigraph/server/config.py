@@ -42,6 +42,7 @@ class Budgets:
         body_bytes: The largest body, but for loads.
         load_bytes: The largest body of a load, as it comes in.
         load_decompressed_bytes: The same after decompression.
+        bytes_per_actor: The bytes of bodies that one actor may have in memory at once.
         loads_per_actor: How many loads one actor may have at once.
         requests_per_second: How many requests an actor may make in the long run; 0 for any number.
         writes_per_actor: How many writes of one actor may be in flight.
@@ -57,6 +58,7 @@ class Budgets:
     body_bytes: int = 1 << 20
     load_bytes: int = 64 << 30
     load_decompressed_bytes: int = 256 << 30
+    bytes_per_actor: int = 256 << 20
     loads_per_actor: int = 4
     requests_per_second: int = 0
     writes_per_actor: int = 16

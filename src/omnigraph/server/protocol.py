@@ -7,6 +7,8 @@ say their length in two ways are refused: two readers could take them for differ
 from __future__ import annotations
 
 from asyncio import TimerHandle, Transport
+from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -14,6 +16,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEADER_BYTES_MAX: Final = 64 << 10
 HEADER_LINES_MAX: Final = 200
 HEADER_SECONDS_MAX: Final = 10.0
+# The name under which the application finds the arrival of its request.
+ARRIVAL: Final = "omnigraph.arrival"
 
 _TEXTS: Final = {
     400: "Bad Request",
@@ -22,12 +26,36 @@ _TEXTS: Final = {
 }
 
 
+class Arrival:
+    """The progress of a request; ASGI would tell it only to a task that waits."""
+
+    __slots__ = ("_cycle", "has_left", "when_left")
+
+    def __init__(self, cycle: Any) -> None:
+        """Know this request of uvicorn."""
+        self._cycle = cycle
+        self.has_left = False
+        self.when_left: Callable[[], None] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all of the body is there."""
+        return not self._cycle.more_body
+
+    def leave(self) -> None:
+        """Say that the client has left."""
+        self.has_left = True
+        if self.when_left is not None:
+            self.when_left()
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """HTTP/1.1 whose headers are bounded in bytes, lines and time."""
 
     _header_bytes = 0
     _deadline: TimerHandle | None = None
     _in_headers = True
+    _has_begun = False
     _is_refused = False
     _has_served = False
 
@@ -37,12 +65,17 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to wait for headers."""
         super().connection_made(transport)
+        # A client may send requests before the answers to earlier ones.
+        self._arrivals: deque[Arrival] = deque()
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._disarm()
         super().connection_lost(exc)
+        for each in self._arrivals:
+            each.leave()
+        self._arrivals.clear()
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes of headers while they come."""
@@ -50,27 +83,30 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if self._in_headers:
             self._header_bytes += len(data)
-            if self._deadline is None:
-                self._arm()
         super().data_received(data)
-        if self._in_headers and self._header_bytes > HEADER_BYTES_MAX:
+        if not self._in_headers or not (self._header_bytes or self._has_begun):
+            return
+        if self._header_bytes > HEADER_BYTES_MAX:
             self._refuse(431)
+        elif self._deadline is None:
+            self._arm()
 
     def on_message_begin(self) -> None:
         """Begin with the headers of a request."""
         super().on_message_begin()
-        self._in_headers = True
+        self._in_headers = self._has_begun = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
         super().on_header(name, value)
-        size = sum(len(key) + len(item) for key, item in self.headers[-1:])
-        if len(self.headers) > HEADER_LINES_MAX or size > HEADER_BYTES_MAX:
+        is_large = len(name) + len(value) > HEADER_BYTES_MAX
+        if is_large or len(self.headers) > HEADER_LINES_MAX:
             self._refuse(431)
 
     def on_headers_complete(self) -> None:
         """Look at the headers as a whole, and let the request in."""
-        self._in_headers, self._header_bytes = False, 0
+        self._in_headers = self._has_begun = False
+        self._header_bytes = 0
         self._disarm()
         if self._is_refused:
             return
@@ -80,6 +116,14 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(400)
             return
         super().on_headers_complete()
+        arrival = self.scope[ARRIVAL] = Arrival(self.cycle)  # type: ignore[typeddict-unknown-key]
+        self._arrivals.append(arrival)
+
+    def on_response_complete(self) -> None:
+        """Forget a request that was answered."""
+        if self._arrivals:
+            self._arrivals.popleft()
+        super().on_response_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body, unless the request was refused."""
@@ -103,7 +147,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _late(self) -> None:
         self._deadline = None
-        if self._in_headers and (self._header_bytes or not self._has_served):
+        has_begun = self._header_bytes or self._has_begun or not self._has_served
+        if self._in_headers and has_begun:
             self._refuse(408)
 
     def _refuse(self, status: int) -> None:

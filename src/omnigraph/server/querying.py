@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.lang import compile_schema
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.compile import QueryCompiler
 from omnigraph.lang.values import Base
 from omnigraph.policy.door import Permission
 from omnigraph.results.wire import ChangeOutput, change_json, plain
+from omnigraph.runtime.cancellation import limited
 from omnigraph.server.call import Reply, RouteCall
 from omnigraph.server.requests import ChangeInput, InvokeInput, QueryInput
+from omnigraph.server.warm_reads import LOOP_SECONDS, WORK
 
 ARROW = "application/vnd.apache.arrow.stream"
+# Values that JSON says otherwise than Python does.
+_ODD: Final = frozenset({Base.DATETIME, Base.DATE, Base.ENTITY, Base.BLOB})
 
 
 class ReadTarget(TypedDict):
@@ -68,7 +72,34 @@ def query(call: RouteCall) -> Reply:
     """Run a reading query."""
     asked: QueryInput = call.body
     seconds = asked.timeout or call.query_seconds
-    return _read(call, asked.query, asked.name, asked, seconds)
+    if asked.snapshot is not None:
+        return _read(call, asked.query, asked.name, asked, seconds)
+    pinned = call.graph.snapshot(asked.branch)
+    begin = WORK.ticks_ns()
+    with limited(call.server.clock, seconds, call.cancel):
+        reply = _read_at(call, pinned, asked.query, asked.name, asked)
+    took = WORK.ticks_ns() - begin
+    call.served.warm.note(call.actor, asked.branch, (asked.query, asked.name), pinned, took)
+    return reply
+
+
+def query_at_once(call: RouteCall) -> Reply | None:
+    """Run a reading query here and now; None if it could take long."""
+    asked: QueryInput = call.body
+    if asked.snapshot is not None:
+        return None
+    warm, known = call.served.warm, (asked.query, asked.name)
+    pinned = warm.find(call.actor, asked.branch, known)
+    if pinned is None:
+        return None
+    try:
+        with limited(WORK, LOOP_SECONDS, None):
+            return _read_at(call, pinned, asked.query, asked.name, asked)
+    except LimitExceeded as error:
+        if error.code is not Code.TIMEOUT:
+            raise
+    warm.forget(known)
+    return None
 
 
 def _read(
@@ -77,7 +108,19 @@ def _read(
     if asked.branch is not None and asked.snapshot is not None:
         raise InvalidInput(Code.INPUT_INVALID, "give either a branch or a snapshot, not both")
     pinned = call.graph.snapshot(asked.branch, at=asked.snapshot)
-    rows = pinned.query(text, asked.params, name=name, timeout=seconds, cancel=call.cancel)
+    with limited(call.server.clock, seconds, call.cancel):
+        return _read_at(call, pinned, text, name, asked)
+
+
+def _read_at(
+    call: RouteCall,
+    pinned: og.Snapshot,
+    text: str,
+    name: str | None,
+    asked: QueryInput | InvokeInput,
+) -> Reply:
+    """Read within limits: the values, too, so nothing is left to read without them."""
+    rows = pinned.query(text, asked.params, name=name)
     if ARROW in call.headers.get("accept", ""):
         headers = {"omnigraph-graph-commit": pinned.commit}
         return Reply(body=_arrow(rows.to_arrow()), media=ARROW, headers=headers)
@@ -99,8 +142,7 @@ def _read(
 
 def _plain_rows(rows: og.Rows) -> list[dict[str, Any]]:
     """The rows as JSON can say them; most need no work, for the encoder knows dates."""
-    odd = {Base.DATETIME, Base.DATE, Base.ENTITY, Base.BLOB}
-    if any(each.base in odd for each in rows.types):
+    if any(each.base in _ODD for each in rows.types):
         return [plain(row) for row in rows]
     return list(rows)
 

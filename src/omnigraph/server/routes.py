@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -14,7 +15,7 @@ from omnigraph.results.wire import (
     TagOutput,
 )
 from omnigraph.server import about, bulk, jobs, querying, requests, transactions, upkeep, versioning
-from omnigraph.server.call import Handler
+from omnigraph.server.call import Handler, Reply, RouteCall
 from omnigraph.server.state import Pool
 
 Body = Literal["json", "optional", "stream", "none"]
@@ -37,6 +38,7 @@ class Route:
         media: The media type of the answer.
         body: How the body comes.
         secured: Needs a token, where there are any.
+        at_once: Answers it on the loop, or returns None if that could take long.
     """
 
     method: str
@@ -51,6 +53,7 @@ class Route:
     media: str = "application/json"
     body: Body = "none"
     secured: bool = True
+    at_once: Callable[[RouteCall], Reply | None] | None = None
 
     @property
     def is_write(self) -> bool:
@@ -77,15 +80,16 @@ def _delete(path: str, name: str, handler: Handler, **more: Any) -> Route:
 
 _SERVER: Final = (
     _get("/healthz", "health", about.health, tag="server", secured=False,
-         output=about.HealthOutput),
-    _get("/readyz", "ready", about.ready, tag="server", secured=False, output=about.ReadyOutput),
+         output=about.HealthOutput, at_once=about.health),
+    _get("/readyz", "ready", about.ready, tag="server", secured=False, output=about.ReadyOutput,
+         at_once=about.ready),
     _get("/metrics", "metrics", about.metrics, tag="server", media="text/plain"),
     _get("/graphs", "list_graphs", about.list_graphs, tag="server", output=about.GraphsOutput),
 )  # fmt: skip
 
 _QUERIES: Final = (
     _post(f"{G}/query", "cluster_query", querying.query, pool="read", tag="queries",
-          input=requests.QueryInput, output=querying.ReadOutput),
+          input=requests.QueryInput, output=querying.ReadOutput, at_once=querying.query_at_once),
     _post(f"{G}/explain", "cluster_explain", querying.explain, pool="read", tag="queries",
           input=requests.QueryInput),
     _post(f"{G}/mutate", "cluster_mutate", querying.mutate, tag="queries",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -18,6 +17,8 @@ from omnigraph.server.admission import Admission
 from omnigraph.server.auth import Authenticator, JwtIssuer, TokenFile
 from omnigraph.server.config import GraphEntry, ServerConfig
 from omnigraph.server.stored_queries import StoredQueries
+from omnigraph.server.threads import Threads
+from omnigraph.server.warm_reads import WarmReads
 
 Pool = Literal["read", "write", "bulk"]
 _HANDLES_MAX: Final = 256
@@ -38,6 +39,7 @@ class ServedGraph:
         self.entry = entry
         self._storage_options = storage_options
         self.queries = StoredQueries(entry.queries)
+        self.warm = WarmReads(clock, is_near="://" not in entry.uri)
         self._policy = policy
         self._clock = clock
         self._lock = threading.Lock()
@@ -185,10 +187,7 @@ class Server:
             "write": bounds.write_threads,
             "bulk": bounds.bulk_threads,
         }
-        self.pools = {
-            name: ThreadPoolExecutor(size, thread_name_prefix=f"omnigraph-{name}")
-            for name, size in sizes.items()
-        }
+        self.pools = {name: Threads(size, f"omnigraph-{name}") for name, size in sizes.items()}
         self.in_use: Counter[str] = Counter()
         self._bounds = {name: size + bounds.waiting for name, size in sizes.items()}
         self.is_ending = False
@@ -235,7 +234,7 @@ class Server:
         if self.jobs is not None:
             self.jobs.stop()
         for pool in self.pools.values():
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown()
         if self.jobs is not None:
             self.jobs.close()
             self.jobs = None

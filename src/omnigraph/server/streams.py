@@ -7,7 +7,7 @@ import io
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from omnigraph.errors import Cancelled, Code, InvalidInput, LimitExceeded
 
@@ -29,6 +29,13 @@ def body_limit(resource: str, limit: int, actual: int) -> LimitExceeded:
     )
 
 
+class Holding(Protocol):
+    """Counts the bytes that are held."""
+
+    def take(self, count: int) -> None:
+        """Hold so many bytes more, or fewer if the number is negative."""
+
+
 class Upload(io.RawIOBase):
     """The body of a request as a file: the loop fills it, a thread of the engine reads it.
 
@@ -36,13 +43,14 @@ class Upload(io.RawIOBase):
     for the reader, so that nothing of the body is ever published.
     """
 
-    def __init__(self, bytes_max: int, resource: str, idle_s: float) -> None:
+    def __init__(self, bytes_max: int, resource: str, idle_s: float, held: Holding) -> None:
         """Take at most so many bytes, and wait at most so many seconds for the next ones."""
         super().__init__()
         self._bytes_max = bytes_max
         self._resource = resource
         self._idle_s = idle_s
         self._loop = asyncio.get_running_loop()
+        self._holding = held
         self._has_room = asyncio.Event()
         self._has_room.set()
         self._ready = threading.Condition()
@@ -86,6 +94,7 @@ class Upload(io.RawIOBase):
     def _put(self, piece: bytes | None, error: Exception | None, *, ended: bool = False) -> None:
         with self._ready:
             if piece:
+                self._holding.take(len(piece))
                 self._chunks.append(memoryview(piece))
                 self._held += len(piece)
                 if self._held > _HIGH:
@@ -124,6 +133,7 @@ class Upload(io.RawIOBase):
                 else:
                     self._chunks[0] = first[taken:]
             self._held -= done
+            self._holding.take(-done)
             if self._held < _LOW and not self._has_room.is_set():
                 self._loop.call_soon_threadsafe(self._has_room.set)
         return done

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 
-@cache
-def _tracer() -> Any:
-    if importlib.util.find_spec("opentelemetry") is None:
-        return None
-    from opentelemetry import trace  # noqa: PLC0415
-
-    return trace.get_tracer("omnigraph.server")
+def traced(name: str, headers: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Put a request into the trace that its headers name, or into a new one."""
+    # Who has configured it has imported it.
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return nullcontext()
+    return _span(trace, name, headers)
 
 
 @contextmanager
-def traced(name: str, headers: Mapping[str, str]) -> Iterator[None]:
-    """Put a request into the trace that its headers name, or into a new one."""
-    tracer = _tracer()
-    if tracer is None:
-        yield
-        return
+def _span(trace: Any, name: str, headers: Mapping[str, str]) -> Iterator[None]:
     from opentelemetry import propagate  # noqa: PLC0415
 
     parent = propagate.extract(dict(headers)) if "traceparent" in headers else None
-    with tracer.start_as_current_span(name, context=parent):
+    with trace.get_tracer("omnigraph.server").start_as_current_span(name, context=parent):
         yield

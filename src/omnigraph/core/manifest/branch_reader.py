@@ -73,6 +73,17 @@ class BranchReader:
                 self._snapshot = self.load(version)
             return self._snapshot
 
+    def is_newest(self, snapshot: GraphVersion) -> bool:
+        """True if a snapshot was the newest a moment ago and still is; nothing new is read."""
+        ticks = self._clock.ticks_ns()
+        if self._snapshot is not snapshot or ticks - self._seen_ns >= latest.TRUSTED_NS:
+            return False
+        following = snapshot.manifest_version + 1
+        if self._tables.has_version(MANIFEST, following, self.info.fork):
+            return False
+        self._seen_ns = max(ticks, self._seen_ns)
+        return True
+
     def known(self) -> GraphVersion:
         """The version of the last look."""
         return self._snapshot or self.refresh()

@@ -297,6 +297,14 @@ class Manifest:
         text = f"branch '{branch}' is deleted and made again while it is read"
         raise Conflict(Code.BRANCH_REPLACED, text, branch=branch)
 
+    def is_newest(self, snapshot: GraphVersion) -> bool:
+        """True if nothing was published since a snapshot was taken; False if that is not clear.
+
+        It costs one look for a file, however much is new.
+        """
+        reader = self._readers.get(snapshot.branch)
+        return reader is not None and reader.is_newest(snapshot) and self._stands(reader.info)
+
     def format(self, branch: BranchName) -> ManifestFormat:
         """The format of the manifest of a branch, as of its last refresh."""
         reader = self._reader(branch)
