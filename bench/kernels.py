@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from bench.measure import Case
 from omnigraph.dataplane.export.escape import escaped
 from omnigraph.dataplane.export.files import LineEncoder
-from omnigraph.dataplane.export.small import SmallNumbers
+from omnigraph.dataplane.export.small_numbers import SmallNumbers
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.dataplane.load.packing import numbered, packed
 from omnigraph.lang import compile_schema

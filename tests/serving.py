@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
-from omnigraph.policy.door import ALLOW_ALL, Policy
+from omnigraph.policy.authorization import ALLOW_ALL, Policy
 from omnigraph.runtime.clock import Clock
 from omnigraph.server.app import make_app
 from omnigraph.server.config import ServerConfig

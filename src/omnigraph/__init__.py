@@ -77,7 +77,7 @@ __version__ = "0.1.0"
 
 # Loaded on first use: a one-shot command that only compiles must not wait for the storage engine.
 _HOMES = {
-    "AccessRequest": "omnigraph.policy.door",
+    "AccessRequest": "omnigraph.policy.authorization",
     "AlgorithmResult": "omnigraph.graph.algorithms.results",
     "Baseline": "omnigraph.graph.versioning.changes",
     "BlameLine": "omnigraph.results.changes",
@@ -108,8 +108,8 @@ _HOMES = {
     "MergeResult": "omnigraph.results.merging",
     "MutationResult": "omnigraph.results.writes",
     "OptimizeResult": "omnigraph.results.writes",
-    "Permission": "omnigraph.policy.door",
-    "Policy": "omnigraph.policy.door",
+    "Permission": "omnigraph.policy.authorization",
+    "Policy": "omnigraph.policy.authorization",
     "Profile": "omnigraph.exec.read.profile",
     "Progress": "omnigraph.dataplane.progress",
     "RecoveredWrite": "omnigraph.results.recovery",

@@ -24,9 +24,9 @@ from omnigraph.graph.upkeep.relocating import relocate as relocate
 from omnigraph.graph.versioning.changes import Baseline as Baseline
 from omnigraph.graph.versioning.diff import Diff as Diff
 from omnigraph.graph.versioning.transaction import Transaction as Transaction
-from omnigraph.policy.door import AccessRequest as AccessRequest
-from omnigraph.policy.door import Permission as Permission
-from omnigraph.policy.door import Policy as Policy
+from omnigraph.policy.authorization import AccessRequest as AccessRequest
+from omnigraph.policy.authorization import Permission as Permission
+from omnigraph.policy.authorization import Policy as Policy
 from omnigraph.results.changes import BlameLine as BlameLine
 from omnigraph.results.changes import Change as Change
 from omnigraph.results.changes import ChangeEvent as ChangeEvent

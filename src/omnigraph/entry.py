@@ -11,7 +11,7 @@ from omnigraph.errors import Code, InvalidInput
 if TYPE_CHECKING:
     from omnigraph.embed.provider import Embedder
     from omnigraph.graph.facade import Graph
-    from omnigraph.policy.door import Policy
+    from omnigraph.policy.authorization import Policy
     from omnigraph.runtime.settings import Settings
 
 _SERVERS = ("http://", "https://")

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from omnigraph.embed.config import _BOUNDS
-from omnigraph.embed.http import Patience
+from omnigraph.embed.http import RequestPolicy
 from omnigraph.runtime.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -90,4 +90,4 @@ def test_the_page_has_the_defaults_and_ranges_of_the_settings() -> None:
 def test_the_page_has_the_defaults_of_embedding() -> None:
     on_page = {row[0].strip("`"): row[1] for row in rows()}
     for name, (variable, _) in _BOUNDS.items():
-        assert number(on_page[variable]) == getattr(Patience(), name), variable
+        assert number(on_page[variable]) == getattr(RequestPolicy(), name), variable

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import Code, Forbidden
-from omnigraph.policy.door import AccessRequest
+from omnigraph.policy.authorization import AccessRequest
 from omnigraph.server import openapi
 from omnigraph.server.routes import ROUTES, Route
 from tests.server.support import ALL, SCHEMA, G, config_of, send

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.policy.door import AccessRequest
+from omnigraph.policy.authorization import AccessRequest
 from omnigraph.server import querying
 from tests.server.support import G, config_of, send
 from tests.serving import Served, serving

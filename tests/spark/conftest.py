@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.dataplane.spark.config import SparkConfig, configured
-from omnigraph.dataplane.spark.session import Held, acquire, stop_all
+from omnigraph.dataplane.spark.session import HeldSession, acquire, stop_all
 
 ROOT = Path(__file__).parents[2]
 # They start one JVM after another, so they run with the long suites.
@@ -52,7 +52,7 @@ def local_config() -> SparkConfig:
 
 
 @pytest.fixture
-def local(local_config: SparkConfig) -> Iterator[Held]:
+def local(local_config: SparkConfig) -> Iterator[HeldSession]:
     """The session of this machine: the same one for every test, unless a test needed another."""
     with acquire(local_config) as held:
         yield held

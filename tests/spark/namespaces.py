@@ -105,12 +105,12 @@ class _Passage(socketserver.BaseRequestHandler):
 @contextmanager
 def forwarded(address: str, port: int) -> Iterator[int]:
     """Yield a port at an address that leads to a port of loopback."""
-    with _Door(address, port) as door:
-        threading.Thread(target=door.serve_forever, daemon=True).start()
+    with _Door(address, port) as authorizer:
+        threading.Thread(target=authorizer.serve_forever, daemon=True).start()
         try:
-            yield door.server_address[1]
+            yield authorizer.server_address[1]
         finally:
-            door.shutdown()
+            authorizer.shutdown()
 
 
 def _copy(source: socket.socket, sink: socket.socket) -> None:

@@ -13,7 +13,7 @@ import omnigraph as og
 from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.algorithms import blocks as spark_blocks
 from omnigraph.dataplane.spark.algorithms import one_task
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.errors import Cancelled, InvalidInput, LimitExceeded, NotFound
 
 SCHEMA = """
@@ -64,7 +64,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[og.Graph]:
         yield filled(made, 1)
 
 
-def check_alike(graph: og.Graph, held: Held, name: str, **arguments: Any) -> None:
+def check_alike(graph: og.Graph, held: HeldSession, name: str, **arguments: Any) -> None:
     here = getattr(graph.algorithms, name)(**arguments, engine="inprocess")
     there = getattr(graph.algorithms, name)(**arguments, engine="spark", spark=held.session)
     assert (there.engine, there.column) == ("spark", here.column)
@@ -99,7 +99,7 @@ def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_spark_gives_what_one_process_gives(
-    graph: og.Graph, local: Held, name: str, arguments: dict[str, Any], types: dict[str, Any]
+    graph: og.Graph, local: HeldSession, name: str, arguments: dict[str, Any], types: dict[str, Any]
 ) -> None:
     check_alike(graph, local, name, **types, **arguments)
 
@@ -108,7 +108,7 @@ def test_spark_gives_what_one_process_gives(
 @pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
-def test_random_graphs(tmp_path: Path, local: Held, seed: int, direction: str) -> None:
+def test_random_graphs(tmp_path: Path, local: HeldSession, seed: int, direction: str) -> None:
     small = tuning.tuned(piece_edges=7, buffered_edges=16)
     with small, og.init(tmp_path / "g.omni", SCHEMA) as graph:
         filled(graph, 100 + seed, people=20 * (seed + 1), knows=15 * seed + 20)
@@ -124,7 +124,7 @@ def test_random_graphs(tmp_path: Path, local: Held, seed: int, direction: str) -
 
 
 @pytest.mark.deep
-def test_graphs_without_edges_or_vertices(tmp_path: Path, local: Held) -> None:
+def test_graphs_without_edges_or_vertices(tmp_path: Path, local: HeldSession) -> None:
     with og.init(tmp_path / "g.omni", SCHEMA) as graph:
         for _ in range(2):
             check_alike(graph, local, "connected_components")
@@ -136,7 +136,7 @@ def test_graphs_without_edges_or_vertices(tmp_path: Path, local: Held) -> None:
 
 
 def test_what_was_prepared_is_kept_until_the_graph_changes(
-    tmp_path: Path, local: Held, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, local: HeldSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
     by_target = spark_blocks.Blocks._by_target
@@ -157,7 +157,7 @@ def test_what_was_prepared_is_kept_until_the_graph_changes(
         assert len(made) == 2
 
 
-def test_results_of_spark_are_written_back(graph: og.Graph, local: Held) -> None:
+def test_results_of_spark_are_written_back(graph: og.Graph, local: HeldSession) -> None:
     graph.branches.create("ranked")
     done = graph.algorithms.pagerank(
         **BOTH, engine="spark", spark=local.session, iterations=2, branch="ranked", write_to="rank"
@@ -179,7 +179,7 @@ def test_results_of_spark_are_written_back(graph: og.Graph, local: Held) -> None
     assert frame.count() == 45
 
 
-def test_auto_takes_spark_when_memory_would_not_do(graph: og.Graph, local: Held) -> None:
+def test_auto_takes_spark_when_memory_would_not_do(graph: og.Graph, local: HeldSession) -> None:
     with og.open(graph.uri, "r", settings=og.Settings(query_bytes_max=4096)) as small:
         found = small.algorithms.connected_components(**ONE, spark=local.session)
         assert found.engine == "spark"
@@ -194,7 +194,7 @@ def test_auto_takes_spark_when_memory_would_not_do(graph: og.Graph, local: Held)
             found.to_arrow()
 
 
-def test_what_is_refused_on_spark(graph: og.Graph, local: Held) -> None:
+def test_what_is_refused_on_spark(graph: og.Graph, local: HeldSession) -> None:
     run = graph.algorithms
     on = {"engine": "spark", "spark": local.session}
     with pytest.raises(NotFound, match="no Person 'Zoe'"):
@@ -209,7 +209,7 @@ def test_what_is_refused_on_spark(graph: og.Graph, local: Held) -> None:
         run.pagerank(**ONE, cancel=stop, **on)
 
 
-def test_results_of_this_process_become_frames(graph: og.Graph, local: Held) -> None:
+def test_results_of_this_process_become_frames(graph: og.Graph, local: HeldSession) -> None:
     found = graph.algorithms.connected_components(**ONE)
     frame = found.to_spark(local.session)
     assert sorted(map(tuple, frame.collect())) == [tuple(row.values()) for row in found]
@@ -218,7 +218,7 @@ def test_results_of_this_process_become_frames(graph: og.Graph, local: Held) -> 
 # -- frames ----------------------------------------------------------------------------------------
 
 
-def test_vertices_and_edges_are_joined_by_numbers(graph: og.Graph, local: Held) -> None:
+def test_vertices_and_edges_are_joined_by_numbers(graph: og.Graph, local: HeldSession) -> None:
     people = graph.vertices("Person", spark=local.session)
     assert people.columns == ["_id", "id", "far", "name", "part", "rank"]
     knows = graph.edges("Knows", columns=["km"], spark=local.session)
@@ -232,7 +232,7 @@ def test_vertices_and_edges_are_joined_by_numbers(graph: og.Graph, local: Held) 
     assert "BroadcastHashJoin" in plan
 
 
-def test_columns_and_types_of_frames_are_checked(graph: og.Graph, local: Held) -> None:
+def test_columns_and_types_of_frames_are_checked(graph: og.Graph, local: HeldSession) -> None:
     with pytest.raises(InvalidInput, match="no column 'nme'"):
         graph.vertices("Person", columns=["nme"], spark=local.session)
     with pytest.raises(InvalidInput, match="no type"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from tests.spark.streams import patiently
 
 SCHEMA = """
@@ -39,7 +39,7 @@ def history(graph: og.Graph) -> None:
     change(graph, 'delete Person where name = "Ada"')
 
 
-def changes(local: Held, graph: og.Graph, type_name: str = "Person", **options: str) -> Any:
+def changes(local: HeldSession, graph: og.Graph, type_name: str = "Person", **options: str) -> Any:
     reader = local.session.read.format("omnigraph").options(path=graph.uri, type=type_name)
     return reader.options(**options).load()
 
@@ -62,7 +62,7 @@ def rows(frame: Any) -> list[Row]:
     return [(row["_change_type"], row["name"], row["age"]) for row in found]
 
 
-def test_the_changes_between_two_states(graph: og.Graph, local: Held) -> None:
+def test_the_changes_between_two_states(graph: og.Graph, local: HeldSession) -> None:
     history(graph)
     frame = changes(local, graph, changesFrom="beginning")
     assert frame.columns == ["id", "age", "name", "_change_type", "_commit_id", "_commit_time"]
@@ -84,7 +84,7 @@ def test_the_changes_between_two_states(graph: og.Graph, local: Held) -> None:
     ]
 
 
-def test_changes_go_on_across_a_schema_change(graph: og.Graph, local: Held) -> None:
+def test_changes_go_on_across_a_schema_change(graph: og.Graph, local: HeldSession) -> None:
     change(graph, 'update Person set { age: 37 } where name = "Ada"')
     human = (
         'node Human @rename_from("Person") { name: String @key  age: I64?  rank: I32 @default(1)'
@@ -100,7 +100,7 @@ def test_changes_go_on_across_a_schema_change(graph: og.Graph, local: Held) -> N
     assert [(row["_change_type"], row["name"]) for row in cities] == [("insert", "Oslo")]
 
 
-def test_options_that_do_not_fit_are_refused(graph: og.Graph, local: Held) -> None:
+def test_options_that_do_not_fit_are_refused(graph: og.Graph, local: HeldSession) -> None:
     graph.branches.create("draft")
     other = change(graph, 'insert Person { name: "Cy" }', "draft")
     for options, kind, message in (
@@ -159,7 +159,7 @@ class Stream:
 
 
 @pytest.mark.deep
-def test_a_stream_has_each_change_once(graph: og.Graph, local: Held, tmp_path: Path) -> None:
+def test_a_stream_has_each_change_once(graph: og.Graph, local: HeldSession, tmp_path: Path) -> None:
     stream = Stream(graph, local.session, tmp_path)
     stream.run()
     assert stream.seen == EXPECTED[:2]

@@ -12,7 +12,7 @@ import pytest
 from omnigraph.dataplane.spark import connect
 from omnigraph.dataplane.spark.config import SparkConfig, configured, master_kind
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held, acquire
+from omnigraph.dataplane.spark.session import HeldSession, acquire
 from omnigraph.errors import GraphError, InvalidInput, Unavailable
 from tests.spark import kernels
 from tests.spark.agreeing import agree
@@ -24,7 +24,7 @@ TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 
 @pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeldSession]:
     with (
         connect_server(tmp_path_factory.mktemp("connect")) as url,
         acquire(configured(url)) as held,
@@ -60,11 +60,13 @@ def use(config: SparkConfig) -> None:
 
 
 @pytest.fixture
-def runner(remote: Held) -> SparkRunner:
+def runner(remote: HeldSession) -> SparkRunner:
     return SparkRunner(remote)
 
 
-def test_every_item_gives_its_result(runner: SparkRunner, remote: Held, tmp_path: Path) -> None:
+def test_every_item_gives_its_result(
+    runner: SparkRunner, remote: HeldSession, tmp_path: Path
+) -> None:
     told: list[tuple[int, int]] = []
     runner.on_progress = lambda done, tasks: told.append((done, tasks))
     found = list(runner.run("read", kernels.square, specs(tmp_path, 3)))
@@ -99,11 +101,13 @@ def test_frames_go_through_a_task(runner: SparkRunner) -> None:
     assert sum(amount for _, amount, _ in found.values()) == sum(range(100))
 
 
-def test_queries(remote: Held, tmp_path: Path) -> None:
+def test_queries(remote: HeldSession, tmp_path: Path) -> None:
     agree(tmp_path / "g", remote.session)
 
 
-def test_classic_and_connect_live_in_one_process(remote: Held, local: Held, tmp_path: Path) -> None:
+def test_classic_and_connect_live_in_one_process(
+    remote: HeldSession, local: HeldSession, tmp_path: Path
+) -> None:
     for held in (remote, local, remote):
         assert list(SparkRunner(held).run("read", kernels.square, specs(tmp_path, 2))) == [
             (0, 0),
@@ -152,7 +156,7 @@ def test_a_server_that_stays_is_used_again(tmp_path: Path) -> None:
 
 
 def test_the_token_of_a_server_that_stays_is_for_that_server(
-    remote: Held, stays: SparkConfig, monkeypatch: pytest.MonkeyPatch
+    remote: HeldSession, stays: SparkConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(TOKEN, raising=False)
     use(stays)

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 import omnigraph as og
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from tests.spark.streams import FileStream
 
 SCHEMA = """
@@ -55,7 +55,9 @@ def graph(tmp_path: Path) -> Iterator[og.Graph]:
         yield graph
 
 
-def test_every_type_crosses_and_comes_back(graph: og.Graph, local: Held, tmp_path: Path) -> None:
+def test_every_type_crosses_and_comes_back(
+    graph: og.Graph, local: HeldSession, tmp_path: Path
+) -> None:
     frame = graph.to_spark("Person", spark=local.session)
     row = frame.filter("name = 'Ada'").collect()[0].asDict()
     assert row["big"] == Decimal(2**64 - 1)
@@ -69,7 +71,7 @@ def test_every_type_crosses_and_comes_back(graph: og.Graph, local: Held, tmp_pat
         assert sorted(one.read_text().splitlines()) == sorted(two.read_text().splitlines())
 
 
-def test_a_frame_stays_at_its_commit(graph: og.Graph, local: Held) -> None:
+def test_a_frame_stays_at_its_commit(graph: og.Graph, local: HeldSession) -> None:
     first = graph.commits.list()[0].id
     frame = graph.to_spark("Person", spark=local.session)
     graph.load({"Person": [{"name": "Di"}]})
@@ -78,7 +80,7 @@ def test_a_frame_stays_at_its_commit(graph: og.Graph, local: Held) -> None:
     assert graph.to_spark("Person", spark=local.session).count() == 4
 
 
-def test_columns_and_filters(graph: og.Graph, local: Held) -> None:
+def test_columns_and_filters(graph: og.Graph, local: HeldSession) -> None:
     frame = graph.to_spark("Person", columns=["name", "age"], spark=local.session)
     assert frame.columns == ["name", "age"]
     assert [r["name"] for r in frame.filter("age > 8 and name like '%a'").collect()] == ["Ada"]
@@ -88,7 +90,7 @@ def test_columns_and_filters(graph: og.Graph, local: Held) -> None:
 
 
 def test_a_schema_that_is_asked_for_says_which_columns_are_read(
-    graph: og.Graph, local: Held
+    graph: og.Graph, local: HeldSession
 ) -> None:
     og.register_spark(local.session)
     source = local.session.read.format("omnigraph").options(path=graph.uri, type="Person")
@@ -103,7 +105,7 @@ def test_a_schema_that_is_asked_for_says_which_columns_are_read(
 
 
 def test_a_frame_that_was_filtered_once_is_whole_the_next_time(
-    graph: og.Graph, local: Held
+    graph: og.Graph, local: HeldSession
 ) -> None:
     frame = graph.to_spark("Person", spark=local.session)
     assert frame.filter("age = 7").count() == 1
@@ -111,7 +113,7 @@ def test_a_frame_that_was_filtered_once_is_whole_the_next_time(
     assert frame.filter("age = 7").union(frame.filter("age = 36")).count() == 2
 
 
-def test_a_condition_is_applied_by_the_scan(graph: og.Graph, local: Held) -> None:
+def test_a_condition_is_applied_by_the_scan(graph: og.Graph, local: HeldSession) -> None:
     frame = graph.to_spark("Person", where="age > 8 or name = 'Cy'", spark=local.session)
     assert sorted(row["name"] for row in frame.collect()) == ["Ada", "Cy"]
     with pytest.raises(Exception, match="cannot be applied"):
@@ -147,7 +149,7 @@ class FilteringSource(DataSource):
         return Filtering()
 
 
-def test_why_filters_are_not_pushed_down(local: Held) -> None:
+def test_why_filters_are_not_pushed_down(local: HeldSession) -> None:
     """Spark keeps pushed filters with the relation; when this fails, the reader may take them."""
     session = local.session
     session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
@@ -158,7 +160,7 @@ def test_why_filters_are_not_pushed_down(local: Held) -> None:
     assert frame.count() == 1  # and not 5
 
 
-def test_what_the_options_lack_is_said(graph: og.Graph, local: Held) -> None:
+def test_what_the_options_lack_is_said(graph: og.Graph, local: HeldSession) -> None:
     reader = local.session.read.format("omnigraph").option("path", graph.uri)
     with pytest.raises(Exception, match=r"did you mean `Person`"):
         reader.option("type", "Persn").load()
@@ -171,7 +173,7 @@ def write(frame: Any, graph: og.Graph, mode: str = "append", **options: str) -> 
     writer.options(**options).mode(mode).save()
 
 
-def test_writing_is_one_commit_or_nothing(graph: og.Graph, local: Held) -> None:
+def test_writing_is_one_commit_or_nothing(graph: og.Graph, local: HeldSession) -> None:
     frame = local.session.createDataFrame(
         [(f"s{n}", n) for n in range(20)], "name string, age int"
     ).repartition(3)
@@ -188,7 +190,7 @@ def test_writing_is_one_commit_or_nothing(graph: og.Graph, local: Held) -> None:
     assert not staged.exists() or not list(staged.iterdir())
 
 
-def test_overwriting_is_judged(graph: og.Graph, local: Held) -> None:
+def test_overwriting_is_judged(graph: og.Graph, local: HeldSession) -> None:
     frame = local.session.createDataFrame([("Zoe", 1)], "name string, age int")
     with pytest.raises(Exception, match="not found"):
         write(frame, graph, "overwrite")
@@ -196,7 +198,7 @@ def test_overwriting_is_judged(graph: og.Graph, local: Held) -> None:
     assert graph.snapshot().counts == {"node:Person": 1, "edge:Knows": 0}
 
 
-def test_a_table_of_the_catalog(graph: og.Graph, local: Held) -> None:
+def test_a_table_of_the_catalog(graph: og.Graph, local: HeldSession) -> None:
     frame = local.session.createDataFrame([("Zoe", 1)], "name string, age int")
     frame.createOrReplaceTempView("zoes")
     done = graph.load({"Person": "spark:zoes"}, spark=local.session)
@@ -204,7 +206,7 @@ def test_a_table_of_the_catalog(graph: og.Graph, local: Held) -> None:
 
 
 def test_a_stream_is_taken_once_even_without_its_checkpoint(
-    graph: og.Graph, local: Held, tmp_path: Path
+    graph: og.Graph, local: HeldSession, tmp_path: Path
 ) -> None:
     stream = FileStream(graph, local.session, tmp_path, mode="append")
     stream.add("1.json", ("s1", 1), ("s2", 2))
@@ -222,7 +224,7 @@ def test_a_stream_is_taken_once_even_without_its_checkpoint(
 
 
 def test_a_stream_without_its_checkpoint_loses_no_row_that_came_meanwhile(
-    graph: og.Graph, local: Held, tmp_path: Path
+    graph: og.Graph, local: HeldSession, tmp_path: Path
 ) -> None:
     stream = FileStream(graph, local.session, tmp_path)
     stream.add("1.json", ("s1", 1))
@@ -234,7 +236,7 @@ def test_a_stream_without_its_checkpoint_loses_no_row_that_came_meanwhile(
 
 
 def test_a_stream_that_appends_is_refused_without_its_checkpoint_if_more_came_meanwhile(
-    graph: og.Graph, local: Held, tmp_path: Path
+    graph: og.Graph, local: HeldSession, tmp_path: Path
 ) -> None:
     stream = FileStream(graph, local.session, tmp_path, mode="append")
     stream.add("1.json", ("s1", 1))
@@ -246,7 +248,7 @@ def test_a_stream_that_appends_is_refused_without_its_checkpoint_if_more_came_me
 
 
 def test_a_stream_goes_over_its_batches_again_and_nothing_changes_back(
-    graph: og.Graph, local: Held, tmp_path: Path
+    graph: og.Graph, local: HeldSession, tmp_path: Path
 ) -> None:
     stream = FileStream(graph, local.session, tmp_path, files_per_batch=1)
     for number, age in enumerate([1, 2]):

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.spark.dense import DenseFrames
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.types import BranchName
 from tests.modelled import catalog_of, engine_of
 
@@ -32,12 +32,12 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[og.Graph]:
         yield graph
 
 
-def frames(graph: og.Graph, held: Held) -> DenseFrames:
+def frames(graph: og.Graph, held: HeldSession) -> DenseFrames:
     repo = engine_of(graph)
     return DenseFrames(held, repo, repo.snapshot(), catalog_of(graph))
 
 
-def test_nodes_have_numbers_and_the_columns_asked_for(graph: og.Graph, local: Held) -> None:
+def test_nodes_have_numbers_and_the_columns_asked_for(graph: og.Graph, local: HeldSession) -> None:
     rows = frames(graph, local).nodes("Person", {"key": "id", "big": "big"}).collect()
     assert {row["key"]: int(row["big"]) for row in rows} == {
         f"p{n}": 2**63 + n for n in range(20) if n != 3
@@ -45,7 +45,7 @@ def test_nodes_have_numbers_and_the_columns_asked_for(graph: og.Graph, local: He
     assert len({row["_id"] for row in rows}) == 19
 
 
-def test_edges_lead_from_number_to_number(graph: og.Graph, local: Held) -> None:
+def test_edges_lead_from_number_to_number(graph: og.Graph, local: HeldSession) -> None:
     made = frames(graph, local)
     name = {row["_id"]: row["key"] for row in made.nodes("Person", {"key": "id"}).collect()}
     town = {row["_id"]: row["key"] for row in made.nodes("Town", {"key": "id"}).collect()}
@@ -58,12 +58,12 @@ def test_edges_lead_from_number_to_number(graph: og.Graph, local: Held) -> None:
     assert lives == {(f"p{n}", "Oslo" if n % 3 else "Bern") for n in range(20) if n != 3}
 
 
-def test_a_condition_is_applied_by_the_scan(graph: og.Graph, local: Held) -> None:
+def test_a_condition_is_applied_by_the_scan(graph: og.Graph, local: HeldSession) -> None:
     rows = frames(graph, local).nodes("Person", {"age": "age"}, "age >= 15").collect()
     assert sorted(row["age"] for row in rows) == list(range(15, 20))
 
 
-def test_ends_are_computed_once_per_state(graph: og.Graph, local: Held) -> None:
+def test_ends_are_computed_once_per_state(graph: og.Graph, local: HeldSession) -> None:
     first = frames(graph, local)
     assert first.topology("Knows") is frames(graph, local).topology("Knows")
     with og.open(graph.uri) as other:
@@ -80,7 +80,7 @@ def test_ends_are_computed_once_per_state(graph: og.Graph, local: Held) -> None:
         assert side.topology("Knows").count() == first.topology("Knows").count() - 2
 
 
-def test_spark_is_told_how_large_a_table_is(graph: og.Graph, local: Held) -> None:
+def test_spark_is_told_how_large_a_table_is(graph: og.Graph, local: HeldSession) -> None:
     plan = frames(graph, local).nodes("Person", {"key": "id"})
     size = plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
     assert int(size) >= 19 * 40

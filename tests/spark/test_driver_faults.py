@@ -16,7 +16,7 @@ import pytest
 import omnigraph as og
 from omnigraph.core.failpoints import Fp
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.runtime.failpoints import CRASH_STATUS, catalogued
 from tests.faults import loads, worlds
 from tests.faults.harness import FAULTS, Ending, Lab, attempt, judge_by_reopening, passes
@@ -64,7 +64,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 @pytest.mark.parametrize("fault", ["refuse", "lost_reply"])
-def test_every_failpoint_of_the_driver(lab: Lab, local: Held, fault: str) -> None:
+def test_every_failpoint_of_the_driver(lab: Lab, local: HeldSession, fault: str) -> None:
     runner = SparkRunner(local)
     path = lab.world(LIKE)
     repo = worlds.open_world(path)

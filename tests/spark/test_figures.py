@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph as og
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
 
@@ -16,7 +16,7 @@ def descriptions(session: Any) -> list[str]:
     return [text.get() for text in found if text.isDefined()]
 
 
-def test_jobs_and_stages_have_names_and_figures(local: Held, tmp_path: Path) -> None:
+def test_jobs_and_stages_have_names_and_figures(local: HeldSession, tmp_path: Path) -> None:
     lines = tmp_path / "people.jsonl"
     lines.write_text(
         "".join(

@@ -14,7 +14,7 @@ import omnigraph as og
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.spark.driver import StagedLoad
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.errors import Code, ConstraintViolated, Forbidden, GraphError, LimitExceeded
 from tests.conformance.seaweed import BUCKET, serving
 
@@ -29,7 +29,7 @@ def graph(tmp_path: Path) -> Iterator[og.Graph]:
         yield graph
 
 
-def people(local: Held, *rows: tuple[str, int]) -> Any:
+def people(local: HeldSession, *rows: tuple[str, int]) -> Any:
     return local.session.createDataFrame(list(rows), "name string, age int")
 
 
@@ -48,7 +48,9 @@ def carried(error: BaseException) -> GraphError:
     return found
 
 
-def test_a_frame_that_was_read_is_written_by_any_thread(graph: og.Graph, local: Held) -> None:
+def test_a_frame_that_was_read_is_written_by_any_thread(
+    graph: og.Graph, local: HeldSession
+) -> None:
     def older() -> None:
         frame = graph.to_spark("Person", spark=local.session)
         save(frame.selectExpr("name", "age + 1 AS age"), graph, merge="true")
@@ -62,7 +64,7 @@ def test_a_frame_that_was_read_is_written_by_any_thread(graph: og.Graph, local: 
 
 
 def test_all_violations_reach_the_user_of_a_write(
-    graph: og.Graph, local: Held, tmp_path: Path
+    graph: og.Graph, local: HeldSession, tmp_path: Path
 ) -> None:
     with pytest.raises(Exception, match="5 violations; nothing was written") as caught:
         save(people(local, *BAD), graph)
@@ -82,7 +84,7 @@ def test_all_violations_reach_the_user_of_a_write(
 
 
 def test_a_write_is_judged_by_tasks(
-    graph: og.Graph, local: Held, monkeypatch: pytest.MonkeyPatch
+    graph: og.Graph, local: HeldSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run: list[str] = []
     spark_run, finish = SparkRunner.run, StagedLoad.finish
@@ -103,7 +105,7 @@ def test_a_write_is_judged_by_tasks(
 
 
 def test_tables_of_the_catalog_can_be_read_and_are_not_written(
-    graph: og.Graph, local: Held
+    graph: og.Graph, local: HeldSession
 ) -> None:
     sql = local.session.sql
     place = f"USING omnigraph OPTIONS (path '{graph.uri}', type 'Person')"
@@ -127,7 +129,7 @@ def test_tables_of_the_catalog_can_be_read_and_are_not_written(
 
 
 def test_saving_as_a_table_writes_like_saving_and_names_what_cannot_be_read(
-    graph: og.Graph, local: Held
+    graph: og.Graph, local: HeldSession
 ) -> None:
     writer = people(local, ("Cy", 1)).write.format("omnigraph").mode("append")
     with pytest.raises(Exception, match="needs"):
@@ -143,7 +145,7 @@ def test_saving_as_a_table_writes_like_saving_and_names_what_cannot_be_read(
     assert count(graph) == 3
 
 
-def test_states_by_commit_and_by_time(graph: og.Graph, local: Held) -> None:
+def test_states_by_commit_and_by_time(graph: og.Graph, local: HeldSession) -> None:
     graph.load({"Person": [{"name": "Cy"}]})
     commits = graph.commits.list()
 
@@ -164,7 +166,7 @@ def test_states_by_commit_and_by_time(graph: og.Graph, local: Held) -> None:
         rows(at=older.id, time="2024-01-01")
 
 
-def test_counting_reads_no_data(graph: og.Graph, local: Held) -> None:
+def test_counting_reads_no_data(graph: og.Graph, local: HeldSession) -> None:
     graph.mutate('query q() { delete Person where name = "Bo" }')
     for file in (Path(graph.uri)).rglob("*.lance"):
         if "Person" in str(file) or "nodes" in str(file):
@@ -174,7 +176,7 @@ def test_counting_reads_no_data(graph: og.Graph, local: Held) -> None:
         graph.to_spark("Person", spark=local.session).collect()
 
 
-def test_counting_with_a_condition(graph: og.Graph, local: Held) -> None:
+def test_counting_with_a_condition(graph: og.Graph, local: HeldSession) -> None:
     frame = graph.to_spark("Person", columns=[], where="age > 8", spark=local.session)
     assert frame.count() == 1
 
@@ -183,14 +185,14 @@ def exhaust(size: int) -> int:
     return len(bytearray(size))
 
 
-def test_a_worker_without_memory_is_said_to_be_one(local: Held) -> None:
+def test_a_worker_without_memory_is_said_to_be_one(local: HeldSession) -> None:
     with pytest.raises(LimitExceeded, match="ran out of memory") as caught:
         list(SparkRunner(local).run("read", exhaust, [1 << 60]))
     assert caught.value.code is Code.OUT_OF_MEMORY
 
 
 def test_wrong_credentials_are_said_to_be_wrong(
-    local: Held, tmp_path_factory: pytest.TempPathFactory
+    local: HeldSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with serving(tmp_path_factory.getbasetemp().parent / "seaweed-of-formats") as options:
         uri = f"s3://{BUCKET}/denied-{tmp_path_factory.getbasetemp().name}"

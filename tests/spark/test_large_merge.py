@@ -6,12 +6,12 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from tests.large_merges import check_agreement, made
 
 
 def test_spark_merges_what_one_process_would(
-    tmp_path: Path, local: Held, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, local: HeldSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages: list[str] = []
     run = SparkRunner.run

@@ -6,14 +6,14 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from tests.graphs import audit
 from tests.spark.loads import contents, faulty, people, refused
 from tests.unit.dataplane.load.support import PERSON, Lab, company, edge, lab_at, person
 
 
 @pytest.fixture
-def runner(local: Held) -> SparkRunner:
+def runner(local: HeldSession) -> SparkRunner:
     return SparkRunner(local)
 
 
@@ -81,7 +81,7 @@ def test_violations_are_the_same(labs: tuple[Lab, Lab], runner: SparkRunner) -> 
     }
 
 
-def test_exports_are_equal_byte_by_byte(tmp_path: Path, local: Held) -> None:
+def test_exports_are_equal_byte_by_byte(tmp_path: Path, local: HeldSession) -> None:
     schema = "node Person { name: String @key  age: I32?  b: Blob? }  edge Knows: Person -> Person"
     with og.init(tmp_path / "g.omni", schema) as graph:
         graph.load({"Person": [{"name": f"p{n}", "age": n, "b": b"x"} for n in range(100)]})
@@ -105,7 +105,7 @@ def test_exports_are_equal_byte_by_byte(tmp_path: Path, local: Held) -> None:
         assert (tmp_path / "again.jsonl").read_bytes() == whole
 
 
-def test_optimize_on_spark(tmp_path: Path, local: Held) -> None:
+def test_optimize_on_spark(tmp_path: Path, local: HeldSession) -> None:
     with og.init(tmp_path / "g.omni", "node Person { name: String @key  age: I32? @index }") as g:
         for n in range(4):
             g.load({"Person": [{"name": f"{n}-{i}", "age": i} for i in range(50)]})
@@ -119,7 +119,7 @@ def test_optimize_on_spark(tmp_path: Path, local: Held) -> None:
         assert g.optimize(engine="spark", spark=local.session).commit is None
 
 
-def test_progress_and_the_reason_are_told(tmp_path: Path, local: Held) -> None:
+def test_progress_and_the_reason_are_told(tmp_path: Path, local: HeldSession) -> None:
     told: list[og.Progress] = []
     with og.init(tmp_path / "g.omni", "node Person { name: String @key }") as graph:
         done = graph.load(

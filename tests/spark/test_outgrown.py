@@ -9,12 +9,12 @@ import pytest
 import omnigraph as og
 from bench.outgrown import TIMES, compared, on_spark, prepare
 from bench.query.questions import QUESTIONS
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(3600)]
 
 
-def test_every_question_is_answered(tmp_path: Path, local: Held) -> None:
+def test_every_question_is_answered(tmp_path: Path, local: HeldSession) -> None:
     place, params, size = prepare(tmp_path, 0.04)
     there = on_spark(place, params, size // TIMES, local.master)
     answers = list(compared(place, params, size // TIMES, there))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.testing.naive import ModelGraph
 from omnigraph.testing.strategies_graph import sample_graph
@@ -42,7 +42,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Samp
         sample.graph.close()
 
 
-def check(sample: Sample, query: TypedQuery, held: Held) -> None:
+def check(sample: Sample, query: TypedQuery, held: HeldSession) -> None:
     wanted = expected(query, sample.catalog, sample.model)
     here = sample.graph.query(query.text, query.params, engine="inprocess")
     there = sample.graph.query(query.text, query.params, engine="spark", spark=held.session)
@@ -119,7 +119,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_answers_of_the_model(name: str, samples: dict[str, Sample], local: Held) -> None:
+def test_answers_of_the_model(name: str, samples: dict[str, Sample], local: HeldSession) -> None:
     schema, match, result, rest = CASES[name]
     text = f"query q() {{ match {{ {match} }} return {{ {result} }} {rest} }}"
     (query,) = parse(text).queries
@@ -131,7 +131,7 @@ def test_answers_of_the_model(name: str, samples: dict[str, Sample], local: Held
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_any_query(samples: dict[str, Sample], local: Held, data: st.DataObject) -> None:
+def test_any_query(samples: dict[str, Sample], local: HeldSession, data: st.DataObject) -> None:
     sample = samples[data.draw(st.sampled_from(sorted(samples)))]
     check(sample, data.draw(any_queries(sample.catalog)), local)
 
@@ -142,12 +142,12 @@ def test_any_query(samples: dict[str, Sample], local: Held, data: st.DataObject)
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_many_queries(samples: dict[str, Sample], local: Held, data: st.DataObject) -> None:
+def test_many_queries(samples: dict[str, Sample], local: HeldSession, data: st.DataObject) -> None:
     sample = samples[data.draw(st.sampled_from(sorted(samples)))]
     check(sample, data.draw(any_queries(sample.catalog)), local)
 
 
-def test_the_result_is_a_frame(samples: dict[str, Sample], local: Held) -> None:
+def test_the_result_is_a_frame(samples: dict[str, Sample], local: HeldSession) -> None:
     text = "query q() { match { $p: Person $p knows $f } return { $p.name as a, $f as b } }"
     rows = samples["social"].graph.query(text, engine="spark", spark=local.session)
     frame = rows.to_spark()
@@ -157,7 +157,7 @@ def test_the_result_is_a_frame(samples: dict[str, Sample], local: Held) -> None:
     assert here.count() == len(rows)
 
 
-def test_a_closed_graph_is_not_read(tmp_path: Path, local: Held) -> None:
+def test_a_closed_graph_is_not_read(tmp_path: Path, local: HeldSession) -> None:
     graph = og.init(str(tmp_path / "g"), "node P { k: String @key }")
     graph.load({"P": [{"k": "a"}]})
     rows = graph.query(
@@ -169,7 +169,7 @@ def test_a_closed_graph_is_not_read(tmp_path: Path, local: Held) -> None:
         rows.to_pylist()
 
 
-def test_a_collected_result_is_bounded(tmp_path: Path, local: Held) -> None:
+def test_a_collected_result_is_bounded(tmp_path: Path, local: HeldSession) -> None:
     settings = og.Settings(query_bytes_max=1024)
     graph = og.init(str(tmp_path / "g"), "node P { k: String @key }", settings=settings)
     graph.load({"P": [{"k": f"person number {n}"} for n in range(100)]})
@@ -190,7 +190,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_bad_parameters_are_refused_before_anything_runs(
-    message: str, samples: dict[str, Sample], local: Held
+    message: str, samples: dict[str, Sample], local: HeldSession
 ) -> None:
     declared, match, rest, params = REFUSED[message]
     text = f"query q({declared}) {{ match {{ {match} }} return {{ $d.slug }} {rest} }}"

@@ -22,9 +22,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.dataplane.spark.config import configured
-from omnigraph.dataplane.spark.session import Held, acquire
+from omnigraph.dataplane.spark.session import HeldSession, acquire
 from omnigraph.exec.spark import frames
-from omnigraph.exec.spark.judging import KeepEntities
+from omnigraph.exec.spark.filters import KeepEntities
 from tests.spark.clusters import EXECUTORS, local_cluster
 from tests.spark.kernels import Killing, pause
 from tests.spark.processes import below
@@ -82,7 +82,11 @@ def check_answers(graph: og.Graph, session: Any) -> None:
 
 @pytest.mark.parametrize("victim", ["worker", "daemon"])
 def test_a_killed_worker_is_replaced(
-    graph: og.Graph, local: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victim: str
+    graph: og.Graph,
+    local: HeldSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    victim: str,
 ) -> None:
     killing(monkeypatch, tmp_path, victim, 1)
     for _ in range(3):
@@ -91,7 +95,7 @@ def test_a_killed_worker_is_replaced(
 
 
 def test_a_query_whose_workers_are_killed_always_fails_and_the_next_one_answers(
-    graph: og.Graph, local: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    graph: og.Graph, local: HeldSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killing(monkeypatch, tmp_path, "worker", ALWAYS)
     with pytest.raises(og.errors.Unavailable, match="worker"):
@@ -101,7 +105,7 @@ def test_a_query_whose_workers_are_killed_always_fails_and_the_next_one_answers(
     check_answers(graph, local.session)
 
 
-def test_idle_workers_that_were_killed_are_not_missed(graph: og.Graph, local: Held) -> None:
+def test_idle_workers_that_were_killed_are_not_missed(graph: og.Graph, local: HeldSession) -> None:
     check_answers(graph, local.session)
     for pid in below(os.getpid(), "pyspark.daemon"):
         os.kill(pid, signal.SIGKILL)
@@ -110,7 +114,7 @@ def test_idle_workers_that_were_killed_are_not_missed(graph: og.Graph, local: He
 
 @pytest.mark.parametrize("seed", range(3))
 def test_workers_that_are_killed_at_any_moment_hold_up_no_query(
-    graph: og.Graph, local: Held, seed: int
+    graph: og.Graph, local: HeldSession, seed: int
 ) -> None:
     """Idle ones before a query, with or without what forks them, and busy ones while it runs."""
     dice = np.random.default_rng(seed)
@@ -156,7 +160,7 @@ class WhenItHangs(og.CancelToken):
 
 
 def test_a_query_whose_worker_hangs_is_cancelled_and_the_next_one_answers(
-    graph: og.Graph, local: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    graph: og.Graph, local: HeldSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killing(monkeypatch, tmp_path, "nobody", 1)
     stop = WhenItHangs(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.errors import Cancelled, Code, GraphError, Internal, InvalidInput, Unavailable
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.runtime.clock import SystemClock
@@ -22,7 +22,7 @@ def specs(folder: Path, count: int) -> list[Spec]:
 
 
 @pytest.fixture
-def runner(local: Held) -> SparkRunner:
+def runner(local: HeldSession) -> SparkRunner:
     return SparkRunner(local)
 
 

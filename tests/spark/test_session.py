@@ -14,14 +14,14 @@ import pytest
 from omnigraph.dataplane.spark import launch
 from omnigraph.dataplane.spark.config import SparkConfig, configured
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held, acquire, active_session, is_running
+from omnigraph.dataplane.spark.session import HeldSession, acquire, active_session, is_running
 from omnigraph.errors import Code, InvalidInput, Unavailable
 from tests.spark import kernels
 from tests.spark.conftest import ROOT
 from tests.spark.kernels import Spec
 
 
-def test_a_master_is_started_once(local: Held, local_config: SparkConfig) -> None:
+def test_a_master_is_started_once(local: HeldSession, local_config: SparkConfig) -> None:
     assert is_running()
     with acquire(local_config) as again:
         assert again.session is local.session
@@ -29,14 +29,14 @@ def test_a_master_is_started_once(local: Held, local_config: SparkConfig) -> Non
         assert not again.ships
 
 
-def test_the_active_session_is_taken_when_nobody_names_one(local: Held) -> None:
+def test_the_active_session_is_taken_when_nobody_names_one(local: HeldSession) -> None:
     assert active_session() is local.session
     with acquire(configured(variables={})) as held:
         assert held.session is local.session
         assert held.is_owned
 
 
-def test_a_session_that_is_given_is_used_as_it_is(local: Held, tmp_path: Path) -> None:
+def test_a_session_that_is_given_is_used_as_it_is(local: HeldSession, tmp_path: Path) -> None:
     given = local.session.newSession()
     with acquire(configured(given)) as held:
         assert held.session is given
@@ -46,7 +46,7 @@ def test_a_session_that_is_given_is_used_as_it_is(local: Held, tmp_path: Path) -
     assert launch.is_alive(local.session)
 
 
-def test_a_session_of_ours_stays_ours_when_it_is_given(local: Held) -> None:
+def test_a_session_of_ours_stays_ours_when_it_is_given(local: HeldSession) -> None:
     with acquire(configured(local.session)) as held:
         assert held.is_owned
         local.release()
@@ -55,7 +55,7 @@ def test_a_session_of_ours_stays_ours_when_it_is_given(local: Held) -> None:
 
 
 def test_another_master_waits_until_nobody_holds_the_first(
-    local: Held, local_config: SparkConfig, tmp_path: Path
+    local: HeldSession, local_config: SparkConfig, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput, match=r"runs Spark at local\[2,3\]") as caught:
         acquire(configured("local[1,2]"))
@@ -68,7 +68,7 @@ def test_another_master_waits_until_nobody_holds_the_first(
         assert SparkRunner(again).parallelism == 2
 
 
-def test_settings_reach_spark(local: Held) -> None:
+def test_settings_reach_spark(local: HeldSession) -> None:
     conf: Any = local.session.sparkContext.getConf()
     assert conf.get("spark.driver.host") == "127.0.0.1"
     assert conf.get("spark.ui.enabled") == "false"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 
 SCHEMA = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
 COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
@@ -25,7 +25,7 @@ def graph(tmp_path: Path) -> Iterator[og.Graph]:
         yield graph
 
 
-def test_it_finds_what_this_process_finds(local: Held, graph: og.Graph) -> None:
+def test_it_finds_what_this_process_finds(local: HeldSession, graph: og.Graph) -> None:
     spark: dict[str, Any] = {"engine": "spark", "spark": local.session}
     sound = graph.verify("rows", **spark)
     assert (sound.findings, sound.engine) == ((), "spark")
@@ -44,7 +44,7 @@ def test_it_finds_what_this_process_finds(local: Held, graph: og.Graph) -> None:
     assert damaged.name in found.findings[0].place
 
 
-def test_a_copy_is_whole(local: Held, graph: og.Graph, tmp_path: Path) -> None:
+def test_a_copy_is_whole(local: HeldSession, graph: og.Graph, tmp_path: Path) -> None:
     spark: dict[str, Any] = {"engine": "spark", "spark": local.session}
     done = graph.copy_to(tmp_path / "copy", **spark)
     assert (done.engine, done.branches) == ("spark", ("dev", "main"))

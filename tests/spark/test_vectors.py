@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.embed.provider import Purpose, Vector
 from omnigraph.errors import InvalidInput
 from tests.embeddings import EmbeddingServer, embedding_server, vector_of
@@ -49,7 +49,7 @@ def doc(slug: str, **data: Any) -> dict[str, Any]:
 
 
 def test_loads_and_missing_vectors(
-    graph: og.Graph, server: EmbeddingServer, local: Held, monkeypatch: pytest.MonkeyPatch
+    graph: og.Graph, server: EmbeddingServer, local: HeldSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_spark: dict[str, Any] = {"engine": "spark", "spark": local.session}
     graph.load({"Doc": [doc("a", text="one"), doc("b", text="two"), doc("c")]}, **on_spark)
@@ -103,7 +103,7 @@ class Unsendable:
         return [vector_of(text, dim) for text in texts]
 
 
-def test_a_provider_that_cannot_travel_is_named(graph: og.Graph, local: Held) -> None:
+def test_a_provider_that_cannot_travel_is_named(graph: og.Graph, local: HeldSession) -> None:
     with (
         og.open(graph.uri, embedder=Unsendable()) as other,
         pytest.raises(InvalidInput, match="embedder"),

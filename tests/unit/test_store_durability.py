@@ -15,7 +15,7 @@ from omnigraph.store.root import Root
 from omnigraph.store.tables import (
     Btree,
     Fts,
-    IndexWish,
+    IndexSpec,
     Pin,
     Staged,
     Tables,
@@ -127,9 +127,9 @@ def overwriting(tables: Tables) -> None:
 
 def indexing(tables: Tables) -> None:
     wishes = [
-        IndexWish("id", Btree(), "b"),
-        IndexWish("text", Fts(), "f"),
-        IndexWish("e", Vector(Metric.L2, 2), "v"),
+        IndexSpec("id", Btree(), "b"),
+        IndexSpec("text", Fts(), "f"),
+        IndexSpec("e", Vector(Metric.L2, 2), "v"),
     ]
     landed(tables, tables.stage_indexes(tables.open(Pin("t", 1)), wishes, uuid="u"))
 

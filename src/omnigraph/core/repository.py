@@ -27,8 +27,8 @@ from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.keyed_branches import KeyedBranches
 from omnigraph.core.layout import table_key
 from omnigraph.core.locks.claims import Claims, open_claims
+from omnigraph.core.locks.holds import NOBODY, Holder, Holds
 from omnigraph.core.locks.liveness import PROCESS
-from omnigraph.core.locks.read_leases import NOBODY, Holder, Holds
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.manifest.manifest import Manifest

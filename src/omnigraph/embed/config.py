@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
 
-from omnigraph.embed.http import HttpEmbedder, Patience
+from omnigraph.embed.http import HttpEmbedder, RequestPolicy
 from omnigraph.embed.local import LocalEmbedder, MockEmbedder
 from omnigraph.embed.provider import PROVIDER_VARIABLE, Embedder, no_provider
 from omnigraph.embed.wire import GeminiFormat, OllamaFormat, OpenAiFormat, WireFormat
@@ -94,7 +94,7 @@ class EmbedConfig:
     base_url: str | None = None
     model: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    patience: Patience | None = None
+    patience: RequestPolicy | None = None
 
     @property
     def is_named(self) -> bool:
@@ -202,7 +202,7 @@ def _incomplete(what: str, variable: str) -> InvalidInput:
     return InvalidInput(Code.SETTINGS_INVALID, message, variable=variable)
 
 
-def _patience(environment: Mapping[str, str]) -> Patience:
+def _patience(environment: Mapping[str, str]) -> RequestPolicy:
     chosen: dict[str, int] = {}
     for name, (variable, most) in _BOUNDS.items():
         raw = environment.get(variable, "").strip()
@@ -212,4 +212,4 @@ def _patience(environment: Mapping[str, str]) -> Patience:
             message = f"{variable} must be a whole number from 1 to {most}, not {raw!r}"
             raise InvalidInput(Code.SETTINGS_INVALID, message, variable=variable)
         chosen[name] = int(raw)
-    return Patience(**chosen)
+    return RequestPolicy(**chosen)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from omnigraph.embed.provider import Purpose, Vector, checked, normalized
 from omnigraph.embed.refused import refused_text
-from omnigraph.embed.wire import OpenAiFormat, Strange, WireFormat
+from omnigraph.embed.wire import MalformedAnswer, OpenAiFormat, WireFormat
 from omnigraph.errors import Code, GraphError, InvalidInput, Unauthenticated, Unavailable
 from omnigraph.runtime import cancellation
 from omnigraph.runtime.clock import Clock, SystemClock
@@ -33,7 +33,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RequestPolicy:
     """The timeouts and retries of requests to a provider."""
 
     timeout_ms: int = 30_000  # one request
@@ -64,7 +64,7 @@ class HttpEmbedder:
         model: str,
         api_key: str | None = None,
         wire: WireFormat | None = None,
-        patience: Patience | None = None,
+        patience: RequestPolicy | None = None,
         clock: Clock | None = None,
         transport: Transport | None = None,
         wait: Callable[[float], object] | None = None,
@@ -74,7 +74,7 @@ class HttpEmbedder:
         self._base_url = _address(base_url)
         self._api_key = None if not api_key else _header(api_key)
         self._wire = wire or OpenAiFormat()
-        self._patience = patience or Patience()
+        self._patience = patience or RequestPolicy()
         self._connect(clock, transport, wait)
 
     def _connect(
@@ -93,10 +93,10 @@ class HttpEmbedder:
         # However many callers there are, the server sees so many requests at a time.
         self._slots = threading.BoundedSemaphore(self._patience.concurrency)
 
-    def __getstate__(self) -> tuple[str, str, str | None, WireFormat, Patience]:
+    def __getstate__(self) -> tuple[str, str, str | None, WireFormat, RequestPolicy]:
         return self.model, self._base_url, self._api_key, self._wire, self._patience
 
-    def __setstate__(self, state: tuple[str, str, str | None, WireFormat, Patience]) -> None:
+    def __setstate__(self, state: tuple[str, str, str | None, WireFormat, RequestPolicy]) -> None:
         self.model, self._base_url, self._api_key, self._wire, self._patience = state
         self._connect()
 
@@ -141,7 +141,7 @@ class HttpEmbedder:
             answer = self._ask(body)
         try:
             found = self._wire.vectors(answer, len(texts))
-        except Strange as problem:
+        except MalformedAnswer as problem:
             raise self._strange(str(problem)) from None
         vectors = [checked(each, dim, self.model) for each in found]
         return vectors if self._wire.is_normalized else [normalized(each) for each in vectors]
@@ -222,7 +222,7 @@ def _header(value: str) -> str:
     return value
 
 
-class _StayPut(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows no redirect: the key is for the server that was named."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
@@ -233,7 +233,7 @@ def _send(
     url: str, headers: dict[str, str], body: bytes, timeout_s: float
 ) -> tuple[int, bytes, str | None]:
     request = urllib.request.Request(url, data=body, headers=headers, method="POST")
-    opener = urllib.request.build_opener(_StayPut)
+    opener = urllib.request.build_opener(_NoRedirect)
     try:
         with opener.open(request, timeout=timeout_s) as answer:
             return answer.status, answer.read(_BODY_BYTES_MAX), None

@@ -10,7 +10,7 @@ from omnigraph.embed.provider import Purpose
 _TASKS: Final = {Purpose.DOCUMENT: "RETRIEVAL_DOCUMENT", Purpose.QUERY: "RETRIEVAL_QUERY"}
 
 
-class Strange(ValueError):
+class MalformedAnswer(ValueError):
     """Raised for an answer that does not say which vector belongs to which text."""
 
 
@@ -66,13 +66,13 @@ class OpenAiFormat:
         placed: dict[int, object] = {}
         for place, item in enumerate(items):
             if not isinstance(item, dict):
-                raise Strange("something that is no vector")
+                raise MalformedAnswer("something that is no vector")
             index = item.get("index", place)
             if not isinstance(index, int):
-                raise Strange("a vector that belongs to no text")
+                raise MalformedAnswer("a vector that belongs to no text")
             placed[index] = item.get("embedding")
         if set(placed) != set(range(count)):
-            raise Strange("vectors that belong to no text")
+            raise MalformedAnswer("vectors that belong to no text")
         return [placed[place] for place in range(count)]
 
 
@@ -135,5 +135,5 @@ def _gemini_name(model: str) -> str:
 def _listed(answer: object, name: str, count: int) -> list[object]:
     items = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(items, list) or len(items) != count:
-        raise Strange("another number of vectors than of texts")
+        raise MalformedAnswer("another number of vectors than of texts")
     return items

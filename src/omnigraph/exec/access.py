@@ -17,7 +17,7 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec import tuning
 from omnigraph.exec.dense.view import DenseView
 from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.direct.lookup import LookupBounds, TooWide
+from omnigraph.exec.direct.lookup import LookupBounds, LookupTooLarge
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.profile import Profile
@@ -108,7 +108,7 @@ class SnapshotReader:
         if self.path(program, access) is Access.DIRECT:
             try:
                 return self._look_up(program, params, now_ms, profile)
-            except TooWide as wide:
+            except LookupTooLarge as wide:
                 if profile is not None:
                     profile.restart(f"too wide for the direct path: {wide}")
         if profile is not None:

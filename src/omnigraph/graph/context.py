@@ -13,7 +13,7 @@ from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
 from omnigraph.graph.languages import Language
-from omnigraph.policy.door import ALLOW_ALL, Policy
+from omnigraph.policy.authorization import ALLOW_ALL, Policy
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.settings import Settings
 

@@ -25,7 +25,7 @@ from omnigraph.graph.values import commit_of, mutation_of
 from omnigraph.graph.versioning.diff_calls import DiffCalls
 from omnigraph.graph.versioning.tags import Tags
 from omnigraph.lang.query.params import bind
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.results.recovery import RecoveryResult
 from omnigraph.results.writes import IndexResult, MutationResult
 from omnigraph.runtime.cancellation import CancelToken, limited
@@ -72,14 +72,14 @@ class Graph(DiffCalls):
         """Wrap a repository; use `omnigraph.open` instead."""
         super().__init__(parts, actor, branch)
         self._last: tuple[GraphVersion, Snapshot] | None = None
-        self.tags = Tags(parts.repo, self._door, self._actor)
+        self.tags = Tags(parts.repo, self._authorizer, self._actor)
 
     @cached_property
     def algorithms(self) -> Algorithms:
         """PageRank, components, communities, shortest paths, triangles."""
         from omnigraph.graph.algorithms.calls import Algorithms  # noqa: PLC0415
 
-        return Algorithms(self._parts, self._pins, self._door, self._actor)
+        return Algorithms(self._parts, self._pins, self._authorizer, self._actor)
 
     @cached_property
     def branches(self) -> Branches:
@@ -87,14 +87,14 @@ class Graph(DiffCalls):
         from omnigraph.graph.versioning.branches import Branches  # noqa: PLC0415
 
         runner = self._running_merge
-        return Branches(self._repo, self._door, self._actor, self._branch, runner)
+        return Branches(self._repo, self._authorizer, self._actor, self._branch, runner)
 
     @cached_property
     def commits(self) -> Commits:
         """The history."""
         from omnigraph.graph.versioning.commits import Commits  # noqa: PLC0415
 
-        return Commits(self._repo, self._door, self.diff, self._branch)
+        return Commits(self._repo, self._authorizer, self.diff, self._branch)
 
     @cached_property
     def changes(self) -> ChangeFeed:
@@ -102,14 +102,14 @@ class Graph(DiffCalls):
         from omnigraph.graph.versioning.changes import ChangeFeed  # noqa: PLC0415
 
         clock, between = self._parts.clock, self._changes_between
-        return ChangeFeed(self._repo, self._door, clock, between, self._branch)
+        return ChangeFeed(self._repo, self._authorizer, clock, between, self._branch)
 
     @cached_property
     def schema(self) -> Schema:
         """Show and change the schema."""
         from omnigraph.graph.schema import Schema  # noqa: PLC0415
 
-        return Schema(self._parts, self._pins, self._door, self._actor, self._branch)
+        return Schema(self._parts, self._pins, self._authorizer, self._actor, self._branch)
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r}, mode={self.mode!r})"
@@ -154,7 +154,7 @@ class Graph(DiffCalls):
         # It is made of this class.
         from omnigraph.graph.branch_handle import BranchHandle  # noqa: PLC0415
 
-        self._door.ask(Permission.READ, wanted := BranchName(name))
+        self._authorizer.ask(Permission.READ, wanted := BranchName(name))
         known = self._repo.snapshot(wanted).branch
         return BranchHandle(self._parts, actor=self._actor, branch=known)
 
@@ -286,7 +286,7 @@ class Graph(DiffCalls):
         last = self._last
         if last is not None and last[0] is pinned:
             return last[1]
-        snapshot = Snapshot(self._parts, pinned, self._language(pinned), self._door)
+        snapshot = Snapshot(self._parts, pinned, self._language(pinned), self._authorizer)
         self._last = (pinned, snapshot)
         return snapshot
 
@@ -351,13 +351,13 @@ class Graph(DiffCalls):
         head = None if if_commit is None else CommitId(if_commit)
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
         again = None if retries is None else whole_number(retries, "retries", 0)
-        self._door.ask(Permission.CHANGE, known, actor=who)
+        self._authorizer.ask(Permission.CHANGE, known, actor=who)
 
         def attempt() -> Mutated:
             pinned = self._repo.snapshot(known)
             language = self._language(pinned)
             plan = language.change(text, name)
-            self._door.ask(Permission.CHANGE, known, types=types_of(plan), actor=who)
+            self._authorizer.ask(Permission.CHANGE, known, types=types_of(plan), actor=who)
             request = Request(
                 plan=plan,
                 params=bind(plan.params, params or {}),
@@ -401,7 +401,7 @@ class Graph(DiffCalls):
         from omnigraph.core.upkeep.indices import ensure_indices  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.MAINTAIN, self._on(branch), actor=who)
+        self._authorizer.ask(Permission.MAINTAIN, self._on(branch), actor=who)
         about = None if message is None else CommitMessage(message)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             report = ensure_indices(self._repo, self._on(branch), actor=who, message=about)
@@ -411,7 +411,7 @@ class Graph(DiffCalls):
 
     def refresh(self) -> None:
         """Settle what dead writers left half-done, as every write and every opening does, too."""
-        self._door.ask(Permission.MAINTAIN)
+        self._authorizer.ask(Permission.MAINTAIN)
         self._repo.refresh()
 
     def recover(self) -> RecoveryResult:
@@ -435,7 +435,7 @@ class Graph(DiffCalls):
         """
         from omnigraph.graph.upkeep.reports import recovery_result  # noqa: PLC0415
 
-        self._door.ask(Permission.MAINTAIN)
+        self._authorizer.ask(Permission.MAINTAIN)
         settled = (*self._repo.settled_on_open, *self._repo.recover())
         return recovery_result(settled, self._repo.set_aside())
 

@@ -21,7 +21,7 @@ from omnigraph.graph.arguments import instance
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.facade import Graph
 from omnigraph.lang import compile_schema
-from omnigraph.policy.door import ALLOW_ALL, Policy
+from omnigraph.policy.authorization import ALLOW_ALL, Policy
 from omnigraph.runtime import environment
 from omnigraph.runtime.settings import Settings
 from omnigraph.store.root import Root

@@ -8,17 +8,19 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.languages import Language
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.types import MAIN, BranchName
 
 
 class Pins:
     """Pins states of one graph. Thread-safe."""
 
-    def __init__(self, parts: GraphContext, door: Door, branch: BranchName = MAIN) -> None:
+    def __init__(
+        self, parts: GraphContext, authorizer: Authorizer, branch: BranchName = MAIN
+    ) -> None:
         """Pin states of this graph; of a branch where none is named."""
         self._repo = parts.repo
-        self._door = door
+        self._authorizer = authorizer
         self._resolve = Revisions(parts.repo).resolve
         self._languages = parts.languages
         self._names: dict[str | None, BranchName] = {str(MAIN): MAIN, None: branch}
@@ -40,7 +42,7 @@ class Pins:
                 message = "give either `at` or a version, not both"
                 raise InvalidInput(Code.INPUT_INVALID, message)
             return self.revision(at, known, action)
-        self._door.ask(action, known)
+        self._authorizer.ask(action, known)
         if version is not None:
             number = whole_number(version, "a version", 1)
             return self._repo.snapshot_at_version(known, number)
@@ -52,10 +54,10 @@ class Pins:
         self, at: Revision, branch: BranchName, action: Permission = Permission.READ
     ) -> GraphVersion:
         """The state that a revision names; it may be one of another branch."""
-        self._door.ask(action, branch)
+        self._authorizer.ask(action, branch)
         found = self._resolve(at, branch)
         if found.branch != branch:
-            self._door.ask(action, found.branch)
+            self._authorizer.ask(action, found.branch)
         return found
 
     def language(self, pinned: GraphVersion) -> Language:

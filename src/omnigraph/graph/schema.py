@@ -18,7 +18,7 @@ from omnigraph.graph.values import commit_of
 from omnigraph.lang import compile_schema
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.source import Severity
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.schema_change import SchemaChange
 from omnigraph.types import (
     MAIN,
@@ -36,13 +36,13 @@ _QUERY_SUFFIX = ".gq"
 class Schema:
     """The schema of a graph; `graph.schema`."""
 
-    __slots__ = ("_actor", "_branch", "_changer", "_context", "_door", "_pins", "_repo")
+    __slots__ = ("_actor", "_authorizer", "_branch", "_changer", "_context", "_pins", "_repo")
 
     def __init__(
         self,
         context: GraphContext,
         pins: Pins,
-        door: Door,
+        authorizer: Authorizer,
         actor: str | None = None,
         branch: BranchName = MAIN,
     ) -> None:
@@ -50,7 +50,7 @@ class Schema:
         self._context = context
         self._repo = context.repo
         self._pins = pins
-        self._door = door
+        self._authorizer = authorizer
         self._actor = actor
         self._branch = branch
         self._changer = SchemaChanger(context.repo)
@@ -84,7 +84,7 @@ class Schema:
             assert graph.schema.drift() == ()
             ```
         """
-        self._door.ask(Permission.READ, MAIN)
+        self._authorizer.ask(Permission.READ, MAIN)
         return self._changer.drift()
 
     def plan(
@@ -112,7 +112,7 @@ class Schema:
             allow_data_loss: As for `apply`.
         """
         known = self._on(branch)
-        self._door.ask(Permission.READ, known)
+        self._authorizer.ask(Permission.READ, known)
         text, origin = schema_text(schema)
         request = SchemaRequest(
             catalog=compile_schema(text, origin),
@@ -182,7 +182,7 @@ class Schema:
         if dry_run:
             return self.plan(schema, branch=branch, allow_data_loss=allow_data_loss)
         by = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.SCHEMA_APPLY, self._on(branch), actor=by)
+        self._authorizer.ask(Permission.SCHEMA_APPLY, self._on(branch), actor=by)
         text, origin = schema_text(schema)
         request = SchemaRequest(
             catalog=compile_schema(text, origin),

@@ -21,7 +21,7 @@ from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.query.params import bind
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import AccessChoice, EngineChoice
 
@@ -40,13 +40,13 @@ class Snapshot:
         ```
     """
 
-    __slots__ = ("_door", "_language", "_parts", "_pinned", "_reader")
+    __slots__ = ("_authorizer", "_language", "_parts", "_pinned", "_reader")
 
     def __init__(
-        self, parts: GraphContext, pinned: GraphVersion, language: Language, door: Door
+        self, parts: GraphContext, pinned: GraphVersion, language: Language, authorizer: Authorizer
     ) -> None:
         """Read this pinned state."""
-        self._door = door
+        self._authorizer = authorizer
         self._parts = parts
         self._pinned = pinned
         self._language = language
@@ -105,7 +105,7 @@ class Snapshot:
                     text, params, name=name, access=access, engine=engine, spark=spark
                 ).settled()
         reading = self._language.reading(text, name)
-        self._door.ask(Permission.READ, self._pinned.branch, types=reading.types)
+        self._authorizer.ask(Permission.READ, self._pinned.branch, types=reading.types)
         bound = bind(reading.plan.params, params or _NOTHING)
         if engine == "auto":
             return self._automatically(reading, bound, access, spark)
@@ -119,7 +119,7 @@ class Snapshot:
         """The plan of a query and how it would reach the data, as text."""
         self._parts.repo.require_open()
         plan = self._language.plan(text, name)
-        self._door.ask(Permission.READ, self._pinned.branch, types=types_of(plan))
+        self._authorizer.ask(Permission.READ, self._pinned.branch, types=types_of(plan))
         answer = explain(plan)
         if not isinstance(plan, ReadPlan):
             return answer
@@ -137,7 +137,7 @@ class Snapshot:
     ) -> Profile:
         """Run a query and tell what each operator did: rows, time, and the path taken."""
         reading = self._language.reading(text, name)
-        self._door.ask(Permission.READ, self._pinned.branch, types=reading.types)
+        self._authorizer.ask(Permission.READ, self._pinned.branch, types=reading.types)
         profile = Profile(self._parts.clock)
         bound = bind(reading.plan.params, params or _NOTHING)
         profile.rows = self._reader.run(reading.program, bound, access, profile)
@@ -197,7 +197,7 @@ def is_newest(snapshot: Snapshot) -> bool:
 
     For servers: it never reads what is new, so it never takes long.
     """
-    snapshot._door.ask(Permission.READ, snapshot._pinned.branch)
+    snapshot._authorizer.ask(Permission.READ, snapshot._pinned.branch)
     repo = snapshot._parts.repo
     repo.require_open()
     with storage_errors():

@@ -1,1 +1,1 @@
-"""Permissions: the one door that every call of a graph passes before it reads or writes."""
+"""Permissions, which every call of a graph is checked for before it reads or writes."""

@@ -6,7 +6,7 @@ from typing import Any, Final, NotRequired, TypedDict
 
 import omnigraph as og
 from omnigraph.errors import Code, NotFound
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.results.wire import commit_json
 from omnigraph.server import requests
 from omnigraph.server.call import Reply, RouteCall, Streamed

@@ -20,7 +20,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from omnigraph.errors import Busy, Cancelled, Code, GraphError, Internal, InvalidInput
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.server import openapi
 from omnigraph.server.admission import InFlight
 from omnigraph.server.auth import ANONYMOUS

@@ -16,7 +16,7 @@ from typing import Any, Final, NotRequired, TypedDict
 import omnigraph as og
 from omnigraph.errors import Code, Conflict, Gone, GraphError, Internal, InvalidInput, NotFound
 from omnigraph.graph.opening import graph_root
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.results.upkeep_wire import (
     cleanup_json,
     embed_json,

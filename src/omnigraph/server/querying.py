@@ -12,7 +12,7 @@ from omnigraph.lang import compile_schema
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.compile import QueryCompiler
 from omnigraph.lang.values import Base
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.results.wire import ChangeOutput, change_json, plain
 from omnigraph.runtime.cancellation import limited
 from omnigraph.server.call import Reply, RouteCall

@@ -13,7 +13,7 @@ import uvicorn
 
 from omnigraph.dataplane.run.memory import give_memory_back
 from omnigraph.dataplane.tuning import active as bulk
-from omnigraph.policy.door import ALLOW_ALL, Policy
+from omnigraph.policy.authorization import ALLOW_ALL, Policy
 from omnigraph.server.app import make_app
 from omnigraph.server.config import ServerConfig
 from omnigraph.server.jobs import Jobs

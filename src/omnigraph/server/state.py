@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 import omnigraph as og
 from omnigraph.errors import Busy, Code, GraphError, NotFound, Unavailable
-from omnigraph.policy.door import ALLOW_ALL, AccessRequest, Permission, Policy
+from omnigraph.policy.authorization import ALLOW_ALL, AccessRequest, Permission, Policy
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.server.admission import Admission

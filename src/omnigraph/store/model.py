@@ -14,7 +14,7 @@ __all__ = [
     "Fts",
     "IndexInfo",
     "IndexKind",
-    "IndexWish",
+    "IndexSpec",
     "Pin",
     "RewriteReceipt",
     "SegmentReceipt",
@@ -168,7 +168,7 @@ IndexKind: TypeAlias = Btree | Fts | Vector
 
 
 @dataclass(frozen=True, slots=True)
-class IndexWish:
+class IndexSpec:
     """An index to build: on which column, of which kind, under which name."""
 
     column: str

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.store import tuning
 from omnigraph.store.blobs import logical, marked
 from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
-from omnigraph.store.integrity.file_checksums import Seals
+from omnigraph.store.integrity.file_checksums import FileChecksums
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import IndexInfo, Pin
 from omnigraph.store.versions.gateway import primary_key, tree_path
@@ -50,7 +50,7 @@ LIST_KEYS_MAX: Final = 500
 class Table:
     """A pinned version: immutable, safe to share between threads."""
 
-    def __init__(self, pin: Pin, dataset: Any, seals: Seals | None = None) -> None:
+    def __init__(self, pin: Pin, dataset: Any, seals: FileChecksums | None = None) -> None:
         self.pin = pin
         self._dataset = dataset
         self._seals = seals

@@ -22,7 +22,7 @@ from omnigraph.store.io.objects import Backend, checked_path, open_backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.maintenance.indexes import stage_indexes
 from omnigraph.store.maintenance.inventory import Inventories, StoredVersion
-from omnigraph.store.maintenance.orphan_files import Leftovers, data_paths, deletion_paths
+from omnigraph.store.maintenance.orphan_files import OrphanFiles, data_paths, deletion_paths
 from omnigraph.store.maintenance.tasks import Maintenance
 from omnigraph.store.model import (
     Btree,
@@ -32,7 +32,7 @@ from omnigraph.store.model import (
     Fts,
     IndexInfo,
     IndexKind,
-    IndexWish,
+    IndexSpec,
     Pin,
     Staged,
     StagedKind,
@@ -68,7 +68,7 @@ __all__ = [
     "Fts",
     "IndexInfo",
     "IndexKind",
-    "IndexWish",
+    "IndexSpec",
     "Pin",
     "SetAside",
     "Staged",
@@ -138,7 +138,7 @@ class Tables:
         self._lander = Lander(gateway, files, placer, self.open, clear, passed, clock)
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self.maintenance = Maintenance(gateway, files, backend)
-        self.leftovers = Leftovers(backend, self.open)
+        self.leftovers = OrphanFiles(backend, self.open)
         self.inventories = Inventories(gateway, backend, self._forks, root.uri)
         self._creator = TableCreator(
             gateway, files, placer, self._torn, self.exists, self.transaction_uuid
@@ -428,7 +428,7 @@ class Tables:
         return self._stager.stage_replacement(table, fragments, uuid=uuid)
 
     def stage_indexes(
-        self, table: Table, wishes: Sequence[IndexWish], *, uuid: str
+        self, table: Table, wishes: Sequence[IndexSpec], *, uuid: str
     ) -> Staged | None:
         """Build indexes, all taken into use by one commit. None for a table without rows."""
         private = self._private(table.pin)
@@ -438,7 +438,7 @@ class Tables:
         self, table: Table, column: str, kind: IndexKind, *, name: str, uuid: str
     ) -> Staged | None:
         """Build one index; it replaces one of the same name."""
-        return self.stage_indexes(table, [IndexWish(column, kind, name)], uuid=uuid)
+        return self.stage_indexes(table, [IndexSpec(column, kind, name)], uuid=uuid)
 
     # ------------------------------------------------------------ moving heads
 

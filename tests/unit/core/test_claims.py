@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.core import tuning
 from omnigraph.core.locks.claims import Claims, open_claims
-from omnigraph.core.locks.liveness import Live
+from omnigraph.core.locks.liveness import LiveOperations
 from omnigraph.core.locks.owner import Owner
 from omnigraph.errors import Busy
 from omnigraph.runtime import failpoints, telemetry
@@ -34,10 +34,10 @@ def objects() -> ObjectStore:
 
 
 def claims(
-    objects: ObjectStore, live: Live | None = None, clock: ManualClock | None = None
+    objects: ObjectStore, live: LiveOperations | None = None, clock: ManualClock | None = None
 ) -> Claims:
     clock = clock or ManualClock(1_000_000)
-    return open_claims(objects, clock, UlidIds(), live or Live())
+    return open_claims(objects, clock, UlidIds(), live or LiveOperations())
 
 
 def files(objects: ObjectStore) -> list[str]:
@@ -140,7 +140,7 @@ def test_whoever_looked_at_the_old_end_of_the_chain_steps_back(
     objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It creates a number that is free again because the chain has moved on."""
-    live = Live()
+    live = LiveOperations()
     mine = claims(objects, live)
     with mine.holding(FOLDER):
         stale = objects.list(FOLDER)
@@ -169,7 +169,7 @@ def test_a_failure_to_claim_leaves_nothing_held(objects: ObjectStore) -> None:
 
 
 def test_many_threads_take_turns(objects: ObjectStore) -> None:
-    live = Live()
+    live = LiveOperations()
     inside: list[int] = []
     lock = threading.Lock()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from omnigraph.core import tuning
-from omnigraph.core.locks.liveness import Live
+from omnigraph.core.locks.liveness import LiveOperations
 from omnigraph.core.locks.owner import Owner, this_process
 
 NOW = 1_700_000_000_000_000
@@ -41,7 +41,7 @@ def test_a_lease_is_released_and_renewed() -> None:
 
 
 def test_an_operation_is_live_for_the_length_of_its_block() -> None:
-    live = Live()
+    live = LiveOperations()
 
     def work() -> None:
         with live.working("a"):

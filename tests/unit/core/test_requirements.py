@@ -16,8 +16,8 @@ from omnigraph.core.commits.requirements import (
     JudgedTableAt,
     Requirement,
     SchemaIs,
-    Seen,
     TableAt,
+    TargetState,
     check,
     from_json,
     requirement_of,
@@ -31,7 +31,7 @@ from omnigraph.types import MAIN, BranchName, CommitId
 HEAD, OTHER = CommitId("01M7GKJCZJ0MNFW8WQN7KP2QZV"), CommitId("01HF7YAT0072TECMQ4AJES02N3")
 DEV = BranchName("dev")
 PIN = TablePin(table_key="node:A", path="nodes/a", version=4, table_branch=None, row_count=1)
-SEEN = Seen(
+SEEN = TargetState(
     version=GraphVersion(
         branch=DEV,
         incarnation="3:abc",

@@ -14,7 +14,7 @@ import pytest
 
 from omnigraph.embed import local
 from omnigraph.embed.config import EmbedConfig, make_embedder
-from omnigraph.embed.http import HttpEmbedder, Patience
+from omnigraph.embed.http import HttpEmbedder, RequestPolicy
 from omnigraph.embed.local import DIM_MAX, LocalEmbedder, MockEmbedder
 from omnigraph.embed.provider import Purpose, Vector, checked
 from omnigraph.embed.source import Embeddings
@@ -111,7 +111,7 @@ class Server:
             base_url="http://there/v1/",
             model="m",
             api_key="secret",
-            patience=Patience(**patience),
+            patience=RequestPolicy(**patience),
             clock=self.clock,
             transport=self,
             wait=self.wait,
@@ -283,7 +283,7 @@ def test_what_the_caller_says_wins_over_the_environment() -> None:
     }
     config = EmbedConfig(model="mine").over(environment)
     assert (config.provider, config.model, config.api_key) == ("openai-compatible", "mine", "k")
-    assert config.patience == Patience(attempts=9)
+    assert config.patience == RequestPolicy(attempts=9)
     assert make_embedder(config).model == "mine"
     assert make_embedder(EmbedConfig(provider="mock").over({})).model == "mock"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.embed.http import HttpEmbedder, Patience
+from omnigraph.embed.http import HttpEmbedder, RequestPolicy
 from omnigraph.embed.provider import Purpose
 from tests.embeddings import EmbeddingServer, embedding_server, vector_of
 
@@ -27,7 +27,7 @@ def server() -> Iterator[EmbeddingServer]:
 
 
 def embedder(server: EmbeddingServer, batch: int = 16, concurrency: int = 4) -> HttpEmbedder:
-    patience = Patience(batch=batch, concurrency=concurrency)
+    patience = RequestPolicy(batch=batch, concurrency=concurrency)
     return HttpEmbedder(base_url=f"{server.address}/v1", model="m", patience=patience)
 
 

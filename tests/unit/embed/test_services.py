@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.embed.cache import VectorCache
 from omnigraph.embed.config import EmbedConfig, configured_embedder, make_embedder
-from omnigraph.embed.http import HttpEmbedder, Patience
+from omnigraph.embed.http import HttpEmbedder, RequestPolicy
 from omnigraph.embed.local import MockEmbedder
 from omnigraph.embed.provider import Purpose
 from omnigraph.embed.source import Embeddings
@@ -72,7 +72,7 @@ def test_gemini_is_told_what_a_text_is_for(server: EmbeddingServer) -> None:
 
 
 def test_many_texts_are_asked_for_in_batches_some_at_a_time(server: EmbeddingServer) -> None:
-    patience = Patience(batch=3, concurrency=2)
+    patience = RequestPolicy(batch=3, concurrency=2)
     embedder = HttpEmbedder(base_url=f"{server.address}/v1", model="m", patience=patience)
     texts = [f"text {number}" for number in range(20)]
     assert embedder.embed(texts, 4, Purpose.DOCUMENT) == [vector_of(text, 4) for text in texts]

@@ -14,7 +14,7 @@ from omnigraph.store.root import Root
 from omnigraph.store.tables import (
     Btree,
     Fts,
-    IndexWish,
+    IndexSpec,
     Pin,
     Table,
     Tables,
@@ -27,8 +27,8 @@ VECTORS = pa.FixedSizeListArray.from_arrays(
     pa.array([float(n) for n in range(40)], pa.float32()), 2
 )
 ROWS = pa.table({"id": [f"k{n}" for n in range(20)], "n": list(range(20)), "v": VECTORS})
-BTREE = IndexWish("id", Btree(), "id_ordered")
-WISHES = (BTREE, IndexWish("id", Fts(), "id_text"), IndexWish("v", Vector(Metric.L2, 2), "near"))
+BTREE = IndexSpec("id", Btree(), "id_ordered")
+WISHES = (BTREE, IndexSpec("id", Fts(), "id_text"), IndexSpec("v", Vector(Metric.L2, 2), "near"))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def tables(root: Root) -> Tables:
     return open_tables(root, durable=False)
 
 
-def made(tables: Tables, *wishes: IndexWish) -> Pin:
+def made(tables: Tables, *wishes: IndexSpec) -> Pin:
     pin = Pin("t", tables.create("t", ROWS.schema, rows=ROWS))
     staged = tables.stage_indexes(tables.open(pin), wishes, uuid="u")
     assert staged is not None
@@ -121,7 +121,7 @@ def test_a_damaged_index_is_not_used(
 
 
 def test_two_indexes_that_are_swapped_are_not_used(root: Root, tables: Tables) -> None:
-    pin = made(tables, BTREE, IndexWish("n", Btree(), "n_ordered"))
+    pin = made(tables, BTREE, IndexSpec("n", Btree(), "n_ordered"))
     one, other = [path for path in index_files(root) if path.name == "page_data.lance"]
     good = one.read_bytes()
     one.write_bytes(other.read_bytes())
@@ -133,7 +133,7 @@ def test_two_indexes_that_are_swapped_are_not_used(root: Root, tables: Tables) -
 
 
 def test_only_indexes_that_may_be_used_are_compared(root: Root, tables: Tables) -> None:
-    pin = made(tables, BTREE, IndexWish("n", Btree(), "n_ordered"))
+    pin = made(tables, BTREE, IndexSpec("n", Btree(), "n_ordered"))
     table = reopened(root, pin)
     table.read(["id"])
     assert not table._seals or not table._seals.indexes._sound

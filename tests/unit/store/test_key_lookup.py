@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.store.root import Root
 from omnigraph.store.table import LIST_KEYS_MAX
-from omnigraph.store.tables import Btree, IndexWish, Pin, Table, open_tables
+from omnigraph.store.tables import Btree, IndexSpec, Pin, Table, open_tables
 
 # So many rows that an index is worth two lists of keys, and no more.
 ROWS = (LIST_KEYS_MAX + 100) * 500
@@ -21,7 +21,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, Table]:
     store = open_tables(Root.parse(str(folder)), durable=False)
     rows = pa.table({"id": IDS})
     plain = Pin("t", store.create("t", rows.schema, rows=rows))
-    staged = store.stage_indexes(store.open(plain), [IndexWish("id", Btree(), "id_")], uuid="u")
+    staged = store.stage_indexes(store.open(plain), [IndexSpec("id", Btree(), "id_")], uuid="u")
     assert staged is not None
     return store.open(plain), store.open(Pin("t", store.land(staged)))
 

@@ -18,7 +18,7 @@ from omnigraph.store.root import Root
 from omnigraph.store.tables import (
     Btree,
     Fts,
-    IndexWish,
+    IndexSpec,
     Pin,
     Staged,
     Tables,
@@ -29,9 +29,9 @@ from omnigraph.types import Metric
 from tests.unit.test_store_durability import SCHEMA, everything_synced, rows
 
 WISHES = (
-    IndexWish("id", Btree(), "id"),
-    IndexWish("text", Fts(), "text"),
-    IndexWish("e", Vector(Metric.L2, 2), "e"),
+    IndexSpec("id", Btree(), "id"),
+    IndexSpec("text", Fts(), "text"),
+    IndexSpec("e", Vector(Metric.L2, 2), "e"),
 )
 TARGET = 1 << 20
 

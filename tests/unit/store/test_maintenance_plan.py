@@ -12,14 +12,14 @@ from omnigraph.store.maintenance.shape import FragmentInfo, SegmentInfo, Shape
 from omnigraph.store.model import (
     Btree,
     Fts,
-    IndexWish,
+    IndexSpec,
     Vector,
 )
 from omnigraph.types import Metric
 
-ORDERED = IndexWish("id", Btree(), "id_ordered")
-TEXT = IndexWish("text", Fts(), "text_text")
-NEAR = IndexWish("v", Vector(Metric.L2, 4), "v_vector")
+ORDERED = IndexSpec("id", Btree(), "id_ordered")
+TEXT = IndexSpec("text", Fts(), "text_text")
+NEAR = IndexSpec("v", Vector(Metric.L2, 4), "v_vector")
 TARGET = 1_000
 
 
@@ -47,7 +47,7 @@ def fragments(*rows: int, deleted: int = 0) -> tuple[FragmentInfo, ...]:
     )
 
 
-def segment(wish: IndexWish, *covers: int, built_at: int = 1) -> SegmentInfo:
+def segment(wish: IndexSpec, *covers: int, built_at: int = 1) -> SegmentInfo:
     return SegmentInfo(
         index=wish.name,
         uuid=f"{wish.name}:{covers}",
@@ -57,11 +57,11 @@ def segment(wish: IndexWish, *covers: int, built_at: int = 1) -> SegmentInfo:
     )
 
 
-def planned(shape: Shape, *wishes: IndexWish, rows: Rows | None = None) -> MaintenancePlan:
+def planned(shape: Shape, *wishes: IndexSpec, rows: Rows | None = None) -> MaintenancePlan:
     return plan_maintenance(shape, wishes, rows or Rows(), target_rows=TARGET)
 
 
-def parts(plan: MaintenancePlan, wish: IndexWish) -> tuple[frozenset[int], ...]:
+def parts(plan: MaintenancePlan, wish: IndexSpec) -> tuple[frozenset[int], ...]:
     (found,) = [build.parts for build in plan.indexes if build.wish == wish] or [()]
     return found
 
@@ -335,7 +335,7 @@ def test_whatever_the_rows_say(
 ) -> None:
     rows = Rows(updated, without_vectors)
 
-    def wanted(shape: Shape) -> list[IndexWish]:
+    def wanted(shape: Shape) -> list[IndexSpec]:
         """A missing index of vectors is not asked for when there are none."""
         has_vectors = not without_vectors.issuperset(each.id for each in shape.fragments)
         return [ORDERED, TEXT, NEAR] if shape.of(NEAR.name) or has_vectors else [ORDERED, TEXT]

@@ -8,7 +8,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from omnigraph.store import tuning
-from omnigraph.store.integrity.file_checksums import Seals
+from omnigraph.store.integrity.file_checksums import FileChecksums
 from omnigraph.store.model import WrittenBy
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Pin, blob_field, data_paths, open_tables
@@ -45,7 +45,7 @@ def test_a_fragment_is_as_lance_writes_it(tmp_path: Path) -> None:
     given = rows(30).append_column("more", pa.array(range(30))).select(dataset.schema.names)
     root = Root.parse(str(tmp_path))
     with tuning.tuned(file_rows_max=20):
-        found = NamedFiles(root, Seals(tmp_path)).write(dataset, place, given, BY)
+        found = NamedFiles(root, FileChecksums(tmp_path)).write(dataset, place, given, BY)
     (theirs,) = write_fragments(given, dataset, mode="append")
     assert [fragment.physical_rows for fragment in found] == [20, 10]
     for fragment in found:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from omnigraph.core import tuning
+from omnigraph.core.branches.announcements import Announcement, Announcements
 from omnigraph.core.branches.creation import BranchCreation
-from omnigraph.core.branches.ending import Announced, BranchEnds
 from omnigraph.core.branches.kept_states import KeptStates
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.requirements import branch_exists, branch_replaced, require_head
@@ -82,7 +82,7 @@ class Branches:
         self._creation = creation
         self._intents = intents
         self._kept = kept
-        self._ends = BranchEnds(creation.claims, intents)
+        self._ends = Announcements(creation.claims, intents)
         self._writers = writers
 
     def list(self) -> tuple[BranchName, ...]:
@@ -167,7 +167,7 @@ class Branches:
                 self._creation.drop(pin.path, str(pin.table_branch))
 
     @contextmanager
-    def ending(self, info: BranchInfo, kind: WriterKind) -> Iterator[Announced]:
+    def ending(self, info: BranchInfo, kind: WriterKind) -> Iterator[Announcement]:
         """Announce the end of a branch, or of its name; refuse it while somebody writes there.
 
         Only for who is alone.

@@ -28,7 +28,7 @@ from omnigraph.core.commits.target import NewBranch
 from omnigraph.core.journal.intent import Intent, IntentLog
 from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.locks.read_leases import Holds
+from omnigraph.core.locks.holds import Holds
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.manifest.refs import tags_of
 from omnigraph.errors import Gone, NotFound

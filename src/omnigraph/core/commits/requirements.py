@@ -18,7 +18,7 @@ from omnigraph.types import MAIN, BranchName, CommitId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class TargetState:
     """The newest state of a target: what a commit would follow, and which commits are there."""
 
     version: GraphVersion
@@ -34,7 +34,7 @@ class BranchIs:
     branch: BranchName
     incarnation: str
 
-    def check(self, seen: Seen) -> None:
+    def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
         if seen.version.incarnation != self.incarnation:
             raise branch_replaced(self.branch)
@@ -46,7 +46,7 @@ class BranchAbsent:
 
     branch: BranchName
 
-    def check(self, seen: Seen) -> None:
+    def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
         self.check_names(seen.names())
 
@@ -69,7 +69,7 @@ class HeadIs:
 
     commit: CommitId
 
-    def check(self, seen: Seen) -> None:
+    def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
         require_head(seen.version, self.commit)
 
@@ -80,7 +80,7 @@ class SchemaIs:
 
     digest: str
 
-    def check(self, seen: Seen) -> None:
+    def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
         if seen.version.schema_digest != self.digest:
             raise schema_changed(seen.version.branch)
@@ -93,7 +93,7 @@ class TableAt:
     table_key: str
     version: int
 
-    def check(self, seen: Seen) -> None:
+    def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
         pin = seen.version.tables.get(self.table_key)
         actual = None if pin is None else pin.version
@@ -113,7 +113,7 @@ class RefIs:
     ref: str
     commit: CommitId | None  # what set it last; None when nothing did
 
-    def check(self, seen: Seen) -> None:
+    def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
         found = seen.version.refs.get(self.ref)
         if (None if found is None else found.id) != self.commit:
@@ -128,7 +128,7 @@ class SourceStands:
     branch: BranchName
     generation: int
 
-    def check(self, seen: Seen) -> None:
+    def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
         if not seen.stands(self.branch, self.generation):
             raise branch_replaced(self.branch)
@@ -146,7 +146,7 @@ def requirement_of(target: Target) -> Requirement:
     return BranchAbsent(target.branch)
 
 
-def check(requires: Iterable[Requirement], seen: Seen) -> None:
+def check(requires: Iterable[Requirement], seen: TargetState) -> None:
     """Raise the conflict of the first requirement that does not hold."""
     for requirement in requires:
         requirement.check(seen)

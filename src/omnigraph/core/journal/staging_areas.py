@@ -25,7 +25,7 @@ from typing import Final
 
 from omnigraph.core import tuning
 from omnigraph.core.layout import STAGING
-from omnigraph.core.locks.liveness import Live, Liveness, is_certainly_over
+from omnigraph.core.locks.liveness import Liveness, LiveOperations, is_certainly_over
 from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry
@@ -161,7 +161,7 @@ class StagingAreas:
     tables: Tables
     clock: Clock
     ids: Ids
-    live: Live
+    live: LiveOperations
     liveness: Liveness
     folder: Path | None  # of the graph, if it lies on a disk of this machine
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from omnigraph.core import tuning
-from omnigraph.core.locks.liveness import Live, Liveness, StoreClock
+from omnigraph.core.locks.liveness import Liveness, LiveOperations, StoreClock
 from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry
@@ -36,7 +36,7 @@ class Claims:
     objects: ObjectStore
     clock: Clock
     ids: Ids
-    live: Live
+    live: LiveOperations
     liveness: Liveness
 
     @contextmanager
@@ -159,7 +159,7 @@ class Claim:
         return json.dumps({"token": self._token, "owner": owner.to_json()}, sort_keys=True).encode()
 
 
-def open_claims(objects: ObjectStore, clock: Clock, ids: Ids, live: Live) -> Claims:
+def open_claims(objects: ObjectStore, clock: Clock, ids: Ids, live: LiveOperations) -> Claims:
     """The claims of one graph."""
     liveness = Liveness(live=live, store_clock=StoreClock(objects, clock, ids))
     return Claims(objects=objects, clock=clock, ids=ids, live=live, liveness=liveness)

@@ -22,8 +22,8 @@ from omnigraph.runtime.ids import Ids
 from omnigraph.store.io.objects import ObjectStore
 
 
-class Live:
-    """A set of operation ids. Thread-safe."""
+class LiveOperations:
+    """The operations that this process works on, by id. Thread-safe."""
 
     __slots__ = ("_ids", "_lock")
 
@@ -58,7 +58,7 @@ class Live:
 
 
 # One per process: two handles of one graph must know of each other's writes.
-PROCESS: Final = Live()
+PROCESS: Final = LiveOperations()
 
 _EVER_US: Final = 1 << 62  # older than any lease
 
@@ -99,7 +99,7 @@ class StoreClock:
 class Liveness:
     """Judges owners, as seen from this process."""
 
-    live: Live
+    live: LiveOperations
     store_clock: StoreClock
 
     def is_alive(self, owner: Owner, token: str, place: str, modified_us: int | None) -> bool:

@@ -76,7 +76,7 @@ class BranchReader:
     def is_newest(self, snapshot: GraphVersion) -> bool:
         """True if a snapshot was the newest a moment ago and still is; nothing new is read."""
         ticks = self._clock.ticks_ns()
-        if self._snapshot is not snapshot or ticks - self._seen_ns >= latest.TRUSTED_NS:
+        if self._snapshot is not snapshot or ticks - self._seen_ns >= store_tuning.trusted_head_ns:
             return False
         following = snapshot.manifest_version + 1
         if self._tables.has_version(MANIFEST, following, self.info.fork):

@@ -15,7 +15,7 @@ from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import key_reused
 from omnigraph.core.commits.records import KEY, Record, encode
-from omnigraph.core.commits.requirements import Seen, branch_replaced
+from omnigraph.core.commits.requirements import TargetState, branch_replaced
 from omnigraph.core.commits.target import ExistingBranch, NewBranch, Target
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.journal.intent import Intent, IntentLog
@@ -78,19 +78,19 @@ class Destination(ABC):
         """Refuse an idempotency key that cannot be used here."""
 
     @abstractmethod
-    def look(self) -> Seen:
+    def look(self) -> TargetState:
         """The newest state that a commit would follow."""
 
     @abstractmethod
-    def look_back(self) -> Seen | None:
+    def look_back(self) -> TargetState | None:
         """The same for recovery; None when the target can never be written to any more."""
 
     @abstractmethod
-    def write(self, records: tuple[Record, ...], seen: Seen) -> int | None:
+    def write(self, records: tuple[Record, ...], seen: TargetState) -> int | None:
         """Make rows visible; return the manifest version, None when another publish came first."""
 
     @abstractmethod
-    def check_written(self, seen: Seen) -> None:
+    def check_written(self, seen: TargetState) -> None:
         """Refuse if nobody can see what was written."""
 
     def is_lost(self) -> bool:
@@ -101,10 +101,10 @@ class Destination(ABC):
     def clear(self, paths: Iterable[str]) -> None:
         """Remove what a write left that was given up."""
 
-    def _seen(self, branch: BranchName) -> Seen:
+    def _seen(self, branch: BranchName) -> TargetState:
         manifest = self.graph.manifest
         version = manifest.snapshot(branch)
-        return Seen(
+        return TargetState(
             version=version,
             commits=manifest.commits(branch),
             names=manifest.names,
@@ -172,18 +172,18 @@ class _BranchHead(Destination):
     def withdraw(self, operation_id: str) -> None:
         self.graph.intents.remove(operation_id)
 
-    def look(self) -> Seen:
+    def look(self) -> TargetState:
         self.graph.migration.bring_forward(self.target.branch)
         return self._seen(self.target.branch)
 
-    def look_back(self) -> Seen | None:
+    def look_back(self) -> TargetState | None:
         try:
             seen = self.look()
         except NotFound:
             return None
         return seen if seen.version.incarnation == self.target.incarnation else None
 
-    def write(self, records: tuple[Record, ...], seen: Seen) -> int | None:
+    def write(self, records: tuple[Record, ...], seen: TargetState) -> int | None:
         version = seen.version
         base = Pin(path=MANIFEST, version=version.manifest_version, branch=version.fork)
         lookup = self.graph.manifest.perhaps_held(version.branch, base.version, records)
@@ -201,7 +201,7 @@ class _BranchHead(Destination):
                 return None
             raise
 
-    def check_written(self, seen: Seen) -> None:
+    def check_written(self, seen: TargetState) -> None:
         if not self.graph.manifest.stands(seen.version):
             raise branch_replaced(self.target.branch)
 
@@ -259,25 +259,25 @@ class _BranchInCreation(Destination):
         if known is not None:
             raise key_reused(known)
 
-    def look(self) -> Seen:
+    def look(self) -> TargetState:
         manifest = self.graph.manifest
         if manifest.exists(self.target.branch):
             return self._seen(self.target.branch)
-        return Seen(version=self.graph.creation.base(self.target), names=manifest.names)
+        return TargetState(version=self.graph.creation.base(self.target), names=manifest.names)
 
-    def look_back(self) -> Seen | None:
+    def look_back(self) -> TargetState | None:
         try:
             return self.look()
         except (Conflict, NotFound, Gone, PreconditionFailed):
             return None
 
-    def write(self, records: tuple[Record, ...], seen: Seen) -> int | None:
+    def write(self, records: tuple[Record, ...], seen: TargetState) -> int | None:
         target = self.target
         lookup = self.graph.manifest.perhaps_held(target.source, target.source_version, records)
         rows = encode(records, target.source_version + 1)
         return self.graph.creation.publish(target, rows, lookup)
 
-    def check_written(self, seen: Seen) -> None:
+    def check_written(self, seen: TargetState) -> None:
         """Publishing made the branch itself."""
 
     def clear(self, paths: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit, HeadRecord, Record
 from omnigraph.core.commits.request import CommitRequest
-from omnigraph.core.commits.requirements import Seen, check
+from omnigraph.core.commits.requirements import TargetState, check
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.publish.destinations import Destination, Destinations
 from omnigraph.errors import Code, Conflict, NotFound, RecoveryRequired
@@ -31,7 +31,7 @@ class Published:
     replayed: bool = False
 
 
-def find_replay(commit: Commit, seen: Seen) -> Published | None:
+def find_replay(commit: Commit, seen: TargetState) -> Published | None:
     """The commit of an earlier call with the same idempotency key."""
     if commit.idempotency_key is None:
         return None
@@ -39,7 +39,7 @@ def find_replay(commit: Commit, seen: Seen) -> Published | None:
     return None if known is None else replace(_published(known, seen), replayed=True)
 
 
-def _published(known: Commit, seen: Seen) -> Published:
+def _published(known: Commit, seen: TargetState) -> Published:
     version = seen.commits.manifest_version(known.id) or seen.version.manifest_version
     return Published(commit=known, manifest_version=version)
 
@@ -81,7 +81,7 @@ class Publisher:
         )
 
     def _write(
-        self, commit: Commit, records: tuple[Record, ...], place: Destination, seen: Seen
+        self, commit: Commit, records: tuple[Record, ...], place: Destination, seen: TargetState
     ) -> int | None:
         """One try. None when another publish came first."""
         try:
@@ -113,7 +113,7 @@ class Publisher:
         graph.tables.sync(MANIFEST, graph.manifest.branch(branch).fork)
 
 
-def _looked(place: Destination) -> Seen | None:
+def _looked(place: Destination) -> TargetState | None:
     """The newest state; None when others keep bringing the manifest to a newer format."""
     try:
         return place.look()

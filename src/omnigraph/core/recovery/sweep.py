@@ -27,7 +27,7 @@ from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.records import Commit, VersionRecord
 from omnigraph.core.commits.request import CommitRequest
-from omnigraph.core.commits.requirements import Seen, TableAt, check, requirement_of
+from omnigraph.core.commits.requirements import TableAt, TargetState, check, requirement_of
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.journal.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.journal.intent import Intent, PlannedTable
@@ -209,7 +209,7 @@ class Recovery:
             case Stop() as stop:
                 return _settlement(intent, Settled.STUCK, stop.reason)
 
-    def _settle_end(self, intent: Intent, seen: Seen | None) -> Settlement:
+    def _settle_end(self, intent: Intent, seen: TargetState | None) -> Settlement:
         """Settle the end of a branch that somebody announced: it has happened, or nothing has."""
         over = seen is None
         return self._close(
@@ -376,7 +376,7 @@ def _stands_on_base(pin: TablePin | None, item: PlannedTable) -> bool:
     return pin is not None and (pin.path, pin.version) == (item.path, item.expected)
 
 
-def _holds(intent: Intent, seen: Seen) -> bool:
+def _holds(intent: Intent, seen: TargetState) -> bool:
     """Could the write be published now, as far as the rest of the graph is concerned?"""
     key = intent.commit.idempotency_key
     if key is not None and seen.commits.find_key(key) is not None:

@@ -21,7 +21,7 @@ from omnigraph.store.maintenance.shape import TableProbe
 from omnigraph.store.tables import (
     Btree,
     Fts,
-    IndexWish,
+    IndexSpec,
     Table,
     Vector,
 )
@@ -46,7 +46,7 @@ class IndexReport:
     pending: tuple[PendingIndex, ...]
 
 
-def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
+def wanted_indexes(entity: EntityType) -> tuple[IndexSpec, ...]:
     """The indexes of a type: identity always, and what its schema asks for.
 
     Enums and ordered scalars get an ordered index; free text gets an ordered one for equality and
@@ -68,7 +68,7 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexWish, ...]:
 
 def fitting_indexes(
     entity: EntityType, existing: Iterable[tuple[str, tuple[str, ...]]]
-) -> tuple[IndexWish, ...]:
+) -> tuple[IndexSpec, ...]:
     """The indexes of a type under the names that they have in its table, or would get there.
 
     A column that was renamed keeps its index, which is named after what the column was called.
@@ -80,7 +80,7 @@ def fitting_indexes(
         taken.add(name)
         if len(columns) == 1:
             names[columns[0], _use(name)] = name
-    found: list[IndexWish] = []
+    found: list[IndexSpec] = []
     for wish in wanted_indexes(entity):
         name = names.get((wish.column, _use(wish.name)), wish.name)
         is_here = (wish.column, _use(wish.name)) in names
@@ -97,20 +97,20 @@ def _use(name: str) -> str:
     return name.rpartition("_")[2]
 
 
-def _wishes(item: Property) -> list[IndexWish]:
+def _wishes(item: Property) -> list[IndexSpec]:
     kind = item.type
     if kind.base is Base.VECTOR:
         metric = Metric.COSINE if item.metric is None else item.metric
-        return [IndexWish(item.name, Vector(metric, kind.dim), f"{item.name}_vector")]
+        return [IndexSpec(item.name, Vector(metric, kind.dim), f"{item.name}_vector")]
     if not kind.is_scalar:
         return []
     if kind.base is Base.STRING and not kind.enum:
-        return [_ordered(item.name), IndexWish(item.name, Fts(), f"{item.name}_text")]
+        return [_ordered(item.name), IndexSpec(item.name, Fts(), f"{item.name}_text")]
     return [_ordered(item.name)]
 
 
-def _ordered(column: str) -> IndexWish:
-    return IndexWish(column, Btree(), f"{column}_ordered")
+def _ordered(column: str) -> IndexSpec:
+    return IndexSpec(column, Btree(), f"{column}_ordered")
 
 
 def ensure_indices(
@@ -162,14 +162,14 @@ def ensure_indices(
     return IndexReport(published=published, built=tuple(built), pending=tuple(pending))
 
 
-def _missing(table: Table, entity: EntityType) -> list[IndexWish]:
+def _missing(table: Table, entity: EntityType) -> list[IndexSpec]:
     indexes = table.indexes()
     wishes = fitting_indexes(entity, ((index.name, index.columns) for index in indexes))
     known = {index.name for index in indexes} - table.damaged_indexes()
     return [wish for wish in wishes if wish.name not in known]
 
 
-def not_yet(table: Table, wish: IndexWish) -> str | None:
+def not_yet(table: Table, wish: IndexSpec) -> str | None:
     """The reason for which an index cannot be built now; None when it can."""
     if table.row_count == 0:
         return "the table is empty"

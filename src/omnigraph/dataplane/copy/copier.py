@@ -9,7 +9,7 @@ from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.locks.claims import Claim
-from omnigraph.core.locks.read_leases import Holder
+from omnigraph.core.locks.holds import Holder
 from omnigraph.core.repository import Repository, components
 from omnigraph.core.storage_errors import damaged, storage_errors
 from omnigraph.core.upkeep.copy_plan import CopyPlan, CopyPlanner

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.core.layout import table_key
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.decode import convert
-from omnigraph.dataplane.decode.absences import Absences
+from omnigraph.dataplane.decode.absent_properties import AbsentProperties
 from omnigraph.dataplane.decode.arrow_json import parse
 from omnigraph.dataplane.decode.json_line import Integer, Json, MalformedJson, read_line
 from omnigraph.dataplane.decode.lines import Lines, Places
@@ -55,7 +55,7 @@ class ArrowDecoder:
         self._schema = convert.rows_schema(entity)
         key = table_key(entity.kind, entity.name)
         names = spec.absences.get(key, frozenset()) & entity.property_by_name.keys()
-        self._absences = Absences(names)
+        self._absences = AbsentProperties(names)
         self._word = TYPE_FIELDS[entity.kind]
         ends = END_FIELDS if entity.kind == "edge" else {}
         self._outside = frozenset({self._word, ID_NAME, DATA, *ends})
@@ -82,7 +82,7 @@ class ArrowDecoder:
         self._form = form
         try:
             columns = self._columns(table, form)
-        except convert.Unfit:
+        except convert.ConversionFailed:
             return None
         rows = [
             columns[field.name] if field.name in columns else pa.nulls(len(places), field.type)
@@ -155,7 +155,7 @@ class ArrowDecoder:
         if self._entity.kind == "edge":
             for label, column in END_FIELDS.items():
                 if label not in form.outside or table.column(label).null_count:
-                    raise convert.Unfit
+                    raise convert.ConversionFailed
                 found[column] = _whole(table, label)
         return found
 
@@ -174,7 +174,7 @@ def _one_id(beside: pa.Array, inside: pa.Array | None) -> pa.Array:
     if inside is None or inside.null_count == len(inside):
         return beside
     if pc.any(pc.and_(beside.is_valid(), inside.is_valid())).as_py():
-        raise convert.Unfit
+        raise convert.ConversionFailed
     return pc.coalesce(inside, beside)
 
 

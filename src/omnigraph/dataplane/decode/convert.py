@@ -1,7 +1,8 @@
 """Columns as an input spells them, turned into columns as tables store them.
 
-Each function takes a whole column and gives a whole column, nulls included, or raises `Unfit`; who
-is to blame is for others to find out. The values are exactly those of `omnigraph.lang.values`.
+Each function takes a whole column and gives a whole column, nulls included, or raises
+`ConversionFailed`, which does not say which row is wrong. The values are exactly those
+of `omnigraph.lang.values`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MOMENT: Final = pa.timestamp("ms", tz="UTC")
 _SHORTEST: Final = "2024-03-31T12:00"
 
 
-class Unfit(Exception):
+class ConversionFailed(Exception):
     """Some value of a column is not of its type."""
 
 
@@ -48,10 +49,10 @@ def dates(texts: pa.Array) -> pa.Date32Array:
     try:
         found = texts.cast(_DATE)
     except pa.ArrowInvalid:
-        raise Unfit from None  # Arrow takes every text that is a date
+        raise ConversionFailed from None  # Arrow takes every text that is a date
     least = pc.min(found.cast(pa.int32())).as_py()
     if least is not None and least < DAYS.start:  # the year 0000
-        raise Unfit
+        raise ConversionFailed
     return found
 
 
@@ -132,7 +133,7 @@ def _parsed(texts: pa.Array) -> pa.TimestampArray:
     for text in texts.to_pylist():
         number = None if text is None else parse_datetime(text)
         if number is None and text is not None:
-            raise Unfit
+            raise ConversionFailed
         numbers.append(number)
     return pa.array(numbers, _MOMENT)
 
@@ -147,7 +148,7 @@ def finite(numbers: pa.Array) -> pa.Array:
         Unfit: One of them is infinite or no number.
     """
     if not _is_finite(numbers):
-        raise Unfit
+        raise ConversionFailed
     return numbers
 
 
@@ -162,10 +163,10 @@ def vectors(lists: pa.ListArray, dim: int) -> pa.FixedSizeListArray:
     lengths = np.diff(lists.offsets.to_numpy())
     known = lists.is_valid().to_numpy(zero_copy_only=False)
     if (lengths[known] != dim).any():
-        raise Unfit
+        raise ConversionFailed
     elements = lists.flatten()
     if elements.null_count or not _is_finite(elements):
-        raise Unfit
+        raise ConversionFailed
     found = pa.FixedSizeListArray.from_arrays(elements, dim)
     if lists.null_count:
         places = np.cumsum(known) - 1
@@ -183,7 +184,7 @@ def blobs(texts: pa.Array) -> pa.LargeBinaryArray:
     for text in texts.to_pylist():
         data = None if text is None else parse_blob(text)
         if data is None and text is not None:
-            raise Unfit
+            raise ConversionFailed
         values.append(data)
     return pa.array(values, pa.large_binary())
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane.decode.convert import (
-    Unfit,
+    ConversionFailed,
     blobs,
     dates,
     datetimes,
@@ -210,7 +210,7 @@ def _parsed(
     try:
         if not texts.faults:
             return Converted(fast(texts.values))
-    except Unfit:
+    except ConversionFailed:
         pass
     found = [None if text is None else slow(text) for text in texts.values.to_pylist()]
     values = pa.array(found, arrow_type(kind))

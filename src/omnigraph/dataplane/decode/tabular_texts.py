@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.schema.arrow_types import arrow_type
-from omnigraph.dataplane.decode.convert import Unfit, blobs, dates, datetimes
+from omnigraph.dataplane.decode.convert import ConversionFailed, blobs, dates, datetimes
 from omnigraph.dataplane.decode.json_fit import Misfit, described, fit, shown
 from omnigraph.dataplane.decode.json_line import Integer, Json, MalformedJson, Real, read_line
 from omnigraph.dataplane.decode.tabular import Spelling
@@ -39,7 +39,7 @@ def convert_texts(column: pa.Array, kind: ValueType) -> Converted:
         return Converted(pa.nulls(len(texts.values), arrow_type(kind)))
     try:
         return Converted(_all_at_once(texts.values, kind))
-    except (Unfit, pa.ArrowInvalid):
+    except (ConversionFailed, pa.ArrowInvalid):
         return _one_by_one(texts.values, kind)
 
 
@@ -62,11 +62,11 @@ def _all_at_once(texts: pa.Array, kind: ValueType) -> pa.Array:
     """Converts a whole column; raises if some text has another spelling."""
     base = kind.base
     if kind.is_list or base is Base.VECTOR:
-        raise Unfit
+        raise ConversionFailed
     if base is Base.BOOL:
         lowered = pc.utf8_lower(texts)
         if not pc.all(pc.is_in(lowered.drop_null(), pa.array(list(_BOOLEANS)))).as_py():
-            raise Unfit
+            raise ConversionFailed
         return pc.equal(lowered, "true")
     if base is Base.DATE:
         return dates(texts)
@@ -77,10 +77,10 @@ def _all_at_once(texts: pa.Array, kind: ValueType) -> pa.Array:
     # Arrow also takes hexadecimal, `inf`, `nan` and surrounding space.
     form = _INTEGER if base in INTEGERS else _REAL
     if not pc.all(pc.match_substring_regex(texts, form)).as_py():
-        raise Unfit
+        raise ConversionFailed
     found = texts.cast(arrow_type(kind))
     if base in FLOATS and not pc.all(pc.is_finite(found)).as_py():
-        raise Unfit
+        raise ConversionFailed
     return found
 
 

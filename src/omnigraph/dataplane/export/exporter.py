@@ -21,8 +21,8 @@ from omnigraph.dataplane.export.parts import (
     write_part,
 )
 from omnigraph.dataplane.export.plan import ExportPlan, make_plan
-from omnigraph.dataplane.export.shared import require_shared, verify
-from omnigraph.dataplane.export.single import SingleFile
+from omnigraph.dataplane.export.shared_folder import require_shared, verify
+from omnigraph.dataplane.export.single_file import SingleFile
 from omnigraph.dataplane.export.target import open_file, open_target
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from omnigraph.core.layout import table_key
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.export.cells import NULL, EncodedCells, cells, glued
-from omnigraph.dataplane.export.small import SmallNumbers
+from omnigraph.dataplane.export.small_numbers import SmallNumbers
 from omnigraph.dataplane.source.model import Compression, Format
 from omnigraph.dataplane.source.naming import TYPE_KEY
 from omnigraph.lang.catalog.model import EntityType

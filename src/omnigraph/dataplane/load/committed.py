@@ -137,7 +137,7 @@ def _scan(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ColumnRequest:
     """Columns of a committed table that partitions need; the first so many are the key."""
 
     key: str
@@ -152,7 +152,7 @@ class ScanTask:
     plan: LoadPlan
     pin: Pin
     fragments: tuple[int, ...]
-    wishes: tuple[Wish, ...]
+    wishes: tuple[ColumnRequest, ...]
     rows: int  # in these fragments
 
 
@@ -175,10 +175,10 @@ def scan_stored(task: ScanTask) -> ScanReceipt:
 
 
 def scan_tasks(
-    plan: LoadPlan, base: LoadBase, wishes: Iterable[Wish], rows_max: int = 1 << 22
+    plan: LoadPlan, base: LoadBase, wishes: Iterable[ColumnRequest], rows_max: int = 1 << 22
 ) -> list[ScanTask]:
     """Divide the reading of committed tables into tasks."""
-    by_key: dict[str, list[Wish]] = {}
+    by_key: dict[str, list[ColumnRequest]] = {}
     for wish in wishes:
         by_key.setdefault(wish.key, []).append(wish)
     tasks: list[ScanTask] = []
@@ -199,6 +199,6 @@ def scan_tasks(
 
 
 def _task(
-    plan: LoadPlan, pin: Pin, group: Sequence[int], wishes: Sequence[Wish], rows: int
+    plan: LoadPlan, pin: Pin, group: Sequence[int], wishes: Sequence[ColumnRequest], rows: int
 ) -> ScanTask:
     return ScanTask(plan=plan, pin=pin, fragments=tuple(group), wishes=tuple(wishes), rows=rows)

@@ -32,8 +32,8 @@ Addresses: TypeAlias = "npt.NDArray[np.uint64]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dead:
-    """Addresses of rows of one share of a table, put aside."""
+class StagedDeletions:
+    """Addresses of deleted rows of one share of a table, in the staging area."""
 
     key: str
     share: int
@@ -52,8 +52,8 @@ def shares_of(table: Table, rows_max: int = SHARE_ROWS) -> tuple[int, ...]:
     return tuple(starts)
 
 
-class Graves:
-    """Puts the addresses that one task finds aside, by share. Not thread-safe."""
+class DeletionSpill:
+    """Stages the addresses of rows that one task deletes, by share. Not thread-safe."""
 
     def __init__(self, staging: Staging, shares: Shares) -> None:
         """Divide by these shares."""
@@ -61,7 +61,7 @@ class Graves:
         self._shares = shares
         self._waiting: dict[str, list[Addresses]] = {}
         self._rows = 0
-        self._dead: list[Dead] = []
+        self._dead: list[StagedDeletions] = []
 
     def add(self, key: str, addresses: Addresses) -> None:
         """Take addresses of rows of a type."""
@@ -72,7 +72,7 @@ class Graves:
         if self._rows >= _WAITING_ROWS:
             self._put()
 
-    def close(self) -> tuple[Dead, ...]:
+    def close(self) -> tuple[StagedDeletions, ...]:
         """Put aside what is left; tell where everything is."""
         self._put()
         return tuple(self._dead)
@@ -90,7 +90,7 @@ class Graves:
         if contents:
             staged_parts = self._staging.put_all(contents)
             self._dead += (
-                Dead(key=key, share=share, staged_part=staged_part)
+                StagedDeletions(key=key, share=share, staged_part=staged_part)
                 for (key, share), staged_part in zip(places, staged_parts, strict=True)
             )
         self._waiting, self._rows = {}, 0
@@ -138,7 +138,7 @@ def write_deletions(task: DeletionTask) -> DeletionReceipt:
 
 def deletion_tasks(
     plan: LoadPlan,
-    dead: Sequence[Dead],
+    dead: Sequence[StagedDeletions],
     tables: Mapping[str, Table],
     held: Mapping[str, frozenset[int]],
 ) -> list[DeletionTask]:

@@ -182,7 +182,7 @@ def _sorted_block(columns: list[pa.Array], of: npt.NDArray[np.uint16], partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentKeys:
     """The keys that one task, of a split or of a committed table, put into one partition."""
 
     split: int
@@ -196,7 +196,7 @@ class Partition:
     contents: tuple[tuple[int, Content], ...]
 
     @staticmethod
-    def of(staging: Staging, sent: Iterable[Sent]) -> Partition:
+    def of(staging: Staging, sent: Iterable[SentKeys]) -> Partition:
         """Fetch what was sent."""
         return next(iter(fetched(staging, [tuple(sent)])))
 
@@ -214,13 +214,13 @@ class Partition:
 
 
 def fetched(
-    staging: Staging, partitions: Iterable[Sequence[Sent]], bytes_at_once: int = FETCH_BYTES
+    staging: Staging, partitions: Iterable[Sequence[SentKeys]], bytes_at_once: int = FETCH_BYTES
 ) -> Iterator[Partition]:
     """Fetch partitions, one after another: the small ones several at a time.
 
     What a task has sent to neighbouring partitions lies side by side and is read as one.
     """
-    waiting: list[list[Sent]] = []
+    waiting: list[list[SentKeys]] = []
     room = bytes_at_once
     for sent in partitions:
         size = sum(item.staged_part.bytes for item in sent)
@@ -232,7 +232,7 @@ def fetched(
     yield from _fetched_together(staging, waiting)
 
 
-def _fetched_together(staging: Staging, partitions: list[list[Sent]]) -> Iterator[Partition]:
+def _fetched_together(staging: Staging, partitions: list[list[SentKeys]]) -> Iterator[Partition]:
     found = iter(staging.get_all([item.staged_part for sent in partitions for item in sent]))
     contents = [tuple((item.split, next(found)) for item in sent) for sent in partitions]
     for number, each in enumerate(contents):

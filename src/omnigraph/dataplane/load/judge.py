@@ -12,7 +12,7 @@ from omnigraph.dataplane.load.committed import Committed, LoadBase
 from omnigraph.dataplane.load.exchange import (
     ID,
     Partition,
-    Sent,
+    SentKeys,
     fetched,
     ids_channel,
     released_channel,
@@ -41,7 +41,7 @@ class JudgeTask:
 
     plan: LoadPlan
     base: LoadBase
-    partitions: tuple[tuple[Sent, ...], ...]
+    partitions: tuple[tuple[SentKeys, ...], ...]
     is_divided: bool
 
 

@@ -22,11 +22,11 @@ from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.counts import Counts
 from omnigraph.dataplane.load.committed import LoadBase, StoredTable
 from omnigraph.dataplane.load.fingerprint import total
-from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan, StopSignal, Targets, key_of
 from omnigraph.dataplane.load.reading import partitions_for, read_inputs
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import Loaded, LoadRequest
+from omnigraph.dataplane.load.source_positions import SourcePositions, named
 from omnigraph.dataplane.load.stages import Stages, Verdict
 from omnigraph.dataplane.load.stream import STREAM, batch_key, recorded
 from omnigraph.dataplane.load.violations import LoadViolations, open_file, write_all
@@ -488,7 +488,7 @@ def _is_stopped(monitor: Monitor) -> bool:
 
 def _refuse(work: _Work, found: LoadViolations) -> None:
     """Tell what is wrong, as a reader of the input can find it."""
-    places, staging = Places(work.receipts), work.plan.staging
+    places, staging = SourcePositions(work.receipts), work.plan.staging
     path = work.request.violations_file
     if path is not None:
         write_all(path, found, places, work.receipts, staging)

@@ -15,7 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.committed import Codes, Committed, LoadBase
-from omnigraph.dataplane.load.exchange import ID, LINE, Keys, Partition, Sent, fetched, ids_channel
+from omnigraph.dataplane.load.exchange import (
+    ID,
+    LINE,
+    Keys,
+    Partition,
+    SentKeys,
+    fetched,
+    ids_channel,
+)
 from omnigraph.dataplane.load.judge_nodes import repeats
 from omnigraph.dataplane.load.packing import numbered, unpacked
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
@@ -38,7 +46,7 @@ class MatchTask:
 
     plan: LoadPlan
     base: LoadBase
-    partitions: tuple[tuple[Sent, ...], ...]
+    partitions: tuple[tuple[SentKeys, ...], ...]
     is_divided: bool
 
 

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.load.committed import Committed, LoadBase, Wish
-from omnigraph.dataplane.load.deletions import Graves, Shares
+from omnigraph.dataplane.load.committed import ColumnRequest, Committed, LoadBase
+from omnigraph.dataplane.load.deletions import DeletionSpill, Shares
 from omnigraph.dataplane.load.exchange import (
     ID,
     KEY,
     LINE,
     Emitter,
     Partition,
-    Sent,
+    SentKeys,
     claims_channel,
     fetched,
     ids_channel,
@@ -47,7 +47,7 @@ class OrphanTask:
 
     plan: LoadPlan
     base: LoadBase
-    partitions: tuple[tuple[Sent, ...], ...]
+    partitions: tuple[tuple[SentKeys, ...], ...]
     is_divided: bool
     shares: Shares
     cascade: bool
@@ -67,10 +67,11 @@ def retained(
                 yield node, edge, end, (end, ID, ROW_ADDRESS, *extra)
 
 
-def retained_wishes(catalog: Catalog, base: LoadBase) -> list[Wish]:
+def retained_wishes(catalog: Catalog, base: LoadBase) -> list[ColumnRequest]:
     """The committed rows that partitions need for this."""
     return [
-        Wish(key=key_of(edge), columns=columns) for _, edge, _, columns in retained(catalog, base)
+        ColumnRequest(key=key_of(edge), columns=columns)
+        for _, edge, _, columns in retained(catalog, base)
     ]
 
 
@@ -79,7 +80,7 @@ def find_orphans(task: OrphanTask) -> OrphanReceipt:
     plan = task.plan
     out = collector(plan)
     emitter = Emitter(plan.staging, plan.partitions)
-    graves = Graves(plan.staging, task.shares)
+    graves = DeletionSpill(plan.staging, task.shares)
     with plan.worker_tables.errors():
         for partition in fetched(plan.staging, task.partitions):
             plan.stop.check()

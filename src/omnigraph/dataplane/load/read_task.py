@@ -25,7 +25,7 @@ from omnigraph.dataplane.load.fingerprint import NOTHING, fingerprint, total
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.vectors import (
-    VectorsOfTask,
+    TaskVectors,
     for_judging,
     pending_of_new,
     pieces,
@@ -125,7 +125,7 @@ class _Reading:
         self._present: dict[str, int] = {}
         self._spill = _Spill()
         self._spilled: list[StagedPart] = []
-        self._vectors = VectorsOfTask(plan)
+        self._vectors = TaskVectors(plan)
         self._fingerprint = NOTHING
 
     def take(self, decoded: Decoded) -> None:
@@ -206,7 +206,7 @@ class _Reading:
 
 
 def insert(
-    entities: Entities, out: Violations, emitter: Emitter, writer: Writer, vectors: VectorsOfTask
+    entities: Entities, out: Violations, emitter: Emitter, writer: Writer, vectors: TaskVectors
 ) -> None:
     """Judge new entities one by one, say what others have to know of them, and write them."""
     lines, rows = entities.lines, entities.rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from omnigraph.dataplane.load.deletions import Dead
+from omnigraph.dataplane.load.deletions import StagedDeletions
 from omnigraph.dataplane.load.exchange import Placed, split_label
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint
 from omnigraph.dataplane.source.model import PackPiece
@@ -86,7 +86,7 @@ class WriteReceipt:
     """
 
     fragments: Fragments
-    dead: tuple[Dead, ...] = ()
+    dead: tuple[StagedDeletions, ...] = ()
     staged_parts: tuple[Placed, ...] = ()
     violations: Violations
     missing: tuple[MissingVectors, ...] = ()
@@ -103,7 +103,7 @@ class OrphanReceipt:
     """
 
     violations: Violations
-    dead: tuple[Dead, ...]
+    dead: tuple[StagedDeletions, ...]
     staged_parts: tuple[Placed, ...]
 
 

@@ -9,16 +9,16 @@ from typing import Final, TypeVar
 
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.load.committed import (
+    ColumnRequest,
     LoadBase,
     ScanTask,
-    Wish,
     scan_stored,
     scan_tasks,
 )
 from omnigraph.dataplane.load.deletions import (
-    Dead,
     DeletionTask,
     Shares,
+    StagedDeletions,
     deletion_tasks,
     shares_of,
     write_deletions,
@@ -26,7 +26,7 @@ from omnigraph.dataplane.load.deletions import (
 from omnigraph.dataplane.load.exchange import (
     ID,
     Placed,
-    Sent,
+    SentKeys,
     ends_channel,
     ids_channel,
     left_channel,
@@ -76,7 +76,7 @@ class Verdict:
 
     violations: LoadViolations
     fragments: dict[str, list[FragmentReceipt]] = field(default_factory=dict)
-    dead: list[Dead] = field(default_factory=list)
+    dead: list[StagedDeletions] = field(default_factory=list)
     missing: list[MissingVectors] = field(default_factory=list)
 
     def add_fragments(self, found: Mapping[str, Sequence[FragmentReceipt]]) -> None:
@@ -103,9 +103,9 @@ class Stages:
         self._receipts = receipts
         self._runner = runner
         self._monitor = monitor
-        self._sent: list[list[Sent]] = [[] for _ in range(divided)]
+        self._sent: list[list[SentKeys]] = [[] for _ in range(divided)]
         self._channels: set[str] = set()
-        self._stored: set[Wish] = set()
+        self._stored: set[ColumnRequest] = set()
         for receipt in receipts:
             self._send(receipt.split, receipt.staged_parts)
 
@@ -150,7 +150,9 @@ class Stages:
             return
         entities = (*self._plan.catalog.nodes, *self._plan.catalog.edges)
         matched = [key_of(e) for e in entities if self._plan.is_matched(e)]
-        self._scan(Wish(key=k, columns=MATCHED) for k in matched if self._has(ids_channel(k)))
+        self._scan(
+            ColumnRequest(key=k, columns=MATCHED) for k in matched if self._has(ids_channel(k))
+        )
         tasks = [
             MatchTask(
                 plan=self._plan, base=self._base, partitions=group, is_divided=self._is_divided
@@ -219,7 +221,7 @@ class Stages:
         for found in self._run("judge", judge_partitions, tasks):
             verdict.violations.merge(found.violations)
 
-    def _scan(self, wishes: Iterable[Wish]) -> None:
+    def _scan(self, wishes: Iterable[ColumnRequest]) -> None:
         """Send committed rows to their partitions, if there are any."""
         if not self._is_divided:
             return
@@ -231,26 +233,26 @@ class Stages:
 
     # -- what the judges need of committed rows ----------------------------------------------------
 
-    def _wishes(self) -> list[Wish]:
+    def _wishes(self) -> list[ColumnRequest]:
         catalog, replaced = self._plan.catalog, self._base.replaced
-        wishes: list[Wish] = []
+        wishes: list[ColumnRequest] = []
         for node in catalog.nodes:
             key = key_of(node)
             ends = ends_of(catalog, node)
             named = any(self._has(ends_channel(edge.name, end)) for edge, end in ends)
             left = any(end == "src" and self._leaves(edge) for edge, end in ends)
             if key not in replaced and (named or left or self._adds(key)):
-                wishes.append(Wish(key=key, columns=(ID,)))
+                wishes.append(ColumnRequest(key=key, columns=(ID,)))
         for edge in catalog.edges:
             key = key_of(edge)
             if key not in replaced and self._adds(key):
-                wishes.append(Wish(key=key, columns=(ID,)))
+                wishes.append(ColumnRequest(key=key, columns=(ID,)))
             if self._counts(edge):
-                wishes.append(Wish(key=key, columns=("src",)))
+                wishes.append(ColumnRequest(key=key, columns=("src",)))
         for entity in (*catalog.nodes, *catalog.edges):
             key = key_of(entity)
             wishes += [
-                Wish(key=key, columns=(*columns, ID), keys=len(columns))
+                ColumnRequest(key=key, columns=(*columns, ID), keys=len(columns))
                 for columns in uniques(entity)
                 if key not in replaced and self._has(values_channel(key, columns))
             ]
@@ -303,10 +305,10 @@ class Stages:
 
     def _send(self, split: int, staged_parts: Iterable[Placed]) -> None:
         for partition, staged_part in staged_parts:
-            self._sent[partition].append(Sent(split=split, staged_part=staged_part))
+            self._sent[partition].append(SentKeys(split=split, staged_part=staged_part))
             self._channels.update(staged_part.rows)
 
-    def _groups(self) -> list[tuple[tuple[Sent, ...], ...]]:
+    def _groups(self) -> list[tuple[tuple[SentKeys, ...], ...]]:
         """The partitions, several for one task where they are small."""
         ends = list(accumulate(map(_keys_in, self._sent)))
         total = ends[-1]
@@ -315,7 +317,7 @@ class Stages:
             if total < tuning.active.few_keys_max
             else max(self._runner.parallelism, total // tuning.active.task_keys)
         )
-        groups: list[list[tuple[Sent, ...]]] = [[] for _ in range(wanted)]
+        groups: list[list[tuple[SentKeys, ...]]] = [[] for _ in range(wanted)]
         for sent, end in zip(self._sent, ends, strict=True):
             groups[max(0, end - 1) * wanted // max(1, total)].append(tuple(sent))
         return [tuple(group) for group in groups if group]
@@ -355,6 +357,6 @@ def _rows_in(receipt: object) -> int:
     return sum(sum(staged_part.rows.values()) for _, staged_part in staged_parts)
 
 
-def _keys_in(sent: Iterable[Sent]) -> int:
+def _keys_in(sent: Iterable[SentKeys]) -> int:
     """The number of keys that were sent to a partition."""
     return sum(sum(each.staged_part.rows.values()) for each in sent)

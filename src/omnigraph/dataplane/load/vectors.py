@@ -29,7 +29,7 @@ _COPIES_AT_ONCE: Final = 4  # of a vector while it takes its place in a column
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingVectors:
     """The cells of one vector column that have to be computed."""
 
     target: Property
@@ -63,9 +63,9 @@ def pieces(plan: LoadPlan, entities: Entities) -> Iterator[Entities]:
         yield entities.slice(start, min(step, count - start))
 
 
-def pending_of_new(entities: Entities) -> list[Pending]:
+def pending_of_new(entities: Entities) -> list[PendingVectors]:
     """The vectors that new entities do not name, though they have the text."""
-    found: list[Pending] = []
+    found: list[PendingVectors] = []
     for target, embed in embedded(entities.entity):
         absent = entities.absent.get(target.name)
         if absent is None:
@@ -74,13 +74,13 @@ def pending_of_new(entities: Entities) -> list[Pending]:
             absent.fill_null(False), joined(entities.rows.column(embed.source)).is_valid()
         )
         if mask.true_count:
-            found.append(Pending(target, embed, mask))
+            found.append(PendingVectors(target, embed, mask))
     return found
 
 
 def pending_of_known(
     entities: Entities, rows: pa.Table, old: Callable[[str], pa.Array], *, is_whole: bool
-) -> tuple[pa.Table, list[Pending]]:
+) -> tuple[pa.Table, list[PendingVectors]]:
     """The images of known entities without vectors of old texts, and what to compute for them.
 
     Args:
@@ -89,7 +89,7 @@ def pending_of_known(
         old: A column of the committed rows.
         is_whole: What the input does not name is lost, not kept.
     """
-    found: list[Pending] = []
+    found: list[PendingVectors] = []
     for target, embed in embedded(entities.entity):
         wanted = entities.absent.get(target.name)
         if wanted is None:
@@ -117,11 +117,11 @@ def pending_of_known(
         rows = rows.set_column(place, rows.schema.field(place), chosen)
         mask = pc.and_(pc.and_(wanted, text.is_valid()), chosen.is_null())
         if mask.true_count:
-            found.append(Pending(target, embed, mask))
+            found.append(PendingVectors(target, embed, mask))
     return rows, found
 
 
-def for_judging(rows: pa.Table, pending: Sequence[Pending]) -> pa.Table:
+def for_judging(rows: pa.Table, pending: Sequence[PendingVectors]) -> pa.Table:
     """Rows as they can be judged before their vectors are computed: none that is required lacks."""
     for item in pending:
         if not item.target.type.nullable:
@@ -130,7 +130,7 @@ def for_judging(rows: pa.Table, pending: Sequence[Pending]) -> pa.Table:
     return rows
 
 
-class VectorsOfTask:
+class TaskVectors:
     """Computes the vectors of the rows of one task, and counts those that nobody can compute."""
 
     def __init__(self, plan: LoadPlan) -> None:
@@ -143,7 +143,9 @@ class VectorsOfTask:
         """The vectors that were left null."""
         return summed(self._missing)
 
-    def computed(self, entity: EntityType, rows: pa.Table, pending: Sequence[Pending]) -> pa.Table:
+    def computed(
+        self, entity: EntityType, rows: pa.Table, pending: Sequence[PendingVectors]
+    ) -> pa.Table:
         """Rows with their vectors.
 
         Raises:
@@ -165,7 +167,7 @@ class VectorsOfTask:
             )
         return rows
 
-    def _vectors(self, entity: EntityType, rows: pa.Table, item: Pending) -> Rows:
+    def _vectors(self, entity: EntityType, rows: pa.Table, item: PendingVectors) -> Rows:
         source, target = item.embed.source, item.target.name
         names = (ID_NAME, source)
         ids, texts = (joined(rows.column(name)).filter(item.mask) for name in names)
@@ -175,7 +177,7 @@ class VectorsOfTask:
             )
 
 
-def _filled(rows: pa.Table, item: Pending, vectors: Rows) -> pa.Table:
+def _filled(rows: pa.Table, item: PendingVectors, vectors: Rows) -> pa.Table:
     """Rows in which the pending cells of a column have these vectors, one after the other."""
     place = rows.schema.get_field_index(item.target.name)
     field = rows.schema.field(place)

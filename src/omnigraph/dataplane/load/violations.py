@@ -20,9 +20,9 @@ from typing import Final, TextIO
 import pyarrow as pa
 
 from omnigraph.dataplane.load.exchange import split_label
-from omnigraph.dataplane.load.places import Places, named
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ReadReceipt
+from omnigraph.dataplane.load.source_positions import SourcePositions, named
 from omnigraph.dataplane.staging import StagedPart, Staging
 from omnigraph.errors import Code, InvalidInput, Unavailable
 from omnigraph.rules.violation import Violation, Violations
@@ -111,7 +111,7 @@ def open_file(path: str) -> TextIO:
 def write_all(
     path: str,
     found: LoadViolations,
-    places: Places,
+    places: SourcePositions,
     receipts: Sequence[ReadReceipt],
     staging: Staging,
 ) -> None:
@@ -137,7 +137,10 @@ def write_all(
 
 
 def _lines(
-    found: LoadViolations, places: Places, receipts: Sequence[ReadReceipt], staging: Staging
+    found: LoadViolations,
+    places: SourcePositions,
+    receipts: Sequence[ReadReceipt],
+    staging: Staging,
 ) -> Iterator[str]:
     for label, group in groupby(found.all(), key=lambda item: item.file or ""):
         own = [receipt for receipt in receipts if receipt.label == label]

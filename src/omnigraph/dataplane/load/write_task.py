@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.load.committed import LoadBase
-from omnigraph.dataplane.load.deletions import Graves, Shares
+from omnigraph.dataplane.load.deletions import DeletionSpill, Shares
 from omnigraph.dataplane.load.entities import (
     Entities,
     emit_ends,
@@ -37,7 +37,7 @@ from omnigraph.dataplane.load.read_task import ABSENT, insert
 from omnigraph.dataplane.load.receipt import WriteReceipt
 from omnigraph.dataplane.load.request import Fill
 from omnigraph.dataplane.load.vectors import (
-    VectorsOfTask,
+    TaskVectors,
     embedded,
     for_judging,
     pending_of_known,
@@ -111,8 +111,8 @@ class _Finishing:
             for entity in (*task.plan.catalog.nodes, *task.plan.catalog.edges)
         }
         self._matches = _Matches.of(task)
-        self._graves = Graves(task.plan.staging, task.shares)
-        self._vectors = VectorsOfTask(task.plan)
+        self._graves = DeletionSpill(task.plan.staging, task.shares)
+        self._vectors = TaskVectors(task.plan)
 
     def take(self, key: str, rows: pa.Table) -> None:
         """Finish some rows of one type."""

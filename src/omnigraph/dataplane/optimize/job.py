@@ -19,7 +19,7 @@ from omnigraph.lang.catalog.model import EntityType
 from omnigraph.store.maintenance.plan import MaintenancePlan, plan_maintenance
 from omnigraph.store.maintenance.shape import Shape, TableProbe, read_shape
 from omnigraph.store.maintenance.tasks import Draft, Maintenance
-from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt
+from omnigraph.store.model import IndexSpec, Pin, RewriteReceipt, SegmentReceipt
 from omnigraph.store.tables import Table
 
 
@@ -40,7 +40,7 @@ class IndexTask:
 
     worker_tables: WorkerTables
     pin: Pin
-    wish: IndexWish
+    wish: IndexSpec
     fragments: frozenset[int]
     rows: int  # how many that are, for the progress
 

@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from omnigraph.core.commits.records import Commit
-from omnigraph.core.locks.read_leases import Holder
+from omnigraph.core.locks.holds import Holder
 from omnigraph.core.revisions import Revisions
 from omnigraph.core.schema.alignment import TypeState, type_diff, type_state
 from omnigraph.core.schema.arrow_types import table_schema

@@ -20,7 +20,7 @@ import pyarrow as pa
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.dataplane.spark import tuning
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.dataplane.spark.shipping import ship
 from omnigraph.dataplane.spark.table_scan import (
     Frame,
@@ -51,7 +51,7 @@ class DenseFrames:
     """
 
     def __init__(
-        self, held: Held, repo: Repository, snapshot: GraphVersion, catalog: Catalog
+        self, held: HeldSession, repo: Repository, snapshot: GraphVersion, catalog: Catalog
     ) -> None:
         """Read this snapshot, whose schema is `catalog`."""
         self.session = held.session

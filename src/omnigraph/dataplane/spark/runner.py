@@ -23,7 +23,7 @@ from omnigraph.dataplane.spark.kernel import (
     TaskOutcome,
     failure_in,
 )
-from omnigraph.dataplane.spark.session import Held
+from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.dataplane.spark.shipping import ship
 from omnigraph.errors import Code, Internal, InvalidInput, Unavailable
 
@@ -40,7 +40,7 @@ class SparkRunner:
 
     def __init__(
         self,
-        held: Held,
+        held: HeldSession,
         on_progress: OnProgress | None = None,
         describe: Callable[[str, int | None], str] | None = None,
     ) -> None:

@@ -42,7 +42,7 @@ class _KeptSession:
     pid: int = field(default_factory=os.getpid)
 
 
-class Held:
+class HeldSession:
     """The right to use a session until it is released. A context manager.
 
     Attributes:
@@ -86,7 +86,7 @@ class Held:
             if kept is not None and _sessions.get(kept.master) is kept:
                 del _sessions[kept.master]
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> HeldSession:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -99,7 +99,7 @@ _lock: Final = threading.RLock()
 _sessions: Final[dict[str, _KeptSession]] = {}
 
 
-def acquire(config: SparkConfig) -> Held:
+def acquire(config: SparkConfig) -> HeldSession:
     """Get hold of a session.
 
     In this order: the one that is given; the one of the named master, started if need be; without
@@ -114,11 +114,11 @@ def acquire(config: SparkConfig) -> Held:
     if found is not None:
         ours = _taken(found)
         _make_active(found)
-        return Held(found, _master_of(found) if ours is None else ours.master, cache, ours)
+        return HeldSession(found, _master_of(found) if ours is None else ours.master, cache, ours)
     require(config)
     kept = _in_the_background(config)
     _make_active(kept.session)
-    return Held(kept.session, kept.master, cache, kept)
+    return HeldSession(kept.session, kept.master, cache, kept)
 
 
 def _make_active(session: Any) -> None:

@@ -17,7 +17,7 @@ from omnigraph.store.table import LIST_KEYS_MAX, Table, in_list
 Keys = Mapping[str, Sequence[str]]
 
 
-class TooWide(Exception):
+class LookupTooLarge(Exception):
     """Raised when a query touches too much to look up; the dense view answers it.
 
     Never reaches a user: whoever asks a direct view catches it and starts over.
@@ -51,16 +51,16 @@ class LookupBudget:
         """Spend some lookups."""
         self.keys -= keys
         if self.keys < 0:
-            raise TooWide(f"{-self.keys} keys too many")
+            raise LookupTooLarge(f"{-self.keys} keys too many")
 
     def read(self, rows: int, nbytes: int) -> None:
         """Spend some rows, and the memory that they take."""
         self.rows -= rows
         self.bytes -= nbytes
         if self.bytes < 0:
-            raise TooWide(f"{-self.bytes} bytes too many")
+            raise LookupTooLarge(f"{-self.bytes} bytes too many")
         if self.rows < 0:
-            raise TooWide(f"{-self.rows} rows too many")
+            raise LookupTooLarge(f"{-self.rows} rows too many")
 
     def allows(self, rows: int) -> bool:
         """True if so many rows can still be read."""
@@ -134,7 +134,7 @@ class TableLookup:
     def everything(self, columns: Sequence[str]) -> pa.Table:
         """All rows."""
         if not self._budget.allows(self.row_count):
-            raise TooWide(f"{self.row_count} rows at once")
+            raise LookupTooLarge(f"{self.row_count} rows at once")
         return self._read(columns, None)
 
     def _read(self, columns: Sequence[str], condition: str | None) -> pa.Table:

@@ -42,7 +42,7 @@ def wanted_columns(plan: ReadPlan) -> dict[str, tuple[str, ...]]:
 class DirectView:
     """One snapshot, read entity by entity; implements `GraphView`.
 
-    Every method raises `TooWide` when the query turns out to touch too much.
+    Every method raises `LookupTooLarge` when the query turns out to touch too much.
     """
 
     __slots__ = (

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
-from omnigraph.exec.merge.given import Given
+from omnigraph.exec.merge.resolution_values import Given
 from omnigraph.exec.merge.three_way import CellMerge, Cells, merge_cells, unequal_cells
 from omnigraph.store.reading.blob_values import read_blobs
 from omnigraph.store.reading.row_addresses import AddressedRows

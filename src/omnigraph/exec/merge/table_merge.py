@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE, ChangedKeys
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
-from omnigraph.exec.merge.given import Given, given_values
 from omnigraph.exec.merge.merged_rows import OURS, MergedRows, Rows, Versions
+from omnigraph.exec.merge.resolution_values import Given, given_values
 from omnigraph.exec.merge.tasks import MergeWork
 from omnigraph.exec.merge.three_way import Cells, column_groups
 from omnigraph.lang.catalog.model import EntityType

@@ -25,8 +25,8 @@ from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.worker_tables import WorkerTables
 from omnigraph.exec import tuning
-from omnigraph.exec.merge.given import Given
 from omnigraph.exec.merge.merged_rows import MergedRows, Rows, Versions
+from omnigraph.exec.merge.resolution_values import Given
 from omnigraph.exec.merge.three_way import CellMerge
 from omnigraph.runtime import cancellation
 from omnigraph.store.model import FragmentReceipt, Pin

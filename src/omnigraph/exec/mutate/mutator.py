@@ -10,7 +10,7 @@ from hashlib import blake2b
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import REQUEST, key_reused
 from omnigraph.core.commits.records import Commit
-from omnigraph.core.commits.requirements import HeadIs, Seen, schema_changed
+from omnigraph.core.commits.requirements import HeadIs, TargetState, schema_changed
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.locks import writer_queue
 from omnigraph.core.repository import Repository
@@ -271,7 +271,7 @@ class Mutator:
 
     def _check_base(self, request: Request, base: GraphVersion) -> None:
         if request.if_commit is not None:
-            HeadIs(request.if_commit).check(Seen(version=base))
+            HeadIs(request.if_commit).check(TargetState(version=base))
         catalog = self._repo.schema(base).catalog
         if catalog is not request.catalog and catalog != request.catalog:
             raise schema_changed(base.branch)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit
-from omnigraph.core.commits.requirements import HeadIs, Seen
+from omnigraph.core.commits.requirements import HeadIs, TargetState
 from omnigraph.core.repository import Repository
 from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.evaluate import EvalContext
@@ -152,6 +152,6 @@ def begin(
     if known is not None and known.parent_id is not None:
         base = repo.snapshot_at(known.parent_id, base.branch)
     elif terms.if_commit is not None:
-        HeadIs(terms.if_commit).check(Seen(version=base))
+        HeadIs(terms.if_commit).check(TargetState(version=base))
     catalog = repo.schema(base).catalog
     return OpenTransaction(repo, mutator, engine, embedder, base, catalog, terms, known)

@@ -170,7 +170,7 @@ class ResultBuilder:
             columns = [item.pick(first) for item in columns]
             frame = frame.pick(first)
             if self.plan.ranking is not None:
-                rankings = Picked(rankings, first)
+                rankings = PickedRankings(rankings, first)
         return columns, frame, rankings
 
     # -- order -----------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class ResultBuilder:
         return ordered([_by_id(frame, run, var) for var in ties], frame.rows, most)
 
 
-class Picked(Rankings):
+class PickedRankings(Rankings):
     """The rankings of a frame, seen at some of its rows."""
 
     __slots__ = ("first", "origin")

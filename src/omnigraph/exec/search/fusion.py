@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.exec import tuning
-from omnigraph.exec.search.nearest import Rough
+from omnigraph.exec.search.nearest import ApproximateValues
 from omnigraph.exec.view import Mask
 
 Scores = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ class RankKeys:
         """The places of the `count` first, in no order."""
         if len(self) <= count:
             return np.arange(len(self))
-        places = Rough(self.rough, self.slack).front(count)
+        places = ApproximateValues(self.rough, self.slack).front(count)
         if len(places) <= count:
             return places
         order = np.lexsort((self.ties[places], self.exact(places)))

@@ -162,7 +162,7 @@ class NearestQuery:
         places = self.rough(handles).front(count)
         return places.astype(np.int32) if handles is None else handles[places]
 
-    def rough(self, handles: Handles | None) -> Rough:
+    def rough(self, handles: Handles | None) -> ApproximateValues:
         """Distances in single precision and how wrong they may be; for entities with values."""
         vectors = self.vectors
         dim = vectors.matrix.shape[1]
@@ -175,14 +175,14 @@ class NearestQuery:
                 values *= _at(vectors.inverse, handles)
                 values *= np.float32(-1 / own)
                 values += np.float32(1)
-                return Rough(values, relative + 2 * 10.0**-_DECIMALS)
+                return ApproximateValues(values, relative + 2 * 10.0**-_DECIMALS)
             if self.metric is Metric.DOT:
                 np.subtract(np.float32(1), values, out=values)
-                return Rough(values, relative * (vectors.longest * own + 1))
+                return ApproximateValues(values, relative * (vectors.longest * own + 1))
             values *= np.float32(-2)
             values += _at(vectors.squares, handles)
             values += np.float32(own * own)
-            return Rough(values, 2 * relative * (vectors.longest + own) ** 2)
+            return ApproximateValues(values, 2 * relative * (vectors.longest + own) ** 2)
 
     def _products(self, handles: Handles | None) -> npt.NDArray[np.float32]:
         """The dot product of each vector with the target."""
@@ -200,7 +200,7 @@ class NearestQuery:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rough:
+class ApproximateValues:
     """Values that are wrong by at most `slack`; those that are not finite may be anything."""
 
     values: npt.NDArray[Any]

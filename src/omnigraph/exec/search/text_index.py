@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.exec.search.fuzzy import within
 from omnigraph.exec.search.segment import Segment, build, segments
 from omnigraph.exec.search.tokens import distinct, stem
-from omnigraph.exec.search.typos import within
 from omnigraph.exec.view import Handles, Mask
 
 K1: Final = 1.2
@@ -33,7 +33,7 @@ Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class PlacedSegment:
     """A segment and the handle that each of its texts has; -1 for one that is gone."""
 
     segment: Segment
@@ -86,7 +86,7 @@ class Corpus:
 class TextIndex:
     """The index of one property of one type. Immutable, safe to share between threads."""
 
-    def __init__(self, parts: Sequence[Placed], size: int) -> None:
+    def __init__(self, parts: Sequence[PlacedSegment], size: int) -> None:
         """Put segments together that cover each of `size` entities exactly once."""
         self.parts = tuple(parts)
         self.size = size
@@ -96,7 +96,7 @@ class TextIndex:
         """Index a whole column, in the order of the handles."""
         return cls(
             [
-                Placed(segment, np.arange(start, start + len(segment), dtype=np.int32), 0)
+                PlacedSegment(segment, np.arange(start, start + len(segment), dtype=np.int32), 0)
                 for start, segment in segments(texts)
             ],
             len(texts),
@@ -120,7 +120,7 @@ class TextIndex:
         for part in moved:
             covered[part.handles[part.handles >= 0]] = True
         fresh = int(size - np.count_nonzero(covered))
-        kept: list[Placed] = []
+        kept: list[PlacedSegment] = []
         # Small segments and those that are mostly gone are built anew together with what is
         # fresh: so there are few segments, and a change costs about as much as it is large.
         for part in sorted(moved, key=lambda each: each.live):
@@ -131,7 +131,7 @@ class TextIndex:
                 kept.append(part)
         if fresh:
             handles = np.flatnonzero(~covered).astype(np.int32)
-            kept.append(Placed(build(texts(handles)), handles, 0))
+            kept.append(PlacedSegment(build(texts(handles)), handles, 0))
         return TextIndex(kept, size)
 
     @property
@@ -270,7 +270,7 @@ class TextIndex:
         for _, group in sorted(groups.items()):
             handles = group.pop("handles")
             gone = int(np.count_nonzero(handles < 0))
-            parts.append(Placed(Segment.of_arrays(group), handles, gone))
+            parts.append(PlacedSegment(Segment.of_arrays(group), handles, gone))
         return cls(parts, int(arrays["size"][0]))
 
 
@@ -279,9 +279,9 @@ def _average(count: int, words: int) -> float:
     return words / max(1, count) or 1.0
 
 
-def _moved(part: Placed, renumbered: Handles) -> Placed:
+def _moved(part: PlacedSegment, renumbered: Handles) -> PlacedSegment:
     handles = np.where(part.handles >= 0, renumbered[part.handles], np.int32(-1)).astype(np.int32)
-    return Placed(part.segment, handles, int(np.count_nonzero(handles < 0)))
+    return PlacedSegment(part.segment, handles, int(np.count_nonzero(handles < 0)))
 
 
 def in_a_row(segment: Segment, terms: Sequence[str]) -> npt.NDArray[Any]:

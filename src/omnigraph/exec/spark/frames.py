@@ -16,7 +16,7 @@ from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.prefilter import among, fixed_ids, prefilter
 from omnigraph.exec.read.bounded import text_matches
 from omnigraph.exec.read.conditions import props_in
-from omnigraph.exec.spark.judging import KeepEntities
+from omnigraph.exec.spark.filters import KeepEntities
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import And, EntityRef, Predicate
 from omnigraph.lang.ir.ops import ReadPlan

@@ -26,8 +26,8 @@ from omnigraph.exec.read.build import (
 )
 from omnigraph.exec.read.conditions import props_in
 from omnigraph.exec.read.fold import Multiplicity
+from omnigraph.exec.spark.filters import KeepRows
 from omnigraph.exec.spark.frames import COUNT, Bound, Frames, Perform
-from omnigraph.exec.spark.judging import KeepRows
 from omnigraph.lang.ir.expr import EntityRef, Predicate
 from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, Scan, Towards
 from omnigraph.lang.query.blocks import variables_in

@@ -15,7 +15,7 @@ from omnigraph.dataplane.spark.config import SparkConfig
 from omnigraph.dataplane.spark.dense import DenseFrames
 from omnigraph.dataplane.spark.failures import job_error
 from omnigraph.dataplane.spark.runner import SparkRunner
-from omnigraph.dataplane.spark.session import Held, acquire
+from omnigraph.dataplane.spark.session import HeldSession, acquire
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import GraphError
 from omnigraph.exec.evaluate import EvalContext
@@ -92,7 +92,7 @@ class SparkQueries:
         return SparkRows(plan, frame, collect, self._limits, partial(_release, held, pipeline))
 
 
-def _release(held: Held, pipeline: Pipeline | None) -> None:
+def _release(held: HeldSession, pipeline: Pipeline | None) -> None:
     frames: list[Any] = [] if pipeline is None else pipeline.kept
     for frame in frames:
         # The session may be gone, and what it kept with it.

@@ -27,7 +27,7 @@ from omnigraph.exec.spark.scoring import (
     Distances,
     Relevances,
 )
-from omnigraph.exec.spark.spelling import literal, text
+from omnigraph.exec.spark.sql_literals import literal, text
 from omnigraph.exec.spark.sums import JoinFloats, SplitFloats
 from omnigraph.lang.ir.expr import (
     Aggregate,

@@ -36,7 +36,7 @@ from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
 from omnigraph.lang.ir.ops import Towards
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.writes import LoadResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import Actor, Engine, EngineChoice
@@ -108,14 +108,14 @@ class Algorithms:
         self,
         parts: GraphContext,
         pins: Pins,
-        door: Door,
+        authorizer: Authorizer,
         actor: str | None,
     ) -> None:
         """Work on an open graph."""
         self._parts = parts
         self._pinned = pins.pinned
         self._language = pins.language
-        self._door = door
+        self._authorizer = authorizer
         self._actor = actor
 
     def pagerank(
@@ -285,7 +285,7 @@ class Algorithms:
             pinned = self._pinned(terms.branch, terms.at)
             catalog = self._language(pinned).catalog
             selection = select(catalog, _names(nodes, "nodes"), _names(edges, "edges"))
-            self._door.ask(Permission.READ, pinned.branch, types=selection.keys)
+            self._authorizer.ask(Permission.READ, pinned.branch, types=selection.keys)
             if isinstance(task, ShortestPathsTask):
                 task = replace(task, sources=_sources(sources, selection))
                 if task.weight is not None:
@@ -389,7 +389,7 @@ class Algorithms:
         named = actor or terms.actor
         who = self._actor if named is None else Actor(named)
         pinned = self._pinned(branch or terms.branch, None)
-        self._door.ask(Permission.CHANGE, pinned.branch, types=_node_keys(source), actor=who)
+        self._authorizer.ask(Permission.CHANGE, pinned.branch, types=_node_keys(source), actor=who)
         request = LoadRequest(
             catalog=self._language(pinned).catalog,
             mode="merge",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from omnigraph.core.revisions import Revision
 from omnigraph.exec.blobs import read_cell
 from omnigraph.graph.bulk.calls import BulkCalls
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.store.reading.blob_values import BlobRange
 
 
@@ -60,7 +60,7 @@ class BlobCalls(BulkCalls):
         pinned = self._pinned(branch, at)
         catalog = self._language(pinned).catalog
         kind = "node" if type_name in catalog.node_by_name else "edge"
-        self._door.ask(Permission.READ, pinned.branch, types=[f"{kind}:{type_name}"])
+        self._authorizer.ask(Permission.READ, pinned.branch, types=[f"{kind}:{type_name}"])
         return read_cell(
             self._repo,
             pinned,

@@ -15,7 +15,7 @@ from omnigraph.graph.arguments import one_of, seconds, token, whole_number
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
 from omnigraph.lang.catalog.model import Catalog, EntityKind
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.writes import (
     CopyResult,
     EmbedResult,
@@ -50,8 +50,8 @@ class BulkCalls:
         self._repo = parts.repo
         self._actor = None if actor is None else Actor(actor)
         self._branch = branch
-        self._door = Door(parts.policy, self._actor)
-        pins = Pins(parts, self._door, branch)
+        self._authorizer = Authorizer(parts.policy, self._actor)
+        pins = Pins(parts, self._authorizer, branch)
         self._pins = pins
         self._pinned, self._language = pins.pinned, pins.language
 
@@ -71,7 +71,7 @@ class BulkCalls:
         return dict(options)
 
     def _change(self, branch: BranchName, actor: str | None, types: Iterable[str]) -> None:
-        self._door.ask(Permission.CHANGE, branch, types=types, actor=actor)
+        self._authorizer.ask(Permission.CHANGE, branch, types=types, actor=actor)
 
     def load(  # noqa: PLR0913
         self,
@@ -141,7 +141,7 @@ class BulkCalls:
         who = self._actor if actor is None else Actor(actor)
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
         parent = None if create_from is None else BranchName(create_from)
-        self._door.ask(Permission.CHANGE, known, actor=who, source=parent)
+        self._authorizer.ask(Permission.CHANGE, known, actor=who, source=parent)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             base = self._repo.base_of(known, create_from=parent)
@@ -160,7 +160,7 @@ class BulkCalls:
                 authorise=partial(self._change, known, who),
             )
             if base.branch != known:
-                self._door.ask(Permission.BRANCH_CREATE, known, actor=who, source=parent)
+                self._authorizer.ask(Permission.BRANCH_CREATE, known, actor=who, source=parent)
             reached = self._reached_by(storage_options)
             return Bulk.of(self._parts).load(source, request, execution, base, format, reached)
 
@@ -224,7 +224,7 @@ class BulkCalls:
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             pinned = self._pinned(branch, at, action=Permission.EXPORT)
             catalog = self._language(pinned).catalog
-            self._door.ask(Permission.EXPORT, pinned.branch, types=_keys(catalog, types))
+            self._authorizer.ask(Permission.EXPORT, pinned.branch, types=_keys(catalog, types))
             request = ExportRequest(
                 snapshot=pinned,
                 catalog=catalog,
@@ -290,7 +290,7 @@ class BulkCalls:
         from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         execution = Execution.checked(engine, spark, progress)
-        self._door.ask(Permission.EXPORT, branch)
+        self._authorizer.ask(Permission.EXPORT, branch)
         place = os.fspath(uri)
         options = self._reached_by(storage_options) if "://" in place else storage_options
         named = None if branch is None and self._branch == MAIN else self._on(branch)
@@ -333,7 +333,7 @@ class BulkCalls:
 
         pinned = self._pinned(branch, at, action=Permission.EXPORT)
         keys = _keys(self._language(pinned).catalog, [type_name])
-        self._door.ask(Permission.EXPORT, pinned.branch, types=keys)
+        self._authorizer.ask(Permission.EXPORT, pinned.branch, types=keys)
         wanted = None if columns is None else tuple(columns)
         return Bulk.of(self._parts).to_spark(type_name, pinned, wanted, where, spark)
 
@@ -395,7 +395,7 @@ class BulkCalls:
         from omnigraph.graph.bulk.bulk import Bulk  # noqa: PLC0415
 
         pinned = self._pinned(branch, at, action=Permission.EXPORT)
-        self._door.ask(Permission.EXPORT, pinned.branch, types=[":".join(key)])
+        self._authorizer.ask(Permission.EXPORT, pinned.branch, types=[":".join(key)])
         wanted = None if columns is None else tuple(columns)
         catalog = self._language(pinned).catalog
         return Bulk.of(self._parts).graph_frame(key, pinned, catalog, wanted, spark)
@@ -431,7 +431,7 @@ class BulkCalls:
         from omnigraph.graph.bulk.stream_sink import SinkTerms, StreamSink  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.CHANGE, self._on(branch), actor=who)
+        self._authorizer.ask(Permission.CHANGE, self._on(branch), actor=who)
         terms = SinkTerms(
             type_name=type_name,
             stream=stream,
@@ -477,7 +477,7 @@ class BulkCalls:
 
         who = self._actor if actor is None else Actor(actor)
         known = self._on(branch)
-        self._door.ask(Permission.MAINTAIN, known, actor=who)
+        self._authorizer.ask(Permission.MAINTAIN, known, actor=who)
         about = None if message is None else CommitMessage(message)
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
@@ -534,7 +534,7 @@ class BulkCalls:
         from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.CHANGE, self._on(branch), actor=who)
+        self._authorizer.ask(Permission.CHANGE, self._on(branch), actor=who)
         request = FillRequest(
             branch=self._on(branch),
             fill=Fill.MISSING if missing else Fill.ALL,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import duration, seconds, token, whole_number
 from omnigraph.graph.versioning.transaction_calls import TransactionCalls
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.results.upkeep import CleanupResult, RepairResult, VerifyResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import MAIN, Actor, EngineChoice
@@ -73,7 +73,7 @@ class UpkeepCalls(TransactionCalls):
         from omnigraph.graph.upkeep.reports import cleanup_result  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.MAINTAIN, actor=who)
+        self._authorizer.ask(Permission.MAINTAIN, actor=who)
         age = duration(older_than, "older_than")
         if keep is None and age is None:
             text = "say which commits stay: the newest with `keep=`, the young with `older_than=`"
@@ -129,7 +129,7 @@ class UpkeepCalls(TransactionCalls):
         from omnigraph.dataplane.verify.verifier import Depth  # noqa: PLC0415
         from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 
-        self._door.ask(Permission.MAINTAIN)
+        self._authorizer.ask(Permission.MAINTAIN)
         self._repo.require_open()
         try:
             chosen = Depth(depth)
@@ -168,6 +168,6 @@ class UpkeepCalls(TransactionCalls):
         from omnigraph.graph.upkeep.reports import repair_result  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.MAINTAIN, actor=who)
+        self._authorizer.ask(Permission.MAINTAIN, actor=who)
         found, made = self._repo.repair(dry_run=bool(dry_run), force=bool(force), actor=who)
         return repair_result(found, made, dry_run=bool(dry_run))

@@ -18,7 +18,7 @@ from omnigraph.exec.merge.tasks import Running
 from omnigraph.graph.arguments import key_of
 from omnigraph.graph.values import commit_of
 from omnigraph.graph.versioning.merging import Resolution, as_resolve, merge_result
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.commits import Branch
 from omnigraph.results.merging import MergeResult, ResetResult
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage
@@ -27,12 +27,12 @@ from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage
 class Branches:
     """The branches of one graph; `graph.branches`."""
 
-    __slots__ = ("_actor", "_branch", "_door", "_merger", "_repo")
+    __slots__ = ("_actor", "_authorizer", "_branch", "_merger", "_repo")
 
     def __init__(
         self,
         repo: Repository,
-        door: Door,
+        authorizer: Authorizer,
         actor: str | None = None,
         branch: BranchName = MAIN,
         running: Running | None = None,
@@ -42,7 +42,7 @@ class Branches:
         Large merges run on what `running` opens.
         """
         self._repo = repo
-        self._door = door
+        self._authorizer = authorizer
         self._actor = actor
         self._branch = branch
         self._merger = Merger(repo, running=running)
@@ -71,7 +71,7 @@ class Branches:
             idempotency_key: Names the operation, so that repeating it does it once.
         """
         made, source = BranchName(name), BranchName(from_)
-        self._door.ask(Permission.BRANCH_CREATE, made, source=source)
+        self._authorizer.ask(Permission.BRANCH_CREATE, made, source=source)
         key = key_of(idempotency_key, "branch_create", name, from_, None if at is None else str(at))
         if key is not None:
             start = partial(self._start_version, at, source)
@@ -101,14 +101,14 @@ class Branches:
             assert graph.branches.list() == ["main"]
             ```
         """
-        self._door.ask(Permission.READ)
+        self._authorizer.ask(Permission.READ)
         self._repo.require_open()
         return [str(name) for name in self._repo.branches.list()]
 
     def show(self, name: str) -> Branch:
         """One branch."""
         branch = BranchName(name)
-        self._door.ask(Permission.READ, branch)
+        self._authorizer.ask(Permission.READ, branch)
         snapshot = self._repo.snapshot(branch)
         info = self._repo.manifest.branch(branch)
         parent = None if info.parent is None else str(info.parent)
@@ -145,7 +145,7 @@ class Branches:
             Forbidden: It is protected (code `branch_protected`).
         """
         known = BranchName(name)
-        self._door.ask(Permission.BRANCH_DELETE, known)
+        self._authorizer.ask(Permission.BRANCH_DELETE, known)
         key = key_of(idempotency_key, "branch_delete", name, if_head)
         self._delete(known, None if if_head is None else CommitId(if_head), key, self._actor)
 
@@ -193,8 +193,8 @@ class Branches:
         known, made = BranchName(name), BranchName(to)
         who = self._actor if actor is None else Actor(actor)
         # It is what making the new one and deleting the old one would take.
-        self._door.ask(Permission.BRANCH_CREATE, made, source=known, actor=who)
-        self._door.ask(Permission.BRANCH_DELETE, known, actor=who)
+        self._authorizer.ask(Permission.BRANCH_CREATE, made, source=known, actor=who)
+        self._authorizer.ask(Permission.BRANCH_DELETE, known, actor=who)
         key = key_of(idempotency_key, "branch_rename", name, to)
         done = self._repo.refs.done(key)
         if done is not None:
@@ -254,7 +254,7 @@ class Branches:
         idempotency_key: str | None,
     ) -> Branch:
         known, who = BranchName(name), self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.BRANCH_PROTECT, known, actor=who)
+        self._authorizer.ask(Permission.BRANCH_PROTECT, known, actor=who)
         key = key_of(idempotency_key, "branch_protect", name, protected)
         done = self._repo.refs.done(key)
         if done is not None:
@@ -334,11 +334,11 @@ class Branches:
             message=None if message is None else CommitMessage(message),
             key=key_of(idempotency_key, "branch_merge", source, into, granularity),
         )
-        self._door.ask(
+        self._authorizer.ask(
             Permission.BRANCH_MERGE, request.into, source=request.source, actor=request.actor
         )
         if delete_branch:
-            self._door.ask(Permission.BRANCH_DELETE, request.source, actor=request.actor)
+            self._authorizer.ask(Permission.BRANCH_DELETE, request.source, actor=request.actor)
         merged = self._merger.merge(request)
         done = merge_result(merged, str(request.source), str(request.into))
         if not delete_branch or dry_run:
@@ -393,7 +393,7 @@ class Branches:
             NotFound: There is no such branch or state.
         """
         branch, who = BranchName(name), self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.CHANGE, branch, actor=who)
+        self._authorizer.ask(Permission.CHANGE, branch, actor=who)
         request = ResetRequest(
             branch=branch,
             to=to,
@@ -459,7 +459,7 @@ class Branches:
             message=None if message is None else CommitMessage(message),
             key=key_of(idempotency_key, "revert", str(known), str(commit)),
         )
-        self._door.ask(Permission.CHANGE, request.branch, actor=request.actor)
+        self._authorizer.ask(Permission.CHANGE, request.branch, actor=request.actor)
         done = self._merger.revert(request)
         return merge_result(done, str(done.source), str(request.branch))
 

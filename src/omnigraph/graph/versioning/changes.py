@@ -13,7 +13,7 @@ import pyarrow as pa
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit as CommitRecord
 from omnigraph.core.layout import table_key
-from omnigraph.core.locks.read_leases import NOBODY, Holder
+from omnigraph.core.locks.holds import NOBODY, Holder
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.core.storage_errors import storage_errors
@@ -26,7 +26,7 @@ from omnigraph.graph.arguments import seconds, whole_number
 from omnigraph.graph.values import commit_of
 from omnigraph.graph.versioning.diff import Diff
 from omnigraph.lang.catalog.model import EntityType
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.changes import Change, ChangeEvent, ChangePage, OperationName
 from omnigraph.results.commits import Commit
 from omnigraph.runtime import cancellation
@@ -79,14 +79,14 @@ class ChangeFeed:
     def __init__(
         self,
         repo: Repository,
-        door: Door,
+        authorizer: Authorizer,
         clock: Clock,
         compare: Compare,
         branch: BranchName = MAIN,
     ) -> None:
         """Read the history of this repository."""
         self._repo = repo
-        self._door = door
+        self._authorizer = authorizer
         self._clock = clock
         self._compare = compare
         self._branch = branch
@@ -172,7 +172,9 @@ class ChangeFeed:
             types: Only these types, by name or as `node:Person`, here and in the feed.
             operations: Only these operations, in the feed.
         """
-        self._door.ask(Permission.EXPORT, self._branch if branch is None else BranchName(branch))
+        self._authorizer.ask(
+            Permission.EXPORT, self._branch if branch is None else BranchName(branch)
+        )
         place = self._started(branch, "now", types, operations)
         commit = str(place.commit)
         return Baseline(self._compare(commit, commit, place.types, None), place.encode())
@@ -258,7 +260,7 @@ class ChangeFeed:
             text = f"a feed starts at the 'beginning' or 'now', not at {start!r:.80}"
             raise InvalidInput(Code.INPUT_INVALID, text)
         known = self._branch if branch is None else BranchName(branch)
-        self._door.ask(Permission.READ, known)
+        self._authorizer.ask(Permission.READ, known)
         now = self._repo.snapshot(known)
         catalog = self._repo.schema(now).catalog
         tokens = None if types is None else tuple(map(type_token, chosen_types(catalog, types)))
@@ -311,7 +313,7 @@ class ChangeFeed:
             ]
             keys = [table_key(each.kind, each.name) for each in types]
             for name in {state.branch for state in states}:
-                self._door.ask(Permission.READ, name, types=keys)
+                self._authorizer.ask(Permission.READ, name, types=keys)
             found = changes_of_commits(self._repo, states, types, wanted)
         except (Gone, NotFound):
             return []  # whose fault it is shows when they are read one by one
@@ -340,7 +342,7 @@ class ChangeFeed:
     def _branch_of(self, place: Cursor) -> BranchName:
         """The branch of a cursor, which may have another name by now."""
         branch, missing = BranchName(place.branch), None
-        self._door.ask(Permission.READ, branch)
+        self._authorizer.ask(Permission.READ, branch)
         try:
             if self._repo.snapshot(branch).incarnation == place.incarnation:
                 return branch
@@ -350,7 +352,7 @@ class ChangeFeed:
             renamed = self._repo.manifest.find_incarnation(place.incarnation)
         if renamed is None:
             raise missing or _gone(f"branch '{branch}' was deleted and made again", place)
-        self._door.ask(Permission.READ, renamed)
+        self._authorizer.ask(Permission.READ, renamed)
         return renamed
 
     def _changes(self, commit: Commit, place: Cursor) -> Diff:

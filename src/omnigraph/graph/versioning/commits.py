@@ -11,7 +11,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.values import commit_of
 from omnigraph.graph.versioning.diff import Diff
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.commits import Commit
 from omnigraph.types import MAIN, BranchName, CommitId
 
@@ -19,18 +19,18 @@ from omnigraph.types import MAIN, BranchName, CommitId
 class Commits:
     """The commits of one graph; `graph.commits`."""
 
-    __slots__ = ("_branch", "_diff", "_door", "_repo")
+    __slots__ = ("_authorizer", "_branch", "_diff", "_repo")
 
     def __init__(
         self,
         repo: Repository,
-        door: Door,
+        authorizer: Authorizer,
         diff: Callable[[str, str], Diff],
         branch: BranchName = MAIN,
     ) -> None:
         """Show the history of this repository; `diff` compares two of its commits."""
         self._repo = repo
-        self._door = door
+        self._authorizer = authorizer
         self._diff = diff
         self._branch = branch
 
@@ -56,7 +56,7 @@ class Commits:
     def walk(self, branch: str | None = None, *, actor: str | None = None) -> Iterator[Commit]:
         """The commits of a branch, newest first, one at a time."""
         known = self._branch if branch is None else BranchName(branch)
-        self._door.ask(Permission.READ, known)
+        self._authorizer.ask(Permission.READ, known)
         return map(commit_of, self._repo.commits(known, actor=actor))
 
     def log(
@@ -88,7 +88,7 @@ class Commits:
         names = [BranchName(name) for name in branches] if branches else [known]
         heads: dict[str, list[str]] = {}
         for name in names:
-            self._door.ask(Permission.READ, name)
+            self._authorizer.ask(Permission.READ, name)
             heads.setdefault(str(self._repo.snapshot(name).head), []).append(str(name))
         find = self._repo.ancestry(*self._repo.branches.list()).find
         commits = islice(newest_first(find, map(CommitId, heads)), most)
@@ -103,9 +103,9 @@ class Commits:
             assert commit.branch == "main"
             ```
         """
-        self._door.ask(Permission.READ)
+        self._authorizer.ask(Permission.READ)
         found = commit_of(self._repo.commit_info(CommitId(commit)))
-        self._door.ask(Permission.READ, found.branch)
+        self._authorizer.ask(Permission.READ, found.branch)
         return found
 
     def version(self, commit: str) -> int | None:

@@ -17,7 +17,7 @@ from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.upkeep.calls import UpkeepCalls
 from omnigraph.graph.values import commit_of
 from omnigraph.lang.catalog.model import EntityType
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.results.changes import BlameLine, OperationName
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class DiffCalls(UpkeepCalls):
         for state, catalog in zip((older, newer), catalogs, strict=True):
             called = (counterpart(catalog, item) for item in types)
             keys = [table_key(item.kind, item.name) for item in called if item is not None]
-            self._door.ask(Permission.READ, state.branch, types=keys)
+            self._authorizer.ask(Permission.READ, state.branch, types=keys)
         request = DiffRequest(
             older=older,
             newer=newer,
@@ -157,7 +157,9 @@ class DiffCalls(UpkeepCalls):
             text = f"'{type_name}' is a node type and an edge type: say which, node:{type_name}"
             raise InvalidInput(Code.INPUT_INVALID, text, type=type_name)
         chosen = types[0]
-        self._door.ask(Permission.READ, pinned.branch, types=[table_key(chosen.kind, chosen.name)])
+        self._authorizer.ask(
+            Permission.READ, pinned.branch, types=[table_key(chosen.kind, chosen.name)]
+        )
         found = islice(blame(self._repo, pinned, chosen, id), most)
         lines = [
             BlameLine(

@@ -6,7 +6,7 @@ from omnigraph.core.manifest.refs import Tag as TagRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.graph.arguments import key_of
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.commits import Tag, time_of
 from omnigraph.types import MAIN, Actor, CommitMessage, TagName
 
@@ -14,12 +14,12 @@ from omnigraph.types import MAIN, Actor, CommitMessage, TagName
 class Tags:
     """The tags of one graph; `graph.tags`."""
 
-    __slots__ = ("_actor", "_door", "_repo")
+    __slots__ = ("_actor", "_authorizer", "_repo")
 
-    def __init__(self, repo: Repository, door: Door, actor: str | None = None) -> None:
+    def __init__(self, repo: Repository, authorizer: Authorizer, actor: str | None = None) -> None:
         """Show and change the tags of this repository, on behalf of an actor."""
         self._repo = repo
-        self._door = door
+        self._authorizer = authorizer
         self._actor = actor
 
     def create(
@@ -57,13 +57,13 @@ class Tags:
         """
         known = TagName(name)
         who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.TAG_CHANGE, actor=who)
+        self._authorizer.ask(Permission.TAG_CHANGE, actor=who)
         key = key_of(idempotency_key, "tag_create", name, str(at))
         earlier = self._repo.refs.tag_made(known, key)
         if earlier is not None:
             return _shown(earlier)
         version = Revisions(self._repo).resolve(at)
-        self._door.ask(Permission.TAG_CHANGE, version.branch, actor=who)
+        self._authorizer.ask(Permission.TAG_CHANGE, version.branch, actor=who)
         made = self._repo.refs.create_tag(
             known,
             version,
@@ -82,7 +82,7 @@ class Tags:
             assert graph.tags.list() == []
             ```
         """
-        self._door.ask(Permission.READ)
+        self._authorizer.ask(Permission.READ)
         return [_shown(tag) for tag in self._repo.refs.tags().values()]
 
     def get(self, name: str) -> Tag:
@@ -91,7 +91,7 @@ class Tags:
         Raises:
             NotFound: There is none of this name.
         """
-        self._door.ask(Permission.READ)
+        self._authorizer.ask(Permission.READ)
         return _shown(self._repo.refs.tag(TagName(name)))
 
     def delete(
@@ -111,7 +111,7 @@ class Tags:
             idempotency_key: Names the operation, so that repeating it does it once.
         """
         who = self._actor if actor is None else Actor(actor)
-        self._door.ask(Permission.TAG_CHANGE, actor=who)
+        self._authorizer.ask(Permission.TAG_CHANGE, actor=who)
         key = key_of(idempotency_key, "tag_delete", name)
         return _shown(self._repo.refs.delete_tag(TagName(name), actor=who, key=key))
 

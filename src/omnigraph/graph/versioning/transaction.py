@@ -19,7 +19,7 @@ from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.query.params import bind
-from omnigraph.policy.door import Door, Permission
+from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.transactions import (
     TransactionBlock,
     TransactionResult,
@@ -55,14 +55,14 @@ class Transaction(TransactionBlock):
         self,
         parts: GraphContext,
         pins: Pins,
-        door: Door,
+        authorizer: Authorizer,
         branch: BranchName,
         terms: CommitTerms,
         others: OpenOnes,
     ) -> None:
         """Use `graph.transaction` instead."""
         super().__init__(str(branch))
-        self._door = door
+        self._authorizer = authorizer
         self._parts = parts
         self._pins = pins
         self._name = branch
@@ -121,7 +121,7 @@ class Transaction(TransactionBlock):
         self._parts.repo.require_open()
 
     def _ask(self, action: Permission, types: frozenset[str]) -> None:
-        self._door.ask(action, self._name, types=types, actor=self._terms.actor)
+        self._authorizer.ask(action, self._name, types=types, actor=self._terms.actor)
 
     # -- its calls ---------------------------------------------------------------------------------
 

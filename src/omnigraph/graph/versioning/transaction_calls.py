@@ -12,7 +12,7 @@ from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.bulk.blobs import BlobCalls
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.versioning.transaction import Transaction, transact
-from omnigraph.policy.door import Permission
+from omnigraph.policy.authorization import Permission
 from omnigraph.results.transactions import TransactionResult
 from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
 
@@ -80,9 +80,11 @@ class TransactionCalls(BlobCalls):
             message=None if message is None else CommitMessage(message),
         )
         known = self._on(branch)
-        self._door.ask(Permission.CHANGE, known, actor=terms.actor)
+        self._authorizer.ask(Permission.CHANGE, known, actor=terms.actor)
         self._repo.require_writable()
-        return Transaction(self._parts, self._pins, self._door, known, terms, self._transactions)
+        return Transaction(
+            self._parts, self._pins, self._authorizer, known, terms, self._transactions
+        )
 
     def transact(
         self,

@@ -21,7 +21,7 @@ from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import ForkInfo
 from omnigraph.store.versions.gateway import tree_path
 
-__all__ = ["References", "fork_info", "reference_path"]
+__all__ = ["ForkRecords", "fork_info", "reference_path"]
 
 IsUnfinished: TypeAlias = Callable[[str, int], bool]
 
@@ -34,7 +34,7 @@ def reference_path(path: str, branch: str) -> str:
     return f"{path}/{_FOLDER}/{branch.replace('/', '%2F')}{_SUFFIX}"
 
 
-class References:
+class ForkRecords:
     """Forks by name. Thread-safe.
 
     ``is_unfinished`` tells whether all versions in the folder of a fork are torn, looking at the

@@ -18,7 +18,7 @@ from typing import Any, Final
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds, decode
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.forks.fork_records import References, reference_path
+from omnigraph.store.forks.fork_records import ForkRecords, reference_path
 from omnigraph.store.integrity.quarantine import Quarantine, SetAside
 from omnigraph.store.integrity.version_checksums import add_checksum
 from omnigraph.store.io.durability import link
@@ -60,7 +60,7 @@ class Forks:
         self._quarantine = quarantine
         self._clock: Clock = clock or SystemClock()
         self._ids: Ids = ids or UlidIds()
-        self.records = References(backend, torn.is_unfinished if root.is_local else None)
+        self.records = ForkRecords(backend, torn.is_unfinished if root.is_local else None)
 
     def find(self, path: str, branch: str) -> ForkInfo | None:
         """Return what is known of a fork; None when there is none."""

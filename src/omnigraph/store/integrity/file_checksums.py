@@ -30,7 +30,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity.index_checksums import IndexChecksums
 from omnigraph.store.io.durability import replace
 
-__all__ = ["Seals", "damage_of_file", "is_checkable"]
+__all__ = ["FileChecksums", "damage_of_file", "is_checkable"]
 
 _SEALED: Final = re.compile(r"_([0-9a-f]{8})\.lance")
 _DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
@@ -44,8 +44,8 @@ _MAGIC: Final = b"LANC"
 _ENTRY_BYTES: Final = 16
 
 
-class Seals:
-    """The data files below one root. Thread-safe. ``place`` is the folder of a table or fork."""
+class FileChecksums:
+    """Checksums of files of one root. Thread-safe. ``place`` is the folder of a table or fork."""
 
     def __init__(self, base: Path | None) -> None:
         self._base = base

@@ -56,6 +56,6 @@ def storage_call(call: StorageCall, place: str, action: Callable[[], T]) -> T:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
         # The door is entered only with an error in hand: looking for news must stay cheap.
-        door = object_errors if call.value.startswith(_OBJECT) else lance_errors
-        with door(call.value, place):
+        authorizer = object_errors if call.value.startswith(_OBJECT) else lance_errors
+        with authorizer(call.value, place):
             raise

@@ -13,7 +13,7 @@ from omnigraph.store.model import (
     Btree,
     Fts,
     IndexKind,
-    IndexWish,
+    IndexSpec,
     SegmentReceipt,
     Staged,
     StagedKind,
@@ -28,7 +28,7 @@ __all__ = ["build_segment", "existing_segments", "segments_of", "stage_indexes"]
 
 
 def build_segment(
-    files: Files, table: Table, wish: IndexWish, fragments: Collection[int]
+    files: Files, table: Table, wish: IndexSpec, fragments: Collection[int]
 ) -> SegmentReceipt:
     """Build a segment over some fragments, durable on return. What a worker does.
 
@@ -72,7 +72,7 @@ def existing_segments(table: Table) -> list[Any]:
 
 
 def stage_indexes(
-    files: Files, table: Table, *, wishes: Sequence[IndexWish], uuid: str
+    files: Files, table: Table, *, wishes: Sequence[IndexSpec], uuid: str
 ) -> Staged | None:
     """Build indexes over every fragment; each replaces an index of the same name.
 

@@ -15,12 +15,12 @@ from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Pin
 from omnigraph.store.table import Table
 from omnigraph.store.versions.gateway import tree_path
 
-__all__ = ["Leftovers", "data_paths", "deletion_paths"]
+__all__ = ["OrphanFiles", "data_paths", "deletion_paths"]
 
 _SUFFIX: Final = ".lance"
 
 
-class Leftovers:
+class OrphanFiles:
     """The files below one root. Paths are relative to it."""
 
     def __init__(self, backend: Backend, open_table: Callable[[Pin], Table]) -> None:

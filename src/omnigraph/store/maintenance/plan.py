@@ -23,7 +23,7 @@ from typing import Protocol, TypeVar
 
 from omnigraph.store import tuning
 from omnigraph.store.maintenance.shape import FragmentInfo, SegmentInfo, Shape
-from omnigraph.store.model import Btree, Fts, IndexWish, Vector
+from omnigraph.store.model import Btree, Fts, IndexSpec, Vector
 
 __all__ = ["IndexBuild", "MaintenancePlan", "Probe", "plan_maintenance"]
 
@@ -54,7 +54,7 @@ class IndexBuild:
         is_missing: There is no such index yet.
     """
 
-    wish: IndexWish
+    wish: IndexSpec
     parts: tuple[frozenset[int], ...]
     replaced: frozenset[str] = frozenset()
     is_missing: bool = False
@@ -86,7 +86,7 @@ class MaintenancePlan:
 
 
 def plan_maintenance(
-    shape: Shape, wishes: Sequence[IndexWish], probe: Probe, *, target_rows: int
+    shape: Shape, wishes: Sequence[IndexSpec], probe: Probe, *, target_rows: int
 ) -> MaintenancePlan:
     """Tell what a table needs.
 
@@ -127,7 +127,7 @@ class _IndexPlanner:
     rows: Mapping[int, int]  # of the fragments that are there
     tiny: int
 
-    def moving(self, wish: IndexWish) -> IndexBuild | None:
+    def moving(self, wish: IndexSpec) -> IndexBuild | None:
         """The build that an index of row identities needs."""
         if isinstance(wish.kind, Btree):
             return None
@@ -148,7 +148,7 @@ class _IndexPlanner:
                 build = replace(build, parts=(frozenset(),))
         return build if build.parts[0] or build.replaced else None
 
-    def fixed(self, wish: IndexWish, lost: frozenset[int]) -> IndexBuild | None:
+    def fixed(self, wish: IndexSpec, lost: frozenset[int]) -> IndexBuild | None:
         """The build that an index of row addresses needs; it loses the fragments in `lost`."""
         if not isinstance(wish.kind, Btree):
             return None
@@ -172,7 +172,7 @@ class _IndexPlanner:
             parts = [part for part in parts if self.probe.has_values(build.wish.column, part)]
         return replace(build, parts=tuple(parts))
 
-    def _bare(self, wish: IndexWish, known: Sequence[SegmentInfo]) -> frozenset[int]:
+    def _bare(self, wish: IndexSpec, known: Sequence[SegmentInfo]) -> frozenset[int]:
         """The fragments that an index could cover and does not."""
         bare = frozenset(self.rows.keys() - _covered(known))
         # Whether there is anything for a missing index was asked before.
@@ -181,7 +181,7 @@ class _IndexPlanner:
 
     def _folded(
         self,
-        wish: IndexWish,
+        wish: IndexSpec,
         known: Sequence[SegmentInfo],
         bare: frozenset[int],
         *,
@@ -207,7 +207,7 @@ class _IndexPlanner:
         return (segment.fragments & self.rows.keys()) - lost
 
     def _build(
-        self, wish: IndexWish, fragments: Collection[int], replaced: Iterable[SegmentInfo]
+        self, wish: IndexSpec, fragments: Collection[int], replaced: Iterable[SegmentInfo]
     ) -> IndexBuild:
         return IndexBuild(
             wish=wish,

@@ -25,7 +25,7 @@ from omnigraph.store.io.objects import Backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.maintenance.indexes import build_segment, existing_segments, segments_of
 from omnigraph.store.maintenance.plan import MaintenancePlan
-from omnigraph.store.model import IndexWish, Pin, RewriteReceipt, SegmentReceipt, Staged, StagedKind
+from omnigraph.store.model import IndexSpec, Pin, RewriteReceipt, SegmentReceipt, Staged, StagedKind
 from omnigraph.store.table import Table
 from omnigraph.store.versions.files import Files
 from omnigraph.store.versions.gateway import Gateway, transaction, transaction_uuid, tree_path
@@ -76,7 +76,7 @@ class Maintenance:
         """Write the rows of some fragments into few; nothing refers to these yet."""
         return _rewrite_fragments(self._files, table, fragments, target_rows=target_rows)
 
-    def build(self, pin: Pin, wish: IndexWish, fragments: Collection[int]) -> SegmentReceipt:
+    def build(self, pin: Pin, wish: IndexSpec, fragments: Collection[int]) -> SegmentReceipt:
         """Build a piece of an index over some fragments; nothing refers to it yet."""
         # On a handle of its own: building locks it against readers.
         return build_segment(self._files, self._private(pin), wish, fragments)

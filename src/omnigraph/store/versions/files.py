@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph.store.integrity.file_checksums import Seals
+from omnigraph.store.integrity.file_checksums import FileChecksums
 from omnigraph.store.io.durability import Disk, unlink
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.root import Root
@@ -36,7 +36,7 @@ class Files:
     def __init__(self, root: Root, *, durable: bool) -> None:
         self._base: Path | None = root.local_path if root.is_local else None
         self._disk = Disk(root.local_path) if root.is_local and durable else None
-        self.seals = Seals(self._base)
+        self.seals = FileChecksums(self._base)
 
     @property
     def is_durable(self) -> bool:

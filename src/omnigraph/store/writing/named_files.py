@@ -18,7 +18,7 @@ from lance.fragment import DataFile
 
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store import tuning
-from omnigraph.store.integrity.file_checksums import Seals
+from omnigraph.store.integrity.file_checksums import FileChecksums
 from omnigraph.store.io.streams import stream_size
 from omnigraph.store.model import WrittenBy
 from omnigraph.store.root import Root
@@ -33,7 +33,7 @@ _MAJOR, _MINOR = map(int, STORAGE_VERSION.split("."))
 class NamedFiles:
     """Writes data files of tables below one root. Thread-safe."""
 
-    def __init__(self, root: Root, seals: Seals) -> None:
+    def __init__(self, root: Root, seals: FileChecksums) -> None:
         self._root = root
         self._seals = seals
         self._ids: Ids = UlidIds()

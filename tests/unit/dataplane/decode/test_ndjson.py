@@ -39,13 +39,15 @@ edge Rated: Person -> Note {
   @key(src, dst)
 }
 """)
-Absences = Mapping[str, frozenset[str]]
+AbsentProperties = Mapping[str, frozenset[str]]
 
 
 class Read:
     """What came out of some lines."""
 
-    def __init__(self, text: str | bytes, absences: Absences | None = None, **options: Any) -> None:
+    def __init__(
+        self, text: str | bytes, absences: AbsentProperties | None = None, **options: Any
+    ) -> None:
         self.out, self.stats = Violations(), DecodeStats()
         data = text.encode() if isinstance(text, str) else text
         spec = DecodeSpec(catalog=CATALOG, absences=absences or {})

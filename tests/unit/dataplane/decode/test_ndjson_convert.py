@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.dataplane.decode.convert import (
-    Unfit,
+    ConversionFailed,
     blobs,
     dates,
     datetimes,
@@ -50,7 +50,7 @@ BODIES = ["".join(parts) for parts in product(DAYS, ["T", " ", "t", ""], TIMES)]
 def test_dates_are_what_the_language_says(text: str) -> None:
     number = parse_date(text)
     if number is None:
-        with pytest.raises(Unfit):
+        with pytest.raises(ConversionFailed):
             dates(pa.array([None, "2024-01-01", text]))
     else:
         assert dates(pa.array([None, text])).cast(pa.int32()).to_pylist() == [None, number]
@@ -62,7 +62,7 @@ def test_moments_are_what_the_language_says(zone: str) -> None:
         text = body + zone
         try:
             found = datetimes(pa.array([None, text])).cast(pa.int64()).to_pylist()
-        except Unfit:
+        except ConversionFailed:
             found = [None, None]
         assert found == [None, parse_datetime(text)], text
 
@@ -79,7 +79,7 @@ def test_moments_of_many_spellings(texts: list[str | None], skip: int, is_large:
 
 @given(st.lists(st.none() | st.sampled_from(GOOD)), st.sampled_from(["x", "2024-01-01T12", ""]))
 def test_one_text_that_is_no_moment_is_enough(texts: list[str | None], bad: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(ConversionFailed):
         datetimes(pa.array([*texts, bad], pa.string()))
 
 
@@ -96,7 +96,7 @@ def test_floats_are_finite(kind: pa.DataType, number: float) -> None:
     for good in ([], [None], [1.0, -0.0], [1.0, None]):
         column = pa.array(good, kind)
         assert finite(column) is column
-        with pytest.raises(Unfit):
+        with pytest.raises(ConversionFailed):
             finite(pa.array([*good, number], kind))
 
 
@@ -127,7 +127,7 @@ def test_vectors_are_not_copied() -> None:
 def test_vectors_have_a_length_and_finite_numbers(bad: list[float | None]) -> None:
     columns: list[list[list[float | None] | None]] = [[bad], [[1, 2], bad], [None, bad]]
     for values in columns:
-        with pytest.raises(Unfit):
+        with pytest.raises(ConversionFailed):
             vectors(_lists(values), 2)
 
 
@@ -135,7 +135,7 @@ def test_blobs() -> None:
     assert blobs(pa.array(["base64:aGk=", None, "base64:"])).to_pylist() == [b"hi", None, b""]
     assert blobs(pa.array([None], pa.string())).type == pa.large_binary()
     for bad in ("", "aGk=", "base64:aGk", "base64:aG k=", "base64:é", "BASE64:aGk=", "file:x"):
-        with pytest.raises(Unfit):
+        with pytest.raises(ConversionFailed):
             blobs(pa.array(["base64:aGk=", bad]))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnigraph.dataplane.export.single import in_order
+from omnigraph.dataplane.export.single_file import in_order
 
 SECONDS_MAX = 60  # only a deadlock takes so long
 

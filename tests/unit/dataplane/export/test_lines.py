@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane import tuning
-from omnigraph.dataplane.export import small
+from omnigraph.dataplane.export import small_numbers
 from omnigraph.dataplane.export.escape import escaped
 from omnigraph.dataplane.export.files import LineEncoder
 from omnigraph.lang import compile_schema
@@ -103,20 +103,20 @@ INT = ValueType(Base.I32, nullable=True)
 
 
 @pytest.fixture
-def numbers(monkeypatch: pytest.MonkeyPatch) -> small.SmallNumbers:
+def numbers(monkeypatch: pytest.MonkeyPatch) -> small_numbers.SmallNumbers:
     monkeypatch.setattr(tuning.active, "spelled_rows_min", 1)
     monkeypatch.setattr(tuning.active, "spelled_numbers_max", 100)
-    return small.SmallNumbers()
+    return small_numbers.SmallNumbers()
 
 
-def test_close_numbers_are_looked_up(numbers: small.SmallNumbers) -> None:
+def test_close_numbers_are_looked_up(numbers: small_numbers.SmallNumbers) -> None:
     for values in ([5, None, 7], [0, -3], [90], [None, 90]):
         found = numbers.spelled("x=", pa.array(values, pa.int32()), INT)
         assert found is not None
         assert found.to_pylist() == [f"x={'null' if v is None else v}" for v in values]
 
 
-def test_numbers_far_apart_are_not(numbers: small.SmallNumbers) -> None:
+def test_numbers_far_apart_are_not(numbers: small_numbers.SmallNumbers) -> None:
     assert numbers.spelled("x=", pa.array([0, 50], pa.int32()), INT) is not None
     assert numbers.spelled("x=", pa.array([0, 100], pa.int32()), INT) is None
     # And nobody tries again.
@@ -134,7 +134,7 @@ def test_numbers_far_apart_are_not(numbers: small.SmallNumbers) -> None:
     ],
 )
 def test_tables_stop_where_the_type_does(
-    numbers: small.SmallNumbers, base: Base, kind: pa.DataType
+    numbers: small_numbers.SmallNumbers, base: Base, kind: pa.DataType
 ) -> None:
     for edge, inside in zip(INT_RANGES[base], (1, -1), strict=True):
         label = f"{edge}="
@@ -143,7 +143,7 @@ def test_tables_stop_where_the_type_does(
             assert found is None or found.to_pylist() == [f"{label}{value}"]
 
 
-def test_what_has_no_number_has_no_table(numbers: small.SmallNumbers) -> None:
+def test_what_has_no_number_has_no_table(numbers: small_numbers.SmallNumbers) -> None:
     assert numbers.spelled("x=", pa.array([None], pa.int32()), INT) is None
     assert numbers.spelled("x=", pa.array(["a"]), ValueType(Base.STRING)) is None
     listed = ValueType(Base.I32, is_list=True)

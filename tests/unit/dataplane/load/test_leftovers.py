@@ -21,7 +21,7 @@ from omnigraph.errors import Busy, Conflict
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import CRASH_STATUS, Crash
 from omnigraph.store.io.storage_calls import StorageCall
-from omnigraph.store.maintenance.orphan_files import Leftovers
+from omnigraph.store.maintenance.orphan_files import OrphanFiles
 from omnigraph.store.root import Root
 from tests.faults.harness import children
 from tests.graphs import Delta, audit, reopen, write
@@ -62,7 +62,7 @@ def used(repo: Repository) -> set[str]:
     """The files that the newest versions refer to, with their blobs."""
     found: set[str] = set()
     for pin in repo.snapshot().tables.values():
-        found |= Leftovers.files_of(repo.table(pin))
+        found |= OrphanFiles.files_of(repo.table(pin))
     blobs = {path.removesuffix(".lance") for path in found}
     return {path for path in files(repo) if path in found or path.rpartition("/")[0] in blobs}
 
@@ -128,7 +128,7 @@ def test_a_load_that_others_beat_leaves_nothing(lab: Lab, mode: str) -> None:
     # Older versions refer to what was folded since.
     known: set[str] = set()
     for version in range(1, table.pin.version + 1):
-        known |= Leftovers.files_of(lab.repo.tables.open(replace(table.pin, version=version)))
+        known |= OrphanFiles.files_of(lab.repo.tables.open(replace(table.pin, version=version)))
     assert left <= known
 
 
@@ -177,7 +177,7 @@ def test_what_a_killed_load_left_is_swept_by_whoever_opens_the_graph(
     for pin in repo.snapshot().tables.values():
         for version in range(1, repo.tables.head(pin.path, pin.table_branch) + 1):
             at = replace(repo.table(pin).pin, version=version)
-            known |= Leftovers.files_of(repo.tables.open(at))
+            known |= OrphanFiles.files_of(repo.tables.open(at))
     blobs = {path.removesuffix(".lance") for path in known}
     left = {path for path in new if path not in known and path.rpartition("/")[0] not in blobs}
     # Lance writes tables with blobs itself, under names of its own, noted once they are whole.

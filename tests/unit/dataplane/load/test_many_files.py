@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.dataplane.load.exchange import Sent, fetched
+from omnigraph.dataplane.load.exchange import SentKeys, fetched
 from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import Item, Result, Runner
 from omnigraph.dataplane.source.model import Input
@@ -272,7 +272,9 @@ def test_neighbours_are_fetched_by_one_read_and_no_more_than_they_are(
     tables = [{"c": pa.table({"a": [number] * 50})} for number in range(30)]
     objects = [staging.put_all(tables) for _ in range(3)]
     groups = [
-        tuple(Sent(split=s, staged_part=staged_parts[n]) for s, staged_parts in enumerate(objects))
+        tuple(
+            SentKeys(split=s, staged_part=staged_parts[n]) for s, staged_parts in enumerate(objects)
+        )
         for n in range(30)
     ]
     with telemetry.counting() as counts:

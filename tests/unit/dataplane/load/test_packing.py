@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omnigraph.dataplane.load.exchange import Emitter, Partition, Sent, key_rows
+from omnigraph.dataplane.load.exchange import Emitter, Partition, SentKeys, key_rows
 from omnigraph.dataplane.load.packing import PackedText, numbered, packed, unpacked
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging
 from omnigraph.runtime.ids import UlidIds
@@ -100,14 +100,14 @@ def test_keys_of_several_forms_meet(
 ) -> None:
     staging = kind(Root.parse(str(tmp_path)), LOAD)
     told = {1: ["a0000001", "a0000002"], 2: ["b0000001", "a0000001"], 3: ["b0000001", "x"]}
-    sent: list[tuple[int, Sent]] = []
+    sent: list[tuple[int, SentKeys]] = []
     for split, texts in told.items():
         emitter = Emitter(staging, 3)
         emitter.add("c", key_rows(pa.array(texts[:1]), np.array([1])))
         emitter.add("c", key_rows(pa.array(texts[1:]), np.array([2])))
         placed = emitter.close()
         sent += [
-            (partition, Sent(split=split, staged_part=staged_part))
+            (partition, SentKeys(split=split, staged_part=staged_part))
             for partition, staged_part in placed
         ]
     found: list[tuple[str, tuple[str, int]]] = []

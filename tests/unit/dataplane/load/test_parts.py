@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omnigraph.core.layout import STAGING
-from omnigraph.dataplane.load.exchange import Emitter, Partition, Sent, key_rows
+from omnigraph.dataplane.load.exchange import Emitter, Partition, SentKeys, key_rows
 from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.dataplane.load.new_ids import new_ids
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
@@ -148,7 +148,7 @@ def test_each_partition_gets_its_keys_in_order(tmp_path: Path, alone: bool) -> N
     assert emitter.partitions == (1 if alone else 4)
     seen: dict[str, int] = {}
     for partition, staged_part in placed:
-        got = Partition.of(staging, [Sent(split=7, staged_part=staged_part)]).keys("c")
+        got = Partition.of(staging, [SentKeys(split=7, staged_part=staged_part)]).keys("c")
         places = [got.origin(row) for row in range(got.count)]
         assert places == sorted(places)
         for key, (label, line) in zip(got.whole().to_pylist(), places, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from omnigraph.core.repository import Repository
 from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.direct.lookup import LookupBounds, TooWide
+from omnigraph.exec.direct.lookup import LookupBounds, LookupTooLarge
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search.engine import Search
@@ -187,11 +187,11 @@ def test_more_than_the_bounds_is_too_wide(repo: Repository) -> None:
     write(repo, {"node:Person": persons(*(f"p{n:04}" for n in range(50)))})
     ids = [f"p{n:04}" for n in range(50)]
     assert len(direct(repo, bounds=LookupBounds(keys=50, rows=50)).find(PERSON, ids)) == 50
-    with pytest.raises(TooWide):
+    with pytest.raises(LookupTooLarge):
         direct(repo, bounds=LookupBounds(keys=49)).find(PERSON, ids)
-    with pytest.raises(TooWide):
+    with pytest.raises(LookupTooLarge):
         direct(repo, bounds=LookupBounds(rows=49)).find(PERSON, ids)
-    with pytest.raises(TooWide):
+    with pytest.raises(LookupTooLarge):
         direct(repo, bounds=LookupBounds(rows=49)).take(PERSON, "name", None)
 
 

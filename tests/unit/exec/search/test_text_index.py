@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.exec.search.fuzzy import within
 from omnigraph.exec.search.segment import stable_order
 from omnigraph.exec.search.text_index import TextIndex
 from omnigraph.exec.search.tokens import stem, terms, words
-from omnigraph.exec.search.typos import within
 from omnigraph.exec.view import Handles, Mask
 
 Texts = Sequence[str | None]

@@ -20,7 +20,7 @@ _AROUND = frozenset({DATA, *TYPE_FIELDS.values()})
 _HIDING = re.compile(rb"\\u00[3-7]")
 
 
-class Absences:
+class AbsentProperties:
     """Looks for the names of some properties in lines that are known to be in order.
 
     In such a line the quoted name of a property, followed by a colon, is the name of a member of

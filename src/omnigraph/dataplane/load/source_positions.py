@@ -32,7 +32,7 @@ class _Pack:
         return self._pieces[at].name, within + self._before[at] if within else None
 
 
-class Places:
+class SourcePositions:
     """The places of a load's files among the lines that its tasks read."""
 
     def __init__(self, receipts: Sequence[ReadReceipt]) -> None:

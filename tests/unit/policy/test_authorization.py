@@ -1,4 +1,4 @@
-"""Every public call of a graph passes the one door before it reads or writes anything."""
+"""Every public call of a graph is authorized before it reads or writes anything."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from omnigraph.graph.versioning.branches import Branches
 from omnigraph.graph.versioning.changes import ChangeFeed
 from omnigraph.graph.versioning.commits import Commits
 from omnigraph.graph.versioning.tags import Tags
-from omnigraph.policy.door import AccessRequest, Permission
+from omnigraph.policy.authorization import AccessRequest, Permission
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  photo: Blob? }

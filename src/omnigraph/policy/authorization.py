@@ -1,4 +1,4 @@
-"""The door: who may do what, on which branch, to which types.
+"""Authorization: who may do what, on which branch, to which types.
 
 Every public call asks here before it reads or writes anything: first with the branch that it names,
 and once more as soon as the types are known that it is about. A policy answers by returning, or by
@@ -74,8 +74,8 @@ class AllowAll:
 ALLOW_ALL: Final[Policy] = AllowAll()
 
 
-class Door:
-    """The door of one handle: a policy, asked on behalf of an actor."""
+class Authorizer:
+    """Checks the calls of one handle: asks a policy on behalf of an actor."""
 
     __slots__ = ("_actor", "policy")
 

@@ -18,7 +18,7 @@ from typing import Final
 from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import HOLDS, MANIFEST
-from omnigraph.core.locks.liveness import Live, Liveness
+from omnigraph.core.locks.liveness import Liveness, LiveOperations
 from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.errors import Code, Gone
 from omnigraph.runtime import telemetry
@@ -144,7 +144,7 @@ class Holds:
     tables: Tables
     clock: Clock
     ids: Ids
-    live: Live
+    live: LiveOperations
     liveness: Liveness
 
     def take(

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import pytest
 
 from omnigraph.core.repository import Repository
-from omnigraph.dataplane.export import shared
+from omnigraph.dataplane.export import shared_folder
 from omnigraph.dataplane.export.checksums import BLOCK_BYTES, Checksummed, differing_block
 from omnigraph.dataplane.export.parts import MANIFEST
-from omnigraph.dataplane.export.shared import blocks_to_read
+from omnigraph.dataplane.export.shared_folder import blocks_to_read
 from omnigraph.dataplane.export.target import open_file
 from omnigraph.errors import Code, InvalidInput, Unavailable
 from tests.unit.dataplane.export import test_exporter
@@ -89,12 +89,12 @@ def test_a_target_that_workers_see_and_cannot_write_to_is_refused(
 ) -> None:
     target, there = tmp_path / "out", tmp_path / "there"
     runner = Elsewhere(target, there)
-    real = shared.probe
+    real = shared_folder.probe
 
-    def one_way(asked: shared.FolderProbe) -> shared.Probed:
+    def one_way(asked: shared_folder.FolderProbe) -> shared_folder.Probed:
         return real(replace(asked, left=asked.left.replace(str(target), str(there))))
 
-    monkeypatch.setattr(shared, "probe", one_way)
+    monkeypatch.setattr(shared_folder, "probe", one_way)
     with pytest.raises(InvalidInput, match="does not arrive") as caught:
         export(repo, target, parts=True, runner=runner)
     assert caught.value.code is Code.TARGET_NOT_SHARED

@@ -27,7 +27,7 @@ from omnigraph.types import CommitId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Announced:
+class Announcement:
     """The end of a branch, as it was announced."""
 
     intent: Intent
@@ -47,7 +47,7 @@ class Announced:
             raise Busy(Code.BUSY, text, operation_id=self.operation_id)
 
 
-class BranchEnds:
+class Announcements:
     """The announcements of one graph."""
 
     __slots__ = ("_claims", "_intents")
@@ -58,7 +58,7 @@ class BranchEnds:
         self._intents = intents
 
     @contextmanager
-    def announced(self, version: GraphVersion, kind: WriterKind) -> Iterator[Announced]:
+    def announced(self, version: GraphVersion, kind: WriterKind) -> Iterator[Announcement]:
         """Keep writers out of a branch for the length of a block that ends it.
 
         If it is not known how the block ended, the announcement stays, for recovery to settle.
@@ -74,7 +74,7 @@ class BranchEnds:
                 raise
             self._end(operation_id, is_clear=True)
 
-    def _announce(self, version: GraphVersion, kind: WriterKind) -> Announced:
+    def _announce(self, version: GraphVersion, kind: WriterKind) -> Announcement:
         clock, ids = self._claims.clock, self._claims.ids
         now = clock.now_us()
         commit = Commit(
@@ -98,7 +98,7 @@ class BranchEnds:
             tables=(),
             confirms=False,
         )
-        return Announced(intent=intent, clock=clock, began_ns=clock.ticks_ns())
+        return Announcement(intent=intent, clock=clock, began_ns=clock.ticks_ns())
 
     def _put(self, intent: Intent) -> None:
         try:
