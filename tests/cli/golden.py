@@ -25,6 +25,7 @@ FILES = {
     "people.pg": SCHEMA + "\nnode File {\n  path: String @key\n  content: Blob?\n}\n",
     "wider.pg": SCHEMA.replace("  born: Date?", "  born: Date?\n  city: String?")
     + "\nnode File {\n  path: String @key\n  content: Blob?\n}\n",
+    "other.pg": SCHEMA.replace("born: Date?", "birth: Date?"),
     "changes.gq": CHANGES,
     "people.jsonl": '{"type": "Person", "data": {"name": "Ada", "born": "1815-12-10"}}\n'
     '{"type": "Person", "data": {"name": "Bo"}}\n'
@@ -94,6 +95,25 @@ SESSION: dict[str, tuple[tuple[str, ...], ...]] = {
         ("blame", "G", "Persn", "Bo"),
         ("revert", "G", "main", "--dry-run"),
         ("show", "G", "nowhere"),
+        ("commit", "show", "G", "main", "--json=kind,counts"),
+        ("commit", "changes", "G", "main"),
+        ("log", "G", "--graph", "--limit", "3"),
+        ("log", "G", "--graph", "--json"),
+        ("changes", "follow", "G", "--start", "beginning", "--pages", "1"),
+    ),
+    "taking_back": (
+        ("branch", "create", "G", "draft", "--idempotency-key", "k1"),
+        ("branch", "create", "G", "draft", "--idempotency-key", "k1"),
+        ("branch", "create", "G", "other", "--idempotency-key", "k1"),
+        ("branch", "rename", "G", "draft", "plan"),
+        ("mutate", "G@plan", "-q", "changes.gq", "add", "-p", "name=Fy"),
+        ("revert", "G@plan", "plan", "-m", "a mistake", "--idempotency-key", "k2"),
+        ("revert", "G@plan", "plan", "-m", "a mistake", "--idempotency-key", "k2"),
+        ("reset", "G@plan", "plan~1", "--dry-run", "--json=counts"),
+        ("reset", "G@plan", "plan~1", "--yes"),
+        ("reset", "G", "main~1", "--yes"),
+        ("branch", "delete", "G", "plan", "--if-head", "0" * 26, "--yes"),
+        ("branch", "delete", "G", "plan", "--yes"),
     ),
     "states": (
         ("snapshot", "G"),
@@ -106,10 +126,25 @@ SESSION: dict[str, tuple[tuple[str, ...], ...]] = {
         ("blob", "stat", "G", "File", "a", "content"),
         ("blob", "stat", "G", "File", "b", "content"),
         ("schema", "show", "G"),
+        ("schema", "plan", "G", "--schema", "wider.pg"),
+        ("schema", "plan", "G", "--schema", "other.pg", "--queries", "changes.gq"),
+        ("lint", "G", "--query", "changes.gq"),
+        ("explain", "G", "-e", ALL),
+        ("profile", "query", "G", "-e", ALL, "--json=path,row_count"),
         ("schema", "apply", "G", "--schema", "wider.pg"),
         ("schema", "apply", "G", "--schema", "wider.pg"),
     ),
+    "upkeep": (
+        ("optimize", "G", "--json=graph_commit_id"),
+        ("embed", "G"),
+        ("recover", "G"),
+        ("repair", "G"),
+        ("verify", "G", "--json=findings"),
+        ("cleanup", "G", "--keep", "1", "--json=dry_run,states"),
+    ),
 }
+# Commands about a graph that the session leaves out: where a graph is stored, or with no end.
+APART = {"api", "clone", "config explain", "init", "relocate", "serve", "shell"}
 _COMMIT = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?")
 _SECONDS = re.compile(r"\d+\.\d\d s\b")
@@ -122,8 +157,9 @@ def played(graph: str) -> Iterator[tuple[str, str]]:
     for name, commands in SESSION.items():
         text = ""
         for words in commands:
-            given = [graph + word[1:] if word in ("G", "G@draft", "G@nowhere") else word
-                     for word in words]  # fmt: skip
+            given = [
+                graph + word[1:] if word == "G" or word.startswith("G@") else word for word in words
+            ]
             answer = invoke(*given, OMNIGRAPH_HOME=".")
             text += f"$ omnigraph {' '.join(words)}\n"
             text += _masked(answer.stdout, graph)

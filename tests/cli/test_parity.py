@@ -102,7 +102,6 @@ def test_what_needs_the_store_says_so(url: str) -> None:
     for words in (
         ("clone", url, "copy.omni"),
         ("relocate", url),
-        ("log", url, "--graph"),
         ("init", url, "--schema", "people.pg"),
     ):
         answer = invoke(*words)

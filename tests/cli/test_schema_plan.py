@@ -136,4 +136,4 @@ NOTES: list[tuple[Step, str]] = [
 
 @pytest.mark.parametrize(("step", "note"), NOTES, ids=lambda item: getattr(item, "kind", None))
 def test_notes(step: Step, note: str) -> None:
-    assert _note(step) == note
+    assert _note(step.to_json()) == note

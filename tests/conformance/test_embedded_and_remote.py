@@ -197,6 +197,51 @@ def test_history_diff_and_blame_agree(graph: Any) -> None:
     assert before.query(NAMES) == graph.query(NAMES, at=before.commit)
 
 
+def test_a_diff_is_narrowed_and_printed(graph: Any) -> None:
+    before = graph.snapshot()
+    graph.load(
+        [
+            {"type": "Person", "data": {"name": "Cy"}},
+            {"type": "Person", "data": {"name": "Di"}},
+            {"edge": "Knows", "from": "Cy", "to": "Di"},
+        ]
+    )
+    diff = graph.diff(before)
+    first, *rest = diff
+    assert list(diff.after((f"{first.kind}:{first.type}", first.id))) == rest
+    assert str(diff).startswith("node:Person  +2\n+ Person 'Cy'")
+    edges = graph.diff(before, kind="edge")
+    assert list(edges.counts) == ["edge:Knows"]
+    assert [item.kind for item in edges] == ["edge"]
+    assert graph.snapshot(version=before.version).commit == before.commit
+    assert graph.snapshot(at=graph.commits.list(limit=1)[0].created_at).counts != before.counts
+
+
+def test_history_is_drawn(graph: Any) -> None:
+    graph.branches.create("side")
+    graph.mutate(ADD, {"n": "Side"}, branch="side", message="beside")
+    done = graph.branches.merge("side", delete_branch=True)
+    lines = graph.commits.log(limit=2).splitlines()
+    assert lines[0] == f"*  {done.commit.id}  (main) branch_merge" + (
+        f" by {done.commit.actor}" if done.commit.actor else ""
+    )
+    assert graph.commits.version(done.commit.id) == graph.snapshot().version
+    assert graph.commits.log("main", branches=["main"], limit=2).splitlines() == lines
+
+
+def test_progress_is_told(graph: Any, tmp_path: Path) -> None:
+    heard: list[og.Progress] = []
+    file = tmp_path / "more.jsonl"
+    file.write_text('{"type": "Person", "data": {"name": "Told"}}\n')
+    graph.load(file, mode="merge", progress=heard.append)
+    assert heard[-1].bytes == file.stat().st_size
+    assert heard[-1].rows == 1
+    heard.clear()
+    done = graph.export(tmp_path / "all.jsonl", progress=heard.append, types=["Person"])
+    assert done.rows == {"node:Person": 3}
+    assert (heard[-1].rows, heard[-1].bytes) == (3, done.bytes)
+
+
 def test_the_feed_goes_on_from_a_baseline(graph: Any) -> None:
     base = graph.changes.baseline()
     assert {(item.type, item.id) for item in base} >= {("Person", "Ada"), ("Person", "Bo")}

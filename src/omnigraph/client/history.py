@@ -227,6 +227,7 @@ class RemoteCommits:
         """Show them by requests."""
         self._transport = transport
         self._path = f"{path}/commits"
+        self._log_path = f"{path}/log"
         self._branch = branch
         self._diff = diff
 
@@ -255,6 +256,28 @@ class RemoteCommits:
         """One commit by its id."""
         path = f"{self._path}/{segment(commit)}"
         return read_commit(self._transport.request("GET", path).json())
+
+    def version(self, commit: str) -> int | None:
+        """The version of the manifest that a commit made; None if nobody recorded it."""
+        path = f"{self._path}/{segment(commit)}"
+        found = self._transport.request("GET", path).json().get("graph_manifest_version")
+        return None if found is None else int(found)
+
+    def log(
+        self,
+        branch: str | None = None,
+        *,
+        branches: Sequence[str] | None = None,
+        limit: int = 20,
+    ) -> str:
+        """The newest commits as a graph of lines; see `Commits.log`."""
+        terms = {
+            "branch": branch or self._branch,
+            "branches": branches and [*branches],
+            "limit": limit,
+        }
+        found = self._transport.request("GET", self._log_path, terms=terms).json()
+        return str(found["log"])
 
     def changes(self, commit: str) -> RemoteDiff:
         """The changes that a commit made to the state of its first parent."""

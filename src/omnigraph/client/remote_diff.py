@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.client.transport import HttpTransport
 from omnigraph.dataplane.counts import ChangeCounts
-from omnigraph.results.changes import Change
+from omnigraph.results.changes import Change, changes_text
 from omnigraph.results.wire import read_counts, read_entity_change
 
 
@@ -30,8 +30,8 @@ class RemoteDiff:
     def _first(self) -> Mapping[str, Any]:
         return self._page(None)
 
-    def _page(self, token: str | None) -> Mapping[str, Any]:
-        terms = {**self._terms, "page_token": token}
+    def _page(self, token: str | None, **more: str) -> Mapping[str, Any]:
+        terms = {**self._terms, "page_token": token, **more}
         found: Mapping[str, Any] = self._transport.request("GET", self._path, terms=terms).json()
         return found
 
@@ -55,8 +55,24 @@ class RemoteDiff:
         """Nothing has changed."""
         return not self.counts
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, *, color: bool = False) -> str:
+        """All changes as text: a line with the numbers of each type, then a line per entity."""
+        return changes_text(self, self.counts, color=color)
+
     def __iter__(self) -> Iterator[Change]:
-        page = self._first
+        return self._from(self._first)
+
+    def after(self, position: tuple[str, str] | None) -> Iterator[Change]:
+        """Yield the changes that follow one of them, given by its type (`node:Person`) and id."""
+        if position is None:
+            return iter(self)
+        key, entity_id = position
+        return self._from(self._page(None, after_type=key, after_id=entity_id))
+
+    def _from(self, page: Mapping[str, Any]) -> Iterator[Change]:
         while True:
             yield from map(read_entity_change, page["changes"])
             token = page.get("next_page_token")

@@ -6,16 +6,18 @@ import io
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
-from omnigraph.client.arguments import keyed, only_local
+from omnigraph.client.arguments import at_text, keyed, only_local
 from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
 from omnigraph.client.remote_diff import RemoteDiff
 from omnigraph.client.remote_schema import RemoteSchema
 from omnigraph.client.remote_upkeep import RemoteProfile, RemoteUpkeep
 from omnigraph.client.rows import RemoteRows
+from omnigraph.client.sending import CountedBody, Listener, Transfer
 from omnigraph.client.transport import HttpTransport, segment
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.results.changes import BlameLine, OperationName
@@ -147,7 +149,7 @@ class RemoteGraph(RemoteUpkeep):
         *,
         name: str | None = None,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
         timeout: float | None = None,
         **local: Any,
     ) -> RemoteRows:
@@ -171,7 +173,7 @@ class RemoteGraph(RemoteUpkeep):
         *,
         name: str | None = None,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
         timeout: float | None = None,
     ) -> Any:
         """Run a reading query, and get its rows as an Arrow table that the server made."""
@@ -191,12 +193,12 @@ class RemoteGraph(RemoteUpkeep):
         params: Mapping[str, object] | None,
         name: str | None,
         branch: str | None,
-        at: str | None,
+        at: str | datetime | None,
         timeout: float | None,
     ) -> dict[str, Any]:
         asked: dict[str, Any] = {"query": text, "params": plain(params or {})}
         if at is not None:
-            asked["snapshot"] = str(at)
+            asked["snapshot"] = at_text(at)
         else:
             asked["branch"] = branch or self._branch
         if name is not None:
@@ -211,7 +213,7 @@ class RemoteGraph(RemoteUpkeep):
         *,
         name: str | None = None,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
     ) -> str:
         """The plan of a query and how it would reach the data, as text."""
         asked = self._asked(text, None, name, branch, at, None)
@@ -226,7 +228,7 @@ class RemoteGraph(RemoteUpkeep):
         *,
         name: str | None = None,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
         **local: Any,
     ) -> RemoteProfile:
         """Run a reading query and measure what it does; see `Graph.profile`."""
@@ -238,26 +240,37 @@ class RemoteGraph(RemoteUpkeep):
 
         return RemoteProfile(self._post("profile", asked, is_safe=True), arrow)
 
-    def snapshot(self, branch: str | None = None, *, at: str | None = None) -> RemoteSnapshot:
+    def snapshot(
+        self,
+        branch: str | None = None,
+        *,
+        at: str | datetime | None = None,
+        version: int | None = None,
+    ) -> RemoteSnapshot:
         """Pin one moment, to read several things of the same state."""
-        terms = {"branch": branch or self._branch, "at": at}
+        terms = {"branch": branch or self._branch, "at": at_text(at), "version": version}
         found = self._transport.request("GET", f"{self._path}/snapshot", terms=terms).json()
         return RemoteSnapshot(self, found)
 
     def diff(
         self,
-        older: str | RemoteSnapshot,
-        newer: str | RemoteSnapshot | None = None,
+        older: str | datetime | RemoteSnapshot,
+        newer: str | datetime | RemoteSnapshot | None = None,
         *,
         types: Sequence[str] | None = None,
         operations: Collection[OperationName] | None = None,
+        kind: Literal["node", "edge"] | None = None,
     ) -> RemoteDiff:
         """Compare two states of the graph, entity by entity; see `Graph.diff`."""
         states = [
-            each.commit if isinstance(each, RemoteSnapshot) else str(each)
+            each.commit if isinstance(each, RemoteSnapshot) else at_text(each)
             for each in (older, newer or self._branch)
         ]
-        terms = {"type": types and list(types), "op": operations and sorted(operations)}
+        terms = {
+            "type": types and list(types),
+            "op": operations and sorted(operations),
+            "kind": kind,
+        }
         return RemoteDiff(self._transport, f"{self._path}/diff", states[0], states[1], terms)
 
     def blame(
@@ -266,11 +279,16 @@ class RemoteGraph(RemoteUpkeep):
         id: str,
         *,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
         limit: int | None = None,
     ) -> list[BlameLine]:
         """The commits that changed one entity, newest first; see `Graph.blame`."""
-        terms = {"type": type_name, "id": id, "branch": branch or self._branch, "at": at}
+        terms = {
+            "type": type_name,
+            "id": id,
+            "branch": branch or self._branch,
+            "at": at_text(at),
+        }
         found = self._transport.request(
             "GET", f"{self._path}/blame", terms={**terms, "limit": limit}
         ).json()
@@ -292,14 +310,14 @@ class RemoteGraph(RemoteUpkeep):
         offset: int = 0,
         length: int | None = None,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
         entity: str = "node",
     ) -> bytes | None:
         """Bytes of one blob; None when it is null. See `Graph.read_blob`."""
         if length == 0:
             return b""
         terms = {"entity": entity, "type": type_name, "id": id, "property": property_name}
-        place = {"snapshot": at} if at is not None else {"branch": branch or self._branch}
+        place = {"snapshot": at_text(at)} if at else {"branch": branch or self._branch}
         last = "" if length is None else offset + length - 1
         headers = {} if (offset, length) == (0, None) else {"range": f"bytes={offset}-{last}"}
         try:
@@ -322,12 +340,12 @@ class RemoteGraph(RemoteUpkeep):
         property_name: str,
         *,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
         entity: str = "node",
     ) -> int | None:
         """The number of bytes of one blob; None when it is null. See `read_blob`."""
         terms = {"entity": entity, "type": type_name, "id": id, "property": property_name}
-        place = {"snapshot": at} if at is not None else {"branch": branch or self._branch}
+        place = {"snapshot": at_text(at)} if at else {"branch": branch or self._branch}
         try:
             found = self._transport.request("HEAD", f"{self._path}/blob", terms={**terms, **place})
         except NotFound:
@@ -344,7 +362,7 @@ class RemoteGraph(RemoteUpkeep):
 
     # -- changing ----------------------------------------------------------------------------------
 
-    def mutate(
+    def mutate(  # noqa: PLR0913
         self,
         text: str,
         params: Mapping[str, object] | None = None,
@@ -355,13 +373,13 @@ class RemoteGraph(RemoteUpkeep):
         idempotency_key: str | None = None,
         message: str | None = None,
         timeout: float | None = None,
+        retries: int | None = None,
         **local: Any,
     ) -> MutationResult:
         """Run a changing query: all of it is one commit, or nothing happens. See `Graph.mutate`."""
         only_local(local)
         asked = self._asked(text, params, name, branch, None, timeout)
-        if message is not None:
-            asked["message"] = message
+        asked |= {"message": message, "retries": retries}
         headers = keyed(idempotency_key)
         path = f"{self._path}/mutate"
         if if_commit is not None:
@@ -383,6 +401,7 @@ class RemoteGraph(RemoteUpkeep):
         format: str | None = None,
         idempotency_key: str | None = None,
         message: str | None = None,
+        progress: Listener | None = None,
         **local: Any,
     ) -> LoadResult:
         """Load data of any size: all of it in one commit, or nothing. See `Graph.load`.
@@ -399,6 +418,7 @@ class RemoteGraph(RemoteUpkeep):
             format: `ndjson`, `arrow` or `parquet`, where a file's suffix does not tell.
             idempotency_key: Names the operation, so that repeating it does it once.
             message: What the commit is about.
+            progress: Is called with a `Progress` while the data is sent, and at the end.
             local: Arguments of a local load that a server decides itself are refused.
         """
         only_local(local)
@@ -415,15 +435,18 @@ class RemoteGraph(RemoteUpkeep):
             "message": message,
             "type": type_name if form != "ndjson" else None,
         }
+        transfer = Transfer("load", progress)
         try:
-            return read_load(
-                self._transport.request(
-                    "POST", f"{self._path}/load", terms=terms, body=body, headers=headers
-                ).json()
+            sent = CountedBody(body, transfer)
+            answer = self._transport.request(
+                "POST", f"{self._path}/load", terms=terms, body=sent, headers=headers
             )
         finally:
             if isinstance(source, str | os.PathLike) and hasattr(body, "close"):
                 body.close()
+        done = read_load(answer.json())
+        transfer.tell("commit", rows=done.rows, total=transfer.bytes)
+        return done
 
     def export(
         self,
@@ -431,10 +454,11 @@ class RemoteGraph(RemoteUpkeep):
         *,
         format: str | None = None,
         branch: str | None = None,
-        at: str | None = None,
+        at: str | datetime | None = None,
         types: Sequence[str] | None = None,
         compression: str | None = None,
         overwrite: bool = False,
+        progress: Listener | None = None,
         **local: Any,
     ) -> ExportResult:
         """Write the entities of one commit to a file that `load` reads back; see `Graph.export`."""
@@ -444,7 +468,7 @@ class RemoteGraph(RemoteUpkeep):
         packing = compression or (_suffix(os.fspath(target))[1] if is_path else None) or "none"
         terms = {
             "branch": branch or self._branch,
-            "at": at,
+            "at": at_text(at),
             "types": types and ",".join(types),
             "compression": packing,
         }
@@ -452,7 +476,7 @@ class RemoteGraph(RemoteUpkeep):
             text = f"{os.fspath(target)} exists; say overwrite=True to replace it"
             raise InvalidInput(Code.INPUT_INVALID, text)
         headers = {"accept": _MEDIA[form]}
-        written = 0
+        transfer = Transfer("export", progress)
         with self._transport.stream(
             "GET", f"{self._path}/export", terms=terms, headers=headers
         ) as response:
@@ -462,20 +486,23 @@ class RemoteGraph(RemoteUpkeep):
             try:
                 while piece := response.read(_PIECE):
                     file.write(piece)
-                    written += len(piece)
+                    transfer.add(len(piece), "write")
             finally:
                 if is_path:
                     file.close()
         if is_path:
             Path(draft).replace(target)
+        counts = self.snapshot(at=commit).counts
+        rows = {key: each for key, each in counts.items() if _is_chosen(key, types)}
+        transfer.tell("write", rows=sum(rows.values()), total=transfer.bytes)
         return ExportResult(
             commit=commit,
             files=(os.fspath(target),) if is_path else ("-",),
-            rows={},
-            bytes=written,
+            rows=rows,
+            bytes=transfer.bytes,
             engine="server",
             reason="the graph is behind a server",
-            seconds=0.0,
+            seconds=transfer.seconds,
         )
 
     def queries(self) -> list[dict[str, Any]]:
@@ -513,6 +540,11 @@ class RemoteGraph(RemoteUpkeep):
 
             return RemoteRows(answer["columns"], answer["column_types"], answer["rows"], arrow)
         return read_change(answer)
+
+
+def _is_chosen(key: str, types: Sequence[str] | None) -> bool:
+    """Is a type (`node:Person`) among those that are exported?"""
+    return types is None or key in types or key.partition(":")[2] in types
 
 
 def _suffix(path: str) -> tuple[str, str | None]:

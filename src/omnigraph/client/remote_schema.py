@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,13 @@ class RemoteSchema:
         schema: str | os.PathLike[str],
         *,
         branch: str | None = None,
+        queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
         allow_data_loss: bool = False,
     ) -> SchemaChange:
-        """Tell what `apply` would do, and what stands in its way. Writes nothing."""
+        """Tell what `apply` would do, and what stands in its way. Writes nothing.
+
+        Queries are checked here: the server does not see their files.
+        """
         body = {
             "schema_source": _text(schema),
             "branch": branch or self._branch,
@@ -45,7 +50,7 @@ class RemoteSchema:
         answer = self._transport.request(
             "POST", f"{self._path}/schema/plan", body=body, is_safe=True
         )
-        return _change(answer.json())
+        return replace(_change(answer.json()), broken_queries=_broken(queries, _text(schema)))
 
     def apply(
         self,
@@ -79,6 +84,18 @@ class RemoteSchema:
             "POST", f"{self._path}/schema/apply", body=body, headers=headers
         )
         return _change(answer.json())
+
+
+def _broken(
+    queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], schema: str
+) -> Mapping[str, tuple[str, ...]]:
+    if queries == ():
+        return {}
+    # Only who has queries waits for the compiler.
+    from omnigraph.lang import compile_schema  # noqa: PLC0415
+    from omnigraph.results.query_checks import broken_queries  # noqa: PLC0415
+
+    return broken_queries(queries, compile_schema(schema))
 
 
 def _text(schema: str | os.PathLike[str]) -> str:

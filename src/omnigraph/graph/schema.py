@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
 from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.progress import Progress
-from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.exec.schema_change.changer import SchemaChanger, SchemaPlan, SchemaRequest
 from omnigraph.graph.arguments import instance, key_of
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.pins import Pins
 from omnigraph.graph.values import commit_of
 from omnigraph.lang import compile_schema
-from omnigraph.lang.query.lint import LintReport, lint_queries
-from omnigraph.lang.source import Severity
 from omnigraph.policy.authorization import Authorizer, Permission
+from omnigraph.results.query_checks import broken_queries, read_file
 from omnigraph.results.schema_change import SchemaChange
 from omnigraph.types import (
     MAIN,
@@ -30,7 +28,6 @@ from omnigraph.types import (
 )
 
 _SCHEMA_SUFFIX = ".pg"
-_QUERY_SUFFIX = ".gq"
 
 
 class Schema:
@@ -122,10 +119,7 @@ class Schema:
         )
         found = self._changer.plan(request)
         catalog = found.migration.result if found.migration.supported else request.catalog
-        reports = [
-            lint_queries(_read(path, "query"), catalog, str(path)) for path in _files(queries)
-        ]
-        return _planned(found, reports)
+        return _planned(found, broken_queries(queries, catalog))
 
     def apply(  # noqa: PLR0913
         self,
@@ -220,10 +214,10 @@ def schema_text(schema: str | os.PathLike[str]) -> tuple[str, str]:
         return schema, "<schema>"
     if isinstance(schema, str) and ("{" in schema or "\n" in schema):
         return schema, "<schema>"
-    return _read(Path(schema), "schema"), str(Path(schema))
+    return read_file(Path(schema), "schema"), str(Path(schema))
 
 
-def _planned(found: SchemaPlan, reports: Iterable[LintReport]) -> SchemaChange:
+def _planned(found: SchemaPlan, broken: Mapping[str, tuple[str, ...]]) -> SchemaChange:
     migration = found.migration
     return SchemaChange(
         supported=migration.supported,
@@ -232,47 +226,10 @@ def _planned(found: SchemaPlan, reports: Iterable[LintReport]) -> SchemaChange:
         rows=found.rows,
         violations=tuple(item.as_json() for item in found.violations),
         violation_count=found.violation_count,
-        broken_queries={
-            report.source.name: tuple(
-                _worded(report, at)
-                for at, item in enumerate(report.diagnostics())
-                if item.severity is Severity.ERROR
-            )
-            for report in reports
-            if not report.ok
-        },
+        broken_queries=broken,
         migration=migration,
     )
 
 
 def _drifted(text: str) -> str:
     return f"{text}; it is written again with the next change of the schema of main"
-
-
-def _worded(report: LintReport, at: int) -> str:
-    item = report.diagnostics()[at]
-    line, column = report.source.position(item.span.start)
-    hint = f"; {item.hint}" if item.hint else ""
-    return f"{line}:{column}: [{item.code}] {item.message}{hint}"
-
-
-def _files(
-    queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-) -> list[Path]:
-    """The files that are named, and those in the folders that are."""
-    named = [queries] if isinstance(queries, str | os.PathLike) else list(queries)
-    found: list[Path] = []
-    for path in map(Path, named):
-        found += sorted(path.rglob(f"*{_QUERY_SUFFIX}")) if path.is_dir() else [path]
-    return found
-
-
-def _read(path: Path, kind: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        message = f"there is no {kind} file {path}"
-        raise NotFound(Code.FILE_NOT_FOUND, message, path=str(path)) from None
-    except (OSError, ValueError) as error:
-        message = f"the {kind} file {path} cannot be read: {error}"
-        raise InvalidInput(Code.INPUT_INVALID, message, path=str(path)) from error

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.results.commits import Commit
 
 OperationName = Literal["insert", "update", "delete"]
 
 SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
+_COLORS: Final = {"insert": "\x1b[32m", "update": "\x1b[33m", "delete": "\x1b[31m"}
+_PLAIN: Final = "\x1b[0m"
 _SHOWN_CHARACTERS_MAX: Final = 60
 
 
@@ -96,3 +99,24 @@ class BlameLine:
     commit: Commit
     operation: OperationName
     changed: tuple[str, ...]
+
+
+def changes_text(
+    changes: Iterable[Change], counts: Mapping[str, ChangeCounts], *, color: bool = False
+) -> str:
+    """Changes as text: a line with the numbers of each type, then a line per entity."""
+    lines: list[str] = []
+    last = None
+    for change in changes:
+        key = f"{change.kind}:{change.type}"
+        if key != last:
+            lines.append(_header(key, counts[key]))
+            last = key
+        line = str(change)
+        lines.append(f"{_COLORS[change.operation]}{line}{_PLAIN}" if color else line)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _header(key: str, counts: ChangeCounts) -> str:
+    numbers = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
+    return f"{key}  " + " ".join(f"{sign}{number:,}" for sign, number in numbers if number)

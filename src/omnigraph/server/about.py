@@ -111,8 +111,8 @@ def metrics(call: RouteCall) -> Reply:
 
 def snapshot(call: RouteCall) -> Reply:
     """Show a state of a graph: its commit, and how many entities its types have."""
-    asked: requests.BranchTerms = call.terms
-    pinned = call.graph.snapshot(asked.branch, at=asked.at)
+    asked: requests.SnapshotTerms = call.terms
+    pinned = call.graph.snapshot(asked.branch, at=asked.at, version=asked.version)
     datasets: list[Dataset] = []
     for key, pin in sorted(pinned.pinned.tables.items()):
         kind, _, name = key.partition(":")

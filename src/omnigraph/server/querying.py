@@ -181,6 +181,7 @@ def _change(call: RouteCall, if_commit: str | None) -> Reply:
         idempotency_key=call.idempotency_key,
         message=asked.message,
         timeout=asked.timeout,
+        retries=asked.retries,
     )
     return Reply(body=_changed(call, done, asked.branch, asked.name or _only_name(asked.query)))
 

@@ -38,6 +38,7 @@ class ChangeInput(Input):
     branch: str | None = None
     message: str | None = None
     timeout: Seconds | None = None
+    retries: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class InvokeInput(Input):
@@ -182,6 +183,12 @@ class BranchTerms(Input):
     at: str | None = None
 
 
+class SnapshotTerms(BranchTerms):
+    """A state, by the query string."""
+
+    version: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
 class CommitsTerms(Input):
     """A page of commits."""
 
@@ -190,6 +197,14 @@ class CommitsTerms(Input):
     idempotency_key: str | None = None
     limit: Limit | None = None
     cursor: str | None = None
+
+
+class LogTerms(Input):
+    """The branches whose commits are drawn."""
+
+    branch: str | None = None
+    branches: list[str] | None = None
+    limit: Limit = 20
 
 
 class ChangesTerms(Input):
@@ -207,6 +222,8 @@ class DiffTerms(ChangesTerms):
 
     from_: str = msgspec.field(default="main", name="from")
     to: str | None = None
+    after_type: str | None = None
+    after_id: str | None = None
 
 
 class FeedTerms(ChangesTerms):

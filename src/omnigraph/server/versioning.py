@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.results.changes import Change
@@ -56,6 +56,12 @@ class CommitsOutput(TypedDict):
 
     commits: list[CommitOutput]
     next_cursor: NotRequired[str]
+
+
+class LogOutput(TypedDict):
+    """The newest commits, drawn as a graph of lines."""
+
+    log: str
 
 
 class Cause(TypedDict):
@@ -263,6 +269,14 @@ def list_commits(call: RouteCall) -> Reply:
     return Reply(body=found)
 
 
+def log(call: RouteCall) -> Reply:
+    """Draw the newest commits as a graph of lines."""
+    asked: requests.LogTerms = call.terms
+    drawn = call.graph.commits.log(asked.branch, branches=asked.branches, limit=asked.limit)
+    found: LogOutput = {"log": drawn}
+    return Reply(body=found)
+
+
 def show_commit(call: RouteCall) -> Reply:
     """Show one commit."""
     graph, name = call.graph, call.path["commit_id"]
@@ -285,22 +299,36 @@ def diff(call: RouteCall) -> Reply:
     """Compare two states of the graph, by pages."""
     asked: requests.DiffTerms = call.terms
     graph = call.graph
-    compared = graph.diff(asked.from_, asked.to, types=asked.type, operations=asked.op)
-    found = _page(call, compared.older, compared.newer, asked)
+    compared = graph.diff(
+        asked.from_, asked.to, types=asked.type, operations=asked.op, kind=_kind(asked.kind)
+    )
+    place = None
+    if asked.after_type is not None and asked.after_id is not None:
+        place = (asked.after_type, asked.after_id)
+    found = _page(call, compared.older, compared.newer, asked, place)
     sides = {"older": compared.older, "newer": compared.newer}
     return Reply(body={**sides, "counts": counts_json(compared.counts), **found})
 
 
-def _page(call: RouteCall, older: str, newer: str, asked: requests.ChangesTerms) -> ChangesOutput:
-    compared = call.graph.diff(older, newer, types=asked.type, operations=asked.op)
-    scope = [older, newer, asked.kind, asked.type, asked.op]
-    after = None if asked.page_token is None else _position(asked.page_token, scope)
-    wanted = (
-        change
-        for change in compared.after(after)
-        if asked.kind is None or change.kind in asked.kind
+def _kind(kinds: list[Literal["node", "edge"]] | None) -> Literal["node", "edge"] | None:
+    """The only kind that is asked for; None for both."""
+    return kinds[0] if kinds is not None and len(set(kinds)) == 1 else None
+
+
+def _page(
+    call: RouteCall,
+    older: str,
+    newer: str,
+    asked: requests.ChangesTerms,
+    after: tuple[str, str] | None = None,
+) -> ChangesOutput:
+    compared = call.graph.diff(
+        older, newer, types=asked.type, operations=asked.op, kind=_kind(asked.kind)
     )
-    changes = list(islice(wanted, asked.limit + 1))
+    scope = [older, newer, asked.kind, asked.type, asked.op]
+    if asked.page_token is not None:
+        after = _position(asked.page_token, scope)
+    changes = list(islice(compared.after(after), asked.limit + 1))
     found: ChangesOutput = {"changes": list(map(entity_change_json, changes[: asked.limit]))}
     if len(changes) > asked.limit:
         found["next_page_token"] = _token(changes[asked.limit - 1], scope)

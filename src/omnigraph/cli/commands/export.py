@@ -49,7 +49,7 @@ def export(
     is_remote = target.address.is_remote
     with (
         target.open("r") as graph,
-        render.progress(quiet=is_remote or target.is_quiet or as_json) as listener,
+        render.progress(quiet=target.is_quiet or as_json) as listener,
     ):
         done = graph.export(
             sys.stdout.buffer if is_remote and out == "-" else out,

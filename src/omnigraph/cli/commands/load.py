@@ -101,7 +101,7 @@ def load(
     is_remote = target.address.is_remote
     with target.open() as graph:
         try:
-            with render.progress(quiet=is_remote or target.is_quiet or as_json) as listener:
+            with render.progress(quiet=target.is_quiet or as_json) as listener:
                 done = graph.load(
                     sent(data) if is_remote else sources(data),
                     mode=chosen,

@@ -53,7 +53,7 @@ def log(
         )
     wanted = chosen_format(form, target.config.output, as_json=as_json)
     with (
-        target.open_stored("r") if lines else target.open("r") as graph,
+        target.open("r") as graph,
         render.paged(as_json=wanted != "table") as screen,
     ):
         if lines:

@@ -1,6 +1,6 @@
 """`omnigraph schema plan`: the steps from the schema of a graph to a new one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,10 +13,9 @@ from omnigraph.cli.options import Json, Schema, read_stdin_once
 from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.plain import Part, Screen, counted
 from omnigraph.cli.targets import Target
-from omnigraph.lang.catalog import steps
-from omnigraph.lang.catalog.migrate import MigrationPlan, plan
-from omnigraph.lang.catalog.steps import Step, Tier
-from omnigraph.lang.literal import Literal
+from omnigraph.errors import JsonValue
+from omnigraph.lang.catalog.migrate import plan
+from omnigraph.lang.catalog.steps import DropMode, Tier
 
 _HEADINGS: Final = ("step", "entity", "code", "tier", "data", "note")
 _STYLE_OF_TIER: Final = {
@@ -78,7 +77,7 @@ def schema_plan(
     if as_json:
         render.out().json(found.to_json())
     else:
-        _print(render.out(), found, found.notes)
+        _print(render.out(), [step.to_json() for step in found.steps], found.notes)
     return Status.OK if found.supported else Status.FAILED
 
 
@@ -105,8 +104,7 @@ def plan_stored(
             }
         )
     else:
-        assert change.migration is not None
-        _print(screen, change.migration, change.notes)
+        _print(screen, change.steps, change.notes)
         for item in change.violations:
             screen.line(("in the way", "red"), f": {item['message']}")
         left = change.violation_count - len(change.violations)
@@ -119,69 +117,66 @@ def plan_stored(
     return Status.FAILED if stands_in_the_way else Status.OK
 
 
-def _print(screen: Screen, found: MigrationPlan, notes: Sequence[str]) -> None:
-    if found.steps:
-        screen.table(_HEADINGS, [_row(step) for step in found.steps])
+def _print(screen: Screen, found: Sequence[Mapping[str, JsonValue]], notes: Sequence[str]) -> None:
+    """Print steps, which are plain values: a server may have made them."""
+    if found:
+        screen.table(_HEADINGS, [_row(step) for step in found])
         screen.line()
     for note in notes:
         screen.line(("note", "yellow"), f": {note}")
-    if not found.steps:
+    if not found:
         screen.line("nothing changes")
         return
-    refused = sum(step.tier is Tier.REFUSED for step in found.steps)
-    total = counted(len(found.steps), "step")
-    if found.supported:
+    refused = sum(step["tier"] == Tier.REFUSED for step in found)
+    total = counted(len(found), "step")
+    if not refused:
         screen.line(total, ", ", ("can be applied", "green"))
     else:
         screen.line(total, f", {refused} refused: ", ("cannot be applied", "bold red"))
 
 
-def _row(step: Step) -> tuple[Part, ...]:
+def _row(step: Mapping[str, JsonValue]) -> tuple[Part, ...]:
+    entity = f"{step['type_kind']}:{step.get('name') or step.get('type_name')}"
+    if "property_name" in step:
+        entity += f".{step['property_name']}"
+    tier = str(step["tier"])
     return (
-        step.kind,
-        str(step.entity),
-        step.code or "-",
-        (str(step.tier), _STYLE_OF_TIER[step.tier]),
-        str(step.touches_data),
+        str(step["kind"]),
+        entity,
+        str(step["code"] or "-"),
+        (tier, _STYLE_OF_TIER[Tier(tier)]),
+        str(step["touches_data"]),
         _note(step),
     )
 
 
-def _note(step: Step) -> str:
+def _note(step: Mapping[str, JsonValue]) -> str:
     """The last column of a step: details that the others do not show."""
     match step:
-        case steps.UnsupportedChange(reason=reason):
-            note = reason
-        case steps.RenameType(old=old) | steps.RenameProperty(old=old):
-            note = f"was {old}"
-        case steps.AddProperty(type=of_type, fill=fill):
-            note = f"{of_type}" if fill is None else f"{of_type}, filled with {fill}"
-        case steps.AddConstraint(constraint=text) | steps.RemoveConstraint(constraint=text):
-            note = text
-        case steps.ExtendEnum(added=added):
-            note = f"adds {', '.join(added)}"
-        case steps.ChangeNullability(nullable=nullable):
-            note = "may be null" if nullable else "must have a value"
-        case steps.ChangeDefault(old=before, new=after):
-            note = f"{_default(before)} -> {_default(after)}"
-        case steps.ChangeType() | steps.ChangeCardinality():
-            note = f"{step.old} -> {step.new}"
-        case steps.UpdateTypeMetadata(changes=changes):
-            note = ", ".join(changes)
-        case steps.UpdatePropertyMetadata(changes=changes):
-            note = ", ".join(changes)
-        case steps.DropType(mode=mode) | steps.DropProperty(mode=mode):
-            note = _DROPS[mode]
-        case _:
-            note = ""
-    return note
+        case {"reason": str(note)} | {"constraint": str(note)}:
+            return note
+        case {"kind": "rename_type" | "rename_property", "from": old}:
+            return f"was {old}"
+        case {"property_type": of_type, "fill": fill}:
+            return f"{of_type}" if fill is None else f"{of_type}, filled with {fill}"
+        case {"added_values": [*added]}:
+            return f"adds {', '.join(map(str, added))}"
+        case {"nullable": nullable}:
+            return "may be null" if nullable else "must have a value"
+        case {"from": old, "to": new}:
+            return f"{_default(old)} -> {_default(new)}"
+        case {"changes": [*changes]}:
+            return ", ".join(map(str, changes))
+        case {"mode": str(mode)}:
+            return _DROPS[DropMode(mode)]
+    return ""
 
 
 _DROPS: Final = {
-    steps.DropMode.SOFT: "earlier versions stay readable",
-    steps.DropMode.HARD: "the values go for good",
+    DropMode.SOFT: "earlier versions stay readable",
+    DropMode.HARD: "the values go for good",
 }
 
 
-def _default(literal: Literal | None) -> str:
+def _default(literal: JsonValue) -> str:
     return "none" if literal is None else str(literal)

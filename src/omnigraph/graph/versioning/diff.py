@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Final
 
 import pyarrow as pa
 
@@ -14,10 +13,7 @@ from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.changes.diff import GraphDiff
 from omnigraph.lang.catalog.model import EntityType
-from omnigraph.results.changes import Change
-
-_COLORS: Final = {"insert": "\x1b[32m", "update": "\x1b[33m", "delete": "\x1b[31m"}
-_PLAIN: Final = "\x1b[0m"
+from omnigraph.results.changes import Change, changes_text
 
 
 class Diff:
@@ -112,16 +108,7 @@ class Diff:
 
     def to_text(self, *, color: bool = False) -> str:
         """All changes as text: a line with the numbers of each type, then a line per entity."""
-        lines: list[str] = []
-        last = None
-        for change in self:
-            key = f"{change.kind}:{change.type}"
-            if key != last:
-                lines.append(_header(key, self.counts[key]))
-                last = key
-            line = str(change)
-            lines.append(f"{_COLORS[change.operation]}{line}{_PLAIN}" if color else line)
-        return "".join(f"{line}\n" for line in lines)
+        return changes_text(self, self.counts, color=color)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -172,8 +159,3 @@ def operation(name: object) -> Operation:
         known = ", ".join(item.value for item in Operation)
         text = f"there is no operation {name!r:.80}; known: {known}"
         raise InvalidInput(Code.INPUT_INVALID, text) from None
-
-
-def _header(key: str, counts: ChangeCounts) -> str:
-    numbers = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
-    return f"{key}  " + " ".join(f"{sign}{number:,}" for sign, number in numbers if number)
