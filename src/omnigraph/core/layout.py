@@ -7,6 +7,7 @@ import re
 
 from omnigraph.lang.catalog.model import EntityKind
 from omnigraph.store.integrity.quarantine import SET_ASIDE
+from omnigraph.types import ULID
 
 MANIFEST = "__manifest"
 INTENTS = "__recovery"
@@ -33,7 +34,7 @@ GENERATIONS = "__again"  # forks of the manifest of branches whose name was used
 STAGING_REFS = "__born"  # forks of the manifest that hold first commits of branches to be
 
 _FOLDERS: dict[EntityKind, str] = {"node": "nodes", "edge": "edges"}
-_TYPE_ID = re.compile(r"[0-9a-f]{16}")
+_TABLE_NAME = re.compile(rf"[0-9a-f]{{16}}(?:-(?:{ULID.pattern}))?")
 # Every name that a graph has right below its root, but for the folders of its tables.
 _OWN_NAMES = frozenset(
     path.partition("/")[0]
@@ -67,12 +68,17 @@ def table_folders() -> tuple[str, ...]:
 
 def is_table_name(name: str) -> bool:
     """May this be a table, in one of the folders of tables?"""
-    return _TYPE_ID.fullmatch(name) is not None or name.startswith(".")
+    return _TABLE_NAME.fullmatch(name) is not None or name.startswith(".")
 
 
 def table_path(kind: EntityKind, type_id: str) -> str:
-    """The folder of a type's table."""
+    """The folder of a type's table, for the types that a graph is made with."""
     return f"{_FOLDERS[kind]}/{type_id}"
+
+
+def new_table_path(kind: EntityKind, type_id: str, made_by: str) -> str:
+    """The folder of the table that a type gets later, by one of those who may be at it at once."""
+    return f"{table_path(kind, type_id)}-{made_by}"
 
 
 def table_key(kind: EntityKind, name: str) -> str:

@@ -280,12 +280,9 @@ class Cleaner:
         newest = max((info.modified_us for info in files), default=0)
         if newest > ages.now_us - ages.left_us or self.survey.is_moved(path):
             return CleanedPart(path=path)  # somebody may be making it
-        if not request.dry_run:
+        if files and not request.dry_run:
             check()
-            # Records and versions first: from then on there is no table.
-            order = sorted(files, key=lambda info: "/_refs/" not in info.path)
-            order.sort(key=lambda info: "/_versions/" not in info.path)
-            self.tables.inventories.remove(info.path for info in order)
+            self.tables.inventories.remove_table(path, files)
         return CleanedPart(path=path, files=len(files), bytes=sum(info.size for info in files))
 
     def _audit_table(self, request: CleanupRequest, check: Callable[[], None]) -> CleanedPart:

@@ -8,13 +8,11 @@ from typing import Any
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Record, TableRecord, TombstoneRecord, VersionRecord
-from omnigraph.core.layout import table_key, table_path
+from omnigraph.core.layout import new_table_path, table_key
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.arrow_types import table_schema
-from omnigraph.errors import Code, Conflict
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.store.tables import Pin
-from omnigraph.types import MAIN
 
 
 def schema_records(
@@ -37,7 +35,7 @@ def schema_records(
     for item in (*new.nodes, *new.edges):
         before = known.pop((item.kind, item.id), None)
         if before is None:
-            yield from _new_table(repo, base, item, (rows or {}).get(_key(item)))
+            yield from _new_table(repo, item, (rows or {}).get(_key(item)))
         elif before.name != item.name:
             yield TableRecord(table_key=_key(item), location=base.pin(_key(before)).path)
     for gone in known.values():
@@ -45,31 +43,18 @@ def schema_records(
         yield TombstoneRecord(table_key=_key(gone), location=pin.path, version=pin.version)
 
 
-def _new_table(
-    repo: Repository, base: GraphVersion, entity: EntityType, rows: Any
-) -> Iterator[Record]:
-    """The table of a new type. Nobody sees it before the commit.
+def _new_table(repo: Repository, entity: EntityType, rows: Any) -> Iterator[Record]:
+    """The table of a new type, under a name that nobody else has: nobody sees it before the commit.
 
-    One may be there that another branch has made, or an attempt that came to nothing. Main
-    goes on with it where it is. Another branch gets a fork: main may stand on the trunk.
+    Others may give the same type a table at the same time, on this branch or on another one. Each
+    makes its own, and one that comes to nothing is left for the next clean-up.
     """
     tables = repo.tables
-    place, wanted = table_path(entity.kind, entity.id), table_schema(entity)
-    is_there = tables.exists(place)
-    if not is_there:
-        tables.create(place, wanted)
-    elif base.branch == MAIN:
-        _require_settled(repo, base)
-    pin = Pin(path=place, version=tables.head(place))
-    if is_there and base.branch != MAIN:
-        pin = repo.branches.fork(pin, base.incarnation)
-    found = tables.open(pin)
-    count = 0
-    if rows is not None or found.row_count or found.schema != wanted:
-        content = wanted.empty_table() if rows is None else rows
-        staged = tables.stage_overwrite(found, content, uuid=repo.ids.new(), schema=wanted)
-        pin = replace(pin, version=tables.land(staged))
-        count = staged.rows_after
+    place = new_table_path(entity.kind, entity.id, repo.ids.new())
+    pin, count = Pin(path=place, version=tables.create(place, table_schema(entity))), 0
+    if rows is not None:
+        staged = tables.stage_overwrite(tables.open(pin), rows, uuid=repo.ids.new())
+        pin, count = replace(pin, version=tables.land(staged)), staged.rows_after
     yield TableRecord(table_key=_key(entity), location=place)
     yield VersionRecord(
         table_key=_key(entity),
@@ -78,13 +63,6 @@ def _new_table(
         table_branch=pin.branch,
         row_count=count,
     )
-
-
-def _require_settled(repo: Repository, base: GraphVersion) -> None:
-    """Settle the attempt that may have made a table of main: it is not written to under it."""
-    repo.refresh()
-    if repo.snapshot(base.branch).head != base.head:
-        raise Conflict(Code.HEAD_CONTENTION, f"branch '{base.branch}' has moved on")
 
 
 def _key(entity: EntityType) -> str:

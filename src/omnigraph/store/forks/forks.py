@@ -73,6 +73,8 @@ class Forks:
 
     def is_same_history(self, one: Pin, other: Pin) -> bool:
         """True if one of two versions of a table was made from the other, perhaps over forks."""
+        if one.path != other.path:
+            return False
         return self._descends(one, other) or self._descends(other, one)
 
     def _descends(self, newer: Pin, older: Pin) -> bool:

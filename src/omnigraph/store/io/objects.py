@@ -126,6 +126,10 @@ class Backend(Protocol):
         """Remove several; missing ones are fine. A power cut may bring some of them back."""
         ...
 
+    def prune(self, folder: str) -> None:
+        """Remove a folder and those in it, as far as they are empty, where folders are things."""
+        ...
+
     def copy(self, source: str, target: str) -> None:
         """Give an object that never changes a second name, without reading it."""
         ...
@@ -280,6 +284,9 @@ class _ObstoreBackend:
                 with suppress(FileNotFoundError):
                     self._store.delete(path)
 
+    def prune(self, folder: str) -> None:
+        pass  # a folder is there as long as it has objects
+
     def copy(self, source: str, target: str) -> None:
         self._store.copy(source, target)
 
@@ -425,6 +432,12 @@ class LocalBackend:
             if folder.parent.name in _FOLDERS_OF_FOLDERS:
                 with suppress(OSError):
                     folder.rmdir()
+
+    def prune(self, folder: str) -> None:
+        """Remove the empty folders of a tree, from its leaves up."""
+        for place, _, _ in os.walk(self._root / folder, topdown=False):
+            with suppress(OSError):
+                os.rmdir(place)
 
     def copy(self, source: str, target: str) -> None:
         """Link a file that never changes to a second name; copy it where links cannot be made.

@@ -185,6 +185,14 @@ class Inventories:
             remove = partial(self._backend.delete_all, some)
             storage_call(StorageCall.OBJECT_DELETE, some[0], remove)
 
+    def remove_table(self, path: str, files: Iterable[ObjectInfo]) -> None:
+        """Remove all that is stored of a table, and its folder."""
+        # Versions and records first: from then on there is no table.
+        order = sorted(files, key=lambda info: f"/{_RECORDS}/" not in info.path)
+        order.sort(key=lambda info: f"/{VERSIONS}/" not in info.path)
+        self.remove(info.path for info in order)
+        storage_call(StorageCall.OBJECT_DELETE, path, partial(self._backend.prune, path))
+
 
 def _sorted_out(
     path: str, forks: Mapping[str, ForkInfo], found: Iterable[ObjectInfo]
