@@ -27,6 +27,7 @@ __all__ = ["s3_options"]
 VERSIONING = (
     *("branch_merge", "revert", "reset", "tag", "branch_rename", "branch_delete"),
     *("schema_apply", "schema_drop", "schema_merge"),
+    *("large_merge", "large_schema_merge"),
 )
 SOME = 6  # of the storage calls, every sixth
 

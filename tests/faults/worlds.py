@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import pyarrow as pa
-
-from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import CallKey
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark
@@ -25,30 +22,29 @@ from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.upkeep.indices import ensure_indices
-from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, Conflict, GraphError, NotFound
-from omnigraph.exec.access import QueryEngine
-from omnigraph.exec.dense.view_cache import ViewCache
-from omnigraph.exec.merge.conflicts import unsettled
-from omnigraph.exec.merge.merger import Merger
-from omnigraph.exec.merge.requests import Merged, MergeRequest, ResetRequest, RevertRequest
-from omnigraph.exec.mutate.mutator import CommitTerms, Mutated, Mutator
-from omnigraph.exec.mutate.transaction import begin as begin_transaction
-from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.read.program import prepare
+from omnigraph.exec.mutate.mutator import Mutated
 from omnigraph.exec.schema_change.changer import SchemaApplied, SchemaChanger, SchemaRequest
-from omnigraph.exec.search.engine import Search
-from omnigraph.lang import compile_queries, compile_schema
-from omnigraph.lang.ir.ops import MutationPlan
+from omnigraph.lang import compile_schema
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Plan
 from omnigraph.store.root import Root
 from omnigraph.types import MAIN, BranchName, TagName
-from tests.faults import loads
+from tests.faults import loads, merges
+from tests.faults.rows import (
+    CITY,
+    COMPANY,
+    DEV,
+    KEY,
+    KNOWS,
+    PERSON,
+    add,
+    insertion,
+    transaction,
+)
 
 __all__ = [
     "ACTIONS",
@@ -77,12 +73,6 @@ __all__ = [
     "trace",
     "write_next",
 ]
-
-PERSON: Final = "node:Person"
-COMPANY: Final = "node:Company"
-KNOWS: Final = "edge:Knows"
-CITY: Final = "node:City"
-DEV: Final = BranchName("dev")
 
 _SCHEMA: Final = """
 node Person { name: String @key  age: I32? }
@@ -147,70 +137,26 @@ def attach(place: Path | Root, *, durable: bool = False) -> Repository:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _row(key: str, name: str) -> dict[str, object]:
-    if key == KNOWS:
-        return {"id": name, "src": "p0", "dst": "p1"}
-    return {"id": name, "name": name}
-
-
-def insertion(
-    repo: Repository,
-    branch: BranchName,
-    rows: Mapping[str, tuple[str, ...]],
-    *,
-    kind: WriterKind,
-    key: str | None = None,
-    base: GraphVersion | None = None,
-) -> Prepared:
-    """A write that inserts the named rows into their tables."""
-    base = base or repo.snapshot(branch)
-    writes: list[TableWrite] = []
-    for table, names in rows.items():
-        target = repo.writable_table(base, table)
-        fresh = pa.Table.from_pylist([_row(table, name) for name in names], schema=target.schema)
-        staged = repo.tables.stage(target, inserts=fresh, uuid=repo.ids.new())
-        if staged is None:
-            raise AssertionError("there are rows, so something is staged")
-        writes.append(TableWrite(table_key=table, staged=(staged,)))
-    commit = replace(repo.new_commit(base, kind), actor="tester", idempotency_key=key)
-    return Prepared(base=base, commit=commit, tables=tuple(writes))
-
-
-def add(
-    repo: Repository,
-    rows: Mapping[str, tuple[str, ...]],
-    *,
-    branch: BranchName = MAIN,
-    key: str | None = None,
-) -> Published:
-    """Insert named rows in one commit."""
-    return repo.commit(insertion(repo, branch, rows, kind=WriterKind.MUTATION, key=key))
-
-
-_KEY: Final = "the-one-write"
-_REVERTED: Final = "to-be-taken-back"
-
-
 def _mutation(repo: Repository) -> Published:
-    return add(repo, {PERSON: ("new",)}, key=_KEY)
+    return add(repo, {PERSON: ("new",)}, key=KEY)
 
 
 def _load(repo: Repository) -> Published:
     rows = {PERSON: ("l0", "l1"), COMPANY: ("l0",), KNOWS: ("l0",)}
-    return repo.commit(insertion(repo, MAIN, rows, kind=WriterKind.LOAD, key=_KEY))
+    return repo.commit(insertion(repo, MAIN, rows, kind=WriterKind.LOAD, key=KEY))
 
 
 def _mutation_on_branch(repo: Repository) -> Published:
-    return add(repo, {PERSON: ("new",), KNOWS: ("new",)}, branch=DEV, key=_KEY)
+    return add(repo, {PERSON: ("new",), KNOWS: ("new",)}, branch=DEV, key=KEY)
 
 
 def _creation(repo: Repository) -> Published:
     """Make a branch and load into it, at once."""
-    return commit_new_branch(repo, {PERSON: ("b0", "b1"), KNOWS: ("b0",)}, key=_KEY)
+    return commit_new_branch(repo, {PERSON: ("b0", "b1"), KNOWS: ("b0",)}, key=KEY)
 
 
 def _bare_creation(repo: Repository) -> Published:
-    return commit_new_branch(repo, {}, key=_KEY)
+    return commit_new_branch(repo, {}, key=KEY)
 
 
 def commit_new_branch(
@@ -247,7 +193,7 @@ def _apply(
         text=text,
         branch=branch,
         actor="tester",
-        key=CallKey.of(_KEY if branch == MAIN else None, "schema_apply", text),
+        key=CallKey.of(KEY if branch == MAIN else None, "schema_apply", text),
         allow_data_loss=allow_data_loss,
     )
     return SchemaChanger(repo).apply(request)
@@ -258,34 +204,6 @@ def _diverge_in_schema(repo: Repository) -> None:
     _apply(repo, _NEXT_SCHEMA, branch=DEV)
     add(repo, {PERSON: ("m0", "m1"), CITY: ("m0",)}, branch=DEV)
     add(repo, {PERSON: ("n0",)})
-
-
-def _diverge(repo: Repository) -> None:
-    """Change both branches, one of the tables on both of them."""
-    add(repo, {PERSON: ("m0", "m1"), COMPANY: ("m0",)}, branch=DEV)
-    add(repo, {PERSON: ("n0",)})
-
-
-def _branch_merge(repo: Repository) -> Merged:
-    request = MergeRequest(
-        source=DEV,
-        into=MAIN,
-        resolve=unsettled,
-        actor="tester",
-        key=CallKey.of(_KEY, "branch_merge", str(DEV)),
-    )
-    return Merger(repo).merge(request)
-
-
-def _write_twice(repo: Repository) -> None:
-    """Make a commit that is going to be taken back, and one on top of it."""
-    add(repo, {PERSON: ("r0", "r1"), COMPANY: ("r0",)}, key=_REVERTED)
-    add(repo, {PERSON: ("later",)})
-
-
-def _revert(repo: Repository) -> Merged:
-    commit = next(each.id for each in repo.commits() if each.idempotency_key == _REVERTED)
-    return Merger(repo).revert(RevertRequest(commit=commit, branch=MAIN, resolve=unsettled))
 
 
 def _write_to_branch(repo: Repository) -> None:
@@ -304,29 +222,15 @@ def _branch_rename(repo: Repository) -> None:
 
 def _transaction(repo: Repository) -> Mutated:
     """Changing queries, and one that reads what they made."""
-    base = repo.snapshot()
-    terms = CommitTerms(kind=WriterKind.TRANSACTION, actor="tester", idempotency_key=_KEY)
-    engine = QueryEngine(repo, ViewCache(repo), Search(), Limits())
-    embeddings = Embeddings(lambda: None)
-    mutator = Mutator(repo, embeddings)
-    work = begin_transaction(repo, mutator, engine, embeddings, base, terms)
-    for text in _STATEMENTS:
-        (plan,) = compile_queries(text, work.catalog)
-        if isinstance(plan, MutationPlan):
-            work.mutate(plan, {})
-        else:
-            rows = work.reader(plan).run(prepare(plan, work.catalog), {}, "auto", None)
-            if rows.to_pylist() != [{"n": 1}]:
-                raise AssertionError("it does not see what it made")
-    return work.commit()
+    return transaction(repo, _STATEMENTS, key=KEY)
 
 
 _STATEMENTS: Final = (
-    'query q() { insert Person { name: "t0" } insert Company { name: "t0" } }',
-    'query q() { update Person set { age: 3 } where name = "p0" }',
-    "query q() { match { $p: Person { age: 3 } } return { count($p) as n } }",
-    'query q() { delete Company where name = "c0" }',
-    'query q() { delete Knows where from = "p0" }',
+    'insert Person { name: "t0" } insert Company { name: "t0" }',
+    'update Person set { age: 3 } where name = "p0"',
+    "match { $p: Person { age: 3 } } return { count($p) as n }",
+    'delete Company where name = "c0"',
+    'delete Knows where from = "p0"',
 )
 
 
@@ -393,14 +297,6 @@ def _protect(repo: Repository) -> None:
     repo.refs.protect(DEV, protected=True, actor="tester")
 
 
-def _reset(repo: Repository) -> None:
-    """Give the branch back what it was made from, unless that has been done."""
-    history = list(repo.commits(DEV))
-    if not any(commit.kind == WriterKind.RESET for commit in history):
-        start = next(commit.id for commit in history if commit.branch == MAIN)
-        Merger(repo).reset(ResetRequest(branch=DEV, to=start, actor="tester"))
-
-
 class _Exists(Exception):
     """An earlier attempt has done it."""
 
@@ -443,9 +339,16 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "branch_mutation": Action(run=_mutation_on_branch, needs_branch=True),
         "schema_apply": Action(run=_schema_apply),
         "schema_drop": Action(run=_schema_drop),
-        "schema_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge_in_schema),
-        "branch_merge": Action(run=_branch_merge, needs_branch=True, prepare=_diverge),
-        "revert": Action(run=_revert, prepare=_write_twice),
+        "schema_merge": Action(run=merges.merge, needs_branch=True, prepare=_diverge_in_schema),
+        "branch_merge": Action(run=merges.merge, needs_branch=True, prepare=merges.diverge),
+        "large_merge": Action(
+            run=merges.large_merge, needs_branch=True, prepare=merges.diverge_widely
+        ),
+        "large_schema_merge": Action(
+            run=merges.large_merge, needs_branch=True, prepare=_diverge_in_schema
+        ),
+        "revert": Action(run=merges.revert, prepare=merges.write_twice),
+        "large_revert": Action(run=merges.large_revert, prepare=merges.write_twice),
         "branch_delete": Action(run=_branch_delete, needs_branch=True, prepare=_write_to_branch),
         "branch_rename": Action(run=_branch_rename, needs_branch=True, prepare=_write_to_branch),
         "transaction": Action(run=_transaction),
@@ -456,7 +359,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "tag_move": Action(run=_move_tag, prepare=_tag_and_go_on),
         "tag_delete": Action(run=_untag, prepare=_tag_and_go_on),
         "protect": Action(run=_protect, needs_branch=True),
-        "reset": Action(run=_reset, needs_branch=True, prepare=_diverge),
+        "reset": Action(run=merges.reset, needs_branch=True, prepare=merges.diverge),
         "creation": Action(run=_creation),
         "bare_creation": Action(run=_bare_creation),
         **LOADS,
