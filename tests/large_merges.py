@@ -27,7 +27,12 @@ COUNT = 240
 KINDS = {"divergent_insert", "divergent_update", "delete_vs_update", "orphan_edge"}
 KINDS |= {"unique_violation"}
 # So small that every type is merged by tasks, several of each stage.
-BY_TASKS = {"held_merge_rows_max": 0, "merge_task_rows": 50, "merge_keys": 100}
+BY_TASKS = {
+    "held_merge_rows_max": 0,
+    "merge_task_rows": 50,
+    "merge_keys": 100,
+    "merge_sent_rows": 150,
+}
 
 
 def item(number: int, **values: Any) -> dict[str, Any]:

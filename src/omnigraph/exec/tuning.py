@@ -81,6 +81,7 @@ class Tuning:
     merge_task_rows: int = 1 << 17  # that a task reads or writes at once
     merge_task_bytes: int = 16 << 20  # the same, as they are stored
     merge_keys: int = 1 << 20  # ids of a large type that are joined at once
+    merge_sent_rows: int = 1 << 20  # whose ids are sent to other processes at once
 
     # The change feed (`exec.changes.feed`). `versioning`.
     feed_commits_max: int = 64  # commits that are read together

@@ -1,14 +1,22 @@
 """Large merges run by tasks, with the result of small ones."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omnigraph as og
 from omnigraph.exec import tuning
 from omnigraph.exec.merge import merger
+from omnigraph.exec.merge.conflicts import unsettled
+from omnigraph.exec.merge.merger import Merger
+from omnigraph.exec.merge.requests import MergeRequest
 from omnigraph.exec.merge.tasks import MergeWork
 from omnigraph.exec.mutate.committed import MutationLimits
+from omnigraph.types import MAIN, BranchName
+from tests.faults.loads import Elsewhere
 from tests.large_merges import BY_TASKS, check_agreement, made
 
 
@@ -64,3 +72,35 @@ def test_rows_beyond_the_bound_are_refused_across_a_schema_change(
         with pytest.raises(og.errors.LimitExceeded, match="the bound is 1000"):
             graph.branches.merge("draft")
         assert graph.snapshot().commit == head
+
+
+class Counting(Elsewhere):
+    """Counts what is sent at once."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, int]] = []
+
+    def run(
+        self, stage: str, task: Callable[[Any], Any], items: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]:
+        self.sent.append((stage, len(items)))
+        return super().run(stage, task, items)
+
+
+def test_other_processes_are_sent_a_bounded_number_of_ids_at_once(tmp_path: Path) -> None:
+    runner = Counting()
+    with altered(tmp_path / "g.omni") as graph:
+        graph.branches.create("other")
+        held = graph.branches.merge("draft", dry_run=True)
+        request = MergeRequest(source=BranchName("draft"), into=MAIN, resolve=unsettled)
+        with tuning.tuned(**{**BY_TASKS, "merge_task_rows": 10, "merge_sent_rows": 30}):
+            done = Merger(graph._repo, running=lambda _: nullcontext(runner)).merge(request)
+        assert {key: each.total for key, each in done.counts.items()} == {
+            key: each.total for key, each in held.counts.items()
+        }
+        graph.branches.merge("draft", into="other")
+        assert graph.diff("main", "other").is_empty
+    stages = {stage for stage, _ in runner.sent}
+    assert stages == {"compare", "merge"}, "across a schema change rows are written here"
+    assert max(count for _, count in runner.sent) == 3
+    assert sum(count for stage, count in runner.sent if stage == "compare") > 3

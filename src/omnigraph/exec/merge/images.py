@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.exec.merge.merged_rows import Rows
 from omnigraph.exec.merge.table_merge import MergedTable, TableMerge
-from omnigraph.exec.merge.tasks import MergeWork, parts_of
+from omnigraph.exec.merge.tasks import MergeWork, RowsToWrite, parts_of
 from omnigraph.store.model import FragmentReceipt
 from omnigraph.store.table import Table
 
@@ -71,15 +71,13 @@ class MergedImages:
     def write(self, table: Table) -> list[FragmentReceipt]:
         """Write the rows by tasks. Nothing refers to them yet."""
         assert self.work is not None, "a few rows are written with the change of their table"
-        merge, outcome, rows = self.merge, self.outcome, self.rows
-        return self.work.write(
-            table,
-            merge.rows,
-            outcome.keys.take(pa.array(rows)),
-            merge.sources(outcome, rows),
-            merge.given(outcome, rows),
-            self.schema,
-        )
+        merge, outcome = self.merge, self.outcome
+
+        def described(part: Rows) -> RowsToWrite:
+            keys = outcome.keys.take(pa.array(part))
+            return RowsToWrite(keys, merge.sources(outcome, part), merge.given(outcome, part))
+
+        return self.work.write(table, merge.rows, self.rows, described, self.schema)
 
     def reader(self) -> pa.RecordBatchReader:
         """All rows as they are read."""

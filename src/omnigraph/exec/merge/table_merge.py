@@ -238,12 +238,12 @@ class TableMerge:
         """Both sides have the entity, and both have changed it."""
         if not len(rows):
             return
-        keys = outcome.keys.take(pa.array(rows))
-        has_base = kind is ConflictKind.DIVERGENT_UPDATE
+        keys, has_base = outcome.keys, kind is ConflictKind.DIVERGENT_UPDATE
         if self.work is None:
-            merge = self.rows.merged(keys, has_base=has_base, by_row=by_row)
+            both = keys.take(pa.array(rows))
+            merge = self.rows.merged(both, has_base=has_base, by_row=by_row)
         else:
-            merge = self.work.merged(self.rows, keys, has_base=has_base, by_row=by_row)
+            merge = self.work.merged(self.rows, keys, rows, has_base=has_base, by_row=by_row)
         outcome.cells[rows] = merge.theirs
         outcome.take = np.concatenate([outcome.take, rows[merge.theirs.any(axis=1)]])
         clashes = np.flatnonzero(merge.conflicts.any(axis=1))

@@ -6,7 +6,7 @@ rows are read where a task runs, and never come back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -124,15 +124,28 @@ def merge_rows(task: CellsTask) -> CellMerge:
         return rows.merged(task.keys, has_base=task.has_base, by_row=task.by_row)
 
 
+@dataclass(frozen=True, slots=True)
+class RowsToWrite:
+    """Rows that are made of the cells of several sides.
+
+    Attributes:
+        keys: Their ids, and their addresses on each side.
+        sources: The side of each cell.
+        given: Values that are written instead, by the place of a row.
+    """
+
+    keys: pa.Table
+    sources: npt.NDArray[np.int8]
+    given: Mapping[int, Given]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagesTask:
     """Rows to be written into fragments of the table of our side."""
 
     rows: MergedRowsSpec
     pin: Pin
-    keys: pa.Table
-    sources: npt.NDArray[np.int8]
-    given: Mapping[int, Given]
+    written: RowsToWrite
     schema: pa.Schema
 
 
@@ -141,7 +154,8 @@ def write_rows(task: ImagesTask) -> tuple[FragmentReceipt, ...]:
     at = task.rows.at
     with at.errors():
         table = at.tables.open(task.pin)
-        images = task.rows.open().images(task.keys, task.sources, task.given, task.schema)
+        part = task.written
+        images = task.rows.open().images(part.keys, part.sources, part.given, task.schema)
         return at.tables.write(table, images.cast(table.schema))
 
 
@@ -193,38 +207,38 @@ class MergeWork:
         def unequal(old: Addresses, new: Addresses) -> Mask:
             # In the order of the older version, so that a task reads few of its blocks.
             order = np.argsort(old)
-            chosen = [order[start : start + count] for start in range(0, len(order), count)]
-            tasks = [
-                CompareTask(
+
+            def task(start: int) -> CompareTask:
+                part = order[start : start + count]
+                return CompareTask(
                     at=self._at,
                     sides=sides,
                     columns=tuple(rows.columns),
                     blobs=rows.blobs,
                     pairs=(old[part], new[part]),
                 )
-                for part in chosen
-            ]
+
             found = np.zeros(len(old), bool)
-            for number, result in self._run("compare", compare, tasks):
-                found[chosen[number]] = result
+            for start, result in self._run("compare", compare, len(order), count, task):
+                found[order[start : start + count]] = result
             return found
 
         return unequal
 
     def merged(
-        self, rows: MergedRows, keys: pa.Table, *, has_base: bool, by_row: bool
+        self, rows: MergedRows, keys: pa.Table, chosen: Rows, *, has_base: bool, by_row: bool
     ) -> CellMerge:
-        """Merge entities cell by cell."""
+        """Merge some entities of `keys` cell by cell."""
         spec = MergedRowsSpec.of(rows, self._at)
         count = rows_at_once(rows.versions.theirs)
-        tasks = [
-            CellsTask(rows=spec, keys=keys.slice(start, count), has_base=has_base, by_row=by_row)
-            for start in range(0, keys.num_rows, count)
-        ]
-        theirs = np.zeros((keys.num_rows, len(rows.columns)), bool)
+
+        def task(start: int) -> CellsTask:
+            part = keys.take(pa.array(chosen[start : start + count]))
+            return CellsTask(rows=spec, keys=part, has_base=has_base, by_row=by_row)
+
+        theirs = np.zeros((len(chosen), len(rows.columns)), bool)
         conflicts = np.zeros_like(theirs)
-        for number, result in self._run("merge", merge_rows, tasks):
-            start = number * count
+        for start, result in self._run("merge", merge_rows, len(chosen), count, task):
             theirs[start : start + count] = result.theirs
             conflicts[start : start + count] = result.conflicts
         return CellMerge(theirs, conflicts)
@@ -233,36 +247,59 @@ class MergeWork:
         self,
         table: Table,
         rows: MergedRows,
-        keys: pa.Table,
-        sources: npt.NDArray[np.int8],
-        given: Mapping[int, Given],
+        chosen: Rows,
+        described: Callable[[Rows], RowsToWrite],
         schema: pa.Schema,
     ) -> list[FragmentReceipt]:
-        """Write rows; return the receipts in the order of `keys`."""
+        """Write some rows, described part by part; return the receipts in their order."""
         spec = MergedRowsSpec.of(rows, self._at)
         count = rows_at_once(rows.versions.theirs)
-        tasks = [
-            ImagesTask(
-                rows=spec,
-                pin=table.pin,
-                keys=keys.slice(start, count),
-                sources=sources[start : start + count],
-                given={
-                    row - start: values
-                    for row, values in given.items()
-                    if start <= row < start + count
-                },
-                schema=schema,
-            )
-            for start in range(0, keys.num_rows, count)
-        ]
-        found = dict(self._run("write", write_rows, tasks))
-        return [receipt for number in range(len(tasks)) for receipt in found[number]]
 
-    def _run(self, stage: str, task: Callable[[Any], Any], items: list[Any]) -> Iterator[Any]:
-        for found in self._opened.run(stage, task, items):
-            cancellation.check()
-            yield found
+        def task(start: int) -> ImagesTask:
+            part = described(chosen[start : start + count])
+            return ImagesTask(rows=spec, pin=table.pin, written=part, schema=schema)
+
+        found = dict(self._run("write", write_rows, len(chosen), count, task))
+        return [receipt for start in sorted(found) for receipt in found[start]]
+
+    def _run(
+        self,
+        stage: str,
+        task: Callable[[Any], Any],
+        rows: int,
+        count: int,
+        item: Callable[[int], Any],
+    ) -> Iterator[tuple[int, Any]]:
+        """Run a task for every so many rows; yield where each begins, and its result.
+
+        What a task is told is made when its turn comes. Other processes are told about so many rows
+        at once as fit in memory, since all that is sent together goes to each of them.
+        """
+        runner = self._opened
+        starts = range(0, rows, count)
+        at_once = max(1, tuning.active.merge_sent_rows // count)
+        waves = [starts]
+        if runner.is_remote:
+            waves = [starts[n : n + at_once] for n in range(0, len(starts), at_once)]
+        for wave in waves:
+            items = [item(start) for start in wave] if runner.is_remote else _Parts(wave, item)
+            for number, result in runner.run(stage, task, items):
+                cancellation.check()
+                yield wave[number], result
+
+
+class _Parts(Sequence[Any]):
+    """What tasks are told, made for each of them when it is asked for."""
+
+    def __init__(self, starts: range, item: Callable[[int], Any]) -> None:
+        self._starts = starts
+        self._item = item
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._item(self._starts[number])
 
 
 def rows_at_once(rows: AddressedRows) -> int:
