@@ -289,7 +289,7 @@ class MergeWork:
 
 
 class _Parts(Sequence[Any]):
-    """What tasks are told, made for each of them when it is asked for."""
+    """The items of tasks, each made when it is asked for."""
 
     def __init__(self, starts: range, item: Callable[[int], Any]) -> None:
         self._starts = starts
