@@ -44,7 +44,7 @@ def test_help_groups_the_commands() -> None:
         "Schemas and queries:",
         "Graphs and data:",
         "Branches and history:",
-        "Upkeep:",
+        "Maintenance:",
         "Servers:",
         "About:",
     ]

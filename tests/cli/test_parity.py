@@ -77,7 +77,7 @@ def test_every_way_to_name_a_server_reaches_it(folder: Path, url: str) -> None:
     assert (refused.exit_code, "token" in refused.stderr) == (2, True)
 
 
-def test_upkeep_says_the_same_through_a_server(folder: Path, url: str) -> None:
+def test_maintenance_says_the_same_through_a_server(folder: Path, url: str) -> None:
     place = str(folder / "people.omni")
     for words in (
         ("recover", "G"),

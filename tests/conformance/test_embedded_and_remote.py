@@ -388,7 +388,7 @@ def test_a_query_is_profiled(graph: Any) -> None:
     assert graph.snapshot().profile(NAMES).rows == found.rows
 
 
-def test_upkeep_reports(graph: Any) -> None:
+def test_maintenance_reports(graph: Any) -> None:
     assert graph.verify().is_sound
     assert graph.verify("rows").rows > 0
     assert graph.recover().is_settled

@@ -8,9 +8,9 @@ from omnigraph.store.root import Root
 from tests.conformance.seaweed import BUCKET
 from tests.faults.harness import FAULTS
 from tests.faults.test_copies import COPY
+from tests.faults.test_maintenance import CLEANUP, REPAIR
 from tests.faults.test_migrations import undertaking
 from tests.faults.test_relocation import RELOCATION
-from tests.faults.test_upkeep import CLEANUP, REPAIR
 from tests.faults.whole_graphs import IDS, Workshop, break_at, calls_of, sample
 
 WORKS = {work.name: work for work in (CLEANUP, REPAIR, undertaking("first"), RELOCATION, COPY)}

@@ -18,10 +18,10 @@ from typing import Final
 from omnigraph.core.commits.keys import CallKey
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import INTENTS, MANIFEST, fork_mark
+from omnigraph.core.maintenance.indices import ensure_indices
 from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.schema.schema_state import AcceptedSchema
-from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.inprocess import InProcessRunner

@@ -11,9 +11,9 @@ import omnigraph as og
 from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
 from omnigraph.client.remote_diff import RemoteDiff
 from omnigraph.client.remote_graph import RemoteGraph, RemoteSnapshot
+from omnigraph.client.remote_maintenance import RemoteProfile
 from omnigraph.client.remote_schema import RemoteSchema
 from omnigraph.client.remote_transaction import RemoteTransaction
-from omnigraph.client.remote_upkeep import RemoteProfile
 from omnigraph.client.rows import RemoteRows
 from omnigraph.exec.read.profile import Profile
 from omnigraph.graph.schema import Schema

@@ -11,7 +11,7 @@ import sys
 import omnigraph as og
 with og.open(sys.argv[1]) as graph:
     print(graph.query("query q() { match { $p: Person } return { count($p) as n } }")[0]["n"])
-    late = ("client", "core.cleanup", "core.upkeep", "dataplane.decode", "dataplane.export",
+    late = ("client", "core.cleanup", "core.maintenance", "dataplane.decode", "dataplane.export",
         "dataplane.load", "exec.algorithms", "exec.changes", "exec.merge",
         "exec.schema_change", "server")
     print(sorted(name for name in late if f"omnigraph.{name}" in sys.modules))

@@ -1,4 +1,4 @@
-"""Years of a graph in minutes: all kinds of writes and upkeep, with a verification after each.
+"""Years of a graph in minutes: all kinds of writes and maintenance, with a verification after each.
 
 Two handles take turns. Snapshots, feeds, exports and copies are open while clean-ups take what
 they may. Every commit that was ever made has the state that the model remembers, or it is gone
@@ -199,7 +199,7 @@ class YearsMachine(RuleBasedStateMachine):
             self.graph(data).tags.delete(name)
             del self.tags[name]
 
-    # -- upkeep ------------------------------------------------------------------------------------
+    # -- maintenance -------------------------------------------------------------------------------
 
     @rule(data=st.data(), keep=st.integers(1, 6))
     def clean_up(self, data: st.DataObject, keep: int) -> None:

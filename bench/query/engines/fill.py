@@ -11,9 +11,9 @@ from bench.query.generate import read
 from bench.query.questions import SCHEMA
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
+from omnigraph.core.maintenance.indices import ensure_indices
 from omnigraph.core.repository import Repository, components
 from omnigraph.core.schema.schema_state import AcceptedSchema
-from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root

@@ -21,7 +21,7 @@ from omnigraph.cli.parsing import HELP
 _LANGUAGES: Final = "Schemas and queries"
 _DATA: Final = "Graphs and data"
 _HISTORY: Final = "Branches and history"
-_UPKEEP: Final = "Upkeep"
+_MAINTENANCE: Final = "Maintenance"
 _SERVERS: Final = "Servers"
 _ABOUT: Final = "About"
 _COMMANDS: Final = "Commands"
@@ -75,36 +75,36 @@ class Commands(LazyGroup):
         ),
         "optimize": CommandEntry(
             "optimize",
-            _UPKEEP,
+            _MAINTENANCE,
             "Compact tables and bring indexes up to date; answers stay the same.",
         ),
         "cleanup": CommandEntry(
             "cleanup",
-            _UPKEEP,
+            _MAINTENANCE,
             "Remove old states of a graph, and every file that none of the others needs.",
         ),
         "verify": CommandEntry(
-            "verify", _UPKEEP, "Compare what a graph says about itself with what is stored."
+            "verify", _MAINTENANCE, "Compare what a graph says about itself with what is stored."
         ),
         "repair": CommandEntry(
             "repair",
-            _UPKEEP,
+            _MAINTENANCE,
             "Settle tables that are further than what is published, because of another tool.",
         ),
         "recover": CommandEntry(
-            "recover", _UPKEEP, "Settle writes that stopped half-way, and say what was found."
+            "recover", _MAINTENANCE, "Settle writes that stopped half-way, and say what was found."
         ),
         "clone": CommandEntry(
             "clone",
-            _UPKEEP,
+            _MAINTENANCE,
             "Copy a graph, or a branch of it, to another place: backup and restore.",
         ),
         "relocate": CommandEntry(
-            "relocate", _UPKEEP, "Make the branches of a graph work that was moved or copied."
+            "relocate", _MAINTENANCE, "Make the branches of a graph work that was moved or copied."
         ),
         "embed": CommandEntry(
             "embed",
-            _UPKEEP,
+            _MAINTENANCE,
             "Compute vectors that are missing from their texts; an interrupted call can be "
             "repeated.",
         ),

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, Self
 from omnigraph.client.arguments import at_text, keyed, only_local
 from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
 from omnigraph.client.remote_diff import RemoteDiff
+from omnigraph.client.remote_maintenance import RemoteMaintenance, RemoteProfile
 from omnigraph.client.remote_schema import RemoteSchema
-from omnigraph.client.remote_upkeep import RemoteProfile, RemoteUpkeep
 from omnigraph.client.rows import RemoteRows
 from omnigraph.client.sending import CountedBody, Listener, Transfer
 from omnigraph.client.transport import HttpTransport, segment
@@ -80,7 +80,7 @@ class RemoteSnapshot:
         return self._graph.profile(text, params, at=self.commit, **terms)
 
 
-class RemoteGraph(RemoteUpkeep):
+class RemoteGraph(RemoteMaintenance):
     """A graph behind a server. Safe to share between threads; a context manager.
 
     Made by `omnigraph.connect`. Calls, results and errors are those of `Graph`. What needs the

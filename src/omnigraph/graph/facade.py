@@ -398,7 +398,7 @@ class Graph(DiffCalls):
                 None for never. It is looked at between two indexes.
             cancel: The same, when another thread calls its `cancel()`.
         """
-        from omnigraph.core.upkeep.indices import ensure_indices  # noqa: PLC0415
+        from omnigraph.core.maintenance.indices import ensure_indices  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         self._authorizer.ask(Permission.MAINTAIN, self._on(branch), actor=who)
@@ -433,7 +433,7 @@ class Graph(DiffCalls):
             Forbidden: The handle is for reading only.
             Corrupt: An intent cannot be read; it says which and what to do.
         """
-        from omnigraph.graph.upkeep.reports import recovery_result  # noqa: PLC0415
+        from omnigraph.graph.maintenance.reports import recovery_result  # noqa: PLC0415
 
         self._authorizer.ask(Permission.MAINTAIN)
         settled = (*self._repo.settled_on_open, *self._repo.recover())

@@ -17,7 +17,7 @@ import omnigraph as og
 from omnigraph.errors import Code, Conflict, Gone, GraphError, Internal, InvalidInput, NotFound
 from omnigraph.graph.opening import graph_root
 from omnigraph.policy.authorization import Permission
-from omnigraph.results.upkeep_wire import (
+from omnigraph.results.maintenance_wire import (
     cleanup_json,
     embed_json,
     indices_json,
@@ -247,7 +247,7 @@ class Jobs:
 def _maintained(
     kind: str, terms: Mapping[str, Any], graph: og.Graph, token: CancelToken
 ) -> dict[str, Any]:
-    """Do a job of upkeep, and answer its report as its route does."""
+    """Do a job of maintenance, and answer its report as its route does."""
     branch, message = terms["branch"], terms["message"]
     if kind == "indices":
         built = graph.ensure_indices(branch=branch, message=message, cancel=token)
@@ -302,7 +302,7 @@ def _shown(jobs: Jobs, job: ServerJob) -> JobOutput:
 
 
 def start(call: RouteCall) -> Reply:
-    """Begin an export, a merge or work of upkeep that outlives this request."""
+    """Begin an export, a merge or work of maintenance that outlives this request."""
     asked: requests.JobInput = call.body
     if asked.kind == "merge" and asked.source is None:
         raise InvalidInput(Code.INPUT_INVALID, "a merge names its `source`")

@@ -14,7 +14,16 @@ from omnigraph.results.wire import (
     MergeOutput,
     TagOutput,
 )
-from omnigraph.server import about, bulk, jobs, querying, requests, transactions, upkeep, versioning
+from omnigraph.server import (
+    about,
+    bulk,
+    jobs,
+    maintenance,
+    querying,
+    requests,
+    transactions,
+    versioning,
+)
 from omnigraph.server.call import Handler, Reply, RouteCall
 from omnigraph.server.state import Pool
 
@@ -180,18 +189,18 @@ _VERSIONS: Final = (
           input=requests.SchemaInput),
     _post(f"{G}/schema/apply", "cluster_apply_schema", versioning.apply_schema, tag="schema",
           input=requests.SchemaInput),
-    _post(f"{G}/optimize", "cluster_optimize", upkeep.optimize, tag="maintenance", pool="bulk",
+    _post(f"{G}/optimize", "cluster_optimize", maintenance.optimize, tag="maintenance", pool="bulk",
           input=requests.MaintenanceInput, body="optional"),
-    _post(f"{G}/indices", "cluster_indices", upkeep.ensure_indices, tag="maintenance",
+    _post(f"{G}/indices", "cluster_indices", maintenance.ensure_indices, tag="maintenance",
           pool="bulk", input=requests.MaintenanceInput, body="optional"),
-    _post(f"{G}/recover", "cluster_recover", upkeep.recover, tag="maintenance", pool="bulk"),
-    _post(f"{G}/cleanup", "cluster_cleanup", upkeep.cleanup, tag="maintenance", pool="bulk",
+    _post(f"{G}/recover", "cluster_recover", maintenance.recover, tag="maintenance", pool="bulk"),
+    _post(f"{G}/cleanup", "cluster_cleanup", maintenance.cleanup, tag="maintenance", pool="bulk",
           input=requests.CleanupInput, body="optional"),
-    _post(f"{G}/verify", "cluster_verify", upkeep.verify, tag="maintenance", pool="bulk",
+    _post(f"{G}/verify", "cluster_verify", maintenance.verify, tag="maintenance", pool="bulk",
           input=requests.VerifyInput, body="optional"),
-    _post(f"{G}/repair", "cluster_repair", upkeep.repair, tag="maintenance", pool="bulk",
+    _post(f"{G}/repair", "cluster_repair", maintenance.repair, tag="maintenance", pool="bulk",
           input=requests.RepairInput, body="optional"),
-    _post(f"{G}/embed", "cluster_embed", upkeep.embed, tag="maintenance", pool="bulk",
+    _post(f"{G}/embed", "cluster_embed", maintenance.embed, tag="maintenance", pool="bulk",
           input=requests.EmbedInput, body="optional"),
 )  # fmt: skip
 

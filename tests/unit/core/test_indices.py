@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from omnigraph.core.upkeep.indices import ensure_indices, wanted_indexes
+from omnigraph.core.maintenance.indices import ensure_indices, wanted_indexes
 from omnigraph.lang import compile_schema
 from omnigraph.store.root import Root
 from omnigraph.store.tables import (

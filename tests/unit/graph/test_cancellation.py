@@ -180,7 +180,7 @@ MAINTENANCE: dict[str, Callable[[og.Graph, og.CancelToken], object]] = {
 
 
 @pytest.mark.parametrize("name", MAINTENANCE)
-def test_upkeep_can_end_before_it_is_published(graph: og.Graph, name: str) -> None:
+def test_maintenance_can_end_before_it_is_published(graph: og.Graph, name: str) -> None:
     before = state(graph)
 
     def check() -> None:

@@ -10,10 +10,10 @@ from typing import Final
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.locks.claims import Claim
 from omnigraph.core.locks.holds import Holder
+from omnigraph.core.maintenance.copy_plan import CopyPlan, CopyPlanner
+from omnigraph.core.maintenance.copy_target import CopyTarget
 from omnigraph.core.repository import Repository, components
 from omnigraph.core.storage_errors import damaged, storage_errors
-from omnigraph.core.upkeep.copy_plan import CopyPlan, CopyPlanner
-from omnigraph.core.upkeep.copy_target import CopyTarget
 from omnigraph.dataplane.copy.files import CopyReceipt, CopyTask, copy_files, gather
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from omnigraph.core.maintenance.copy_plan import CopyFile
 from omnigraph.core.storage_errors import damaged, storage_errors
-from omnigraph.core.upkeep.copy_plan import CopyFile
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.forks.relocation import relocated
 from omnigraph.store.integrity.version_checksums import damage_in

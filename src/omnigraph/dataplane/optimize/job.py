@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from omnigraph.core.commits.graph_version import TablePin
 from omnigraph.core.layout import table_key
+from omnigraph.core.maintenance.indices import PendingIndex, fitting_indexes, not_yet
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.core.upkeep.indices import PendingIndex, fitting_indexes, not_yet
 from omnigraph.core.write import TableWrite
 from omnigraph.dataplane.optimize.model import OptimizedTable
 from omnigraph.dataplane.worker_tables import WorkerTables

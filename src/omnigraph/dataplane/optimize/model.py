@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from omnigraph.core.maintenance.indices import PendingIndex
 from omnigraph.core.publish.publisher import Published
-from omnigraph.core.upkeep.indices import PendingIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
+from omnigraph.core.maintenance.verify import Aspect, Flaw, MetadataVerifier
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import public, storage_errors
-from omnigraph.core.upkeep.verify import Aspect, Flaw, MetadataVerifier
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.verify.tasks import (

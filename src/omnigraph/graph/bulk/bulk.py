@@ -36,7 +36,7 @@ from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import Base
-from omnigraph.results.upkeep import VerifyFinding, VerifyResult
+from omnigraph.results.maintenance import VerifyFinding, VerifyResult
 from omnigraph.results.writes import (
     CopyResult,
     EmbedResult,

@@ -13,8 +13,8 @@ from omnigraph.core.schema.alignment import counterpart
 from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.graph.arguments import instance, whole_number
+from omnigraph.graph.maintenance.calls import MaintenanceCalls
 from omnigraph.graph.snapshot import Snapshot
-from omnigraph.graph.upkeep.calls import UpkeepCalls
 from omnigraph.graph.values import commit_of
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.policy.authorization import Permission
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.versioning.diff import Diff
 
 
-class DiffCalls(UpkeepCalls):
+class DiffCalls(MaintenanceCalls):
     """The part of `Graph` that compares."""
 
     def diff(

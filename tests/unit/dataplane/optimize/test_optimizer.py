@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from omnigraph.core.maintenance.indices import ensure_indices
 from omnigraph.core.repository import OpenMode, Repository
-from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Monitor, Progress, StopRequested
 from omnigraph.dataplane.run.inprocess import InProcessRunner

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from omnigraph.core.maintenance.indices import ensure_indices
 from omnigraph.core.repository import Repository
-from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.direct.lookup import LookupBounds, LookupTooLarge
 from omnigraph.exec.direct.view import DirectView, wanted_columns

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.upkeep.indices import ensure_indices
+from omnigraph.core.maintenance.indices import ensure_indices
 from omnigraph.errors import Code, ConstraintViolated, InvalidInput, LimitExceeded
 from omnigraph.exec.mutate.committed import MutationLimits
 from omnigraph.runtime.ids import is_ulid

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnigraph.core.maintenance.indices import ensure_indices
 from omnigraph.core.schema.arrow_types import table_schema
-from omnigraph.core.upkeep.indices import ensure_indices
 from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.prefilter import NOTHING, fixed_ids, prefilter
 from omnigraph.lang import compile_schema

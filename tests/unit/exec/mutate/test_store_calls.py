@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.upkeep.indices import ensure_indices
+from omnigraph.core.maintenance.indices import ensure_indices
 from omnigraph.runtime import telemetry
 from omnigraph.store.root import Root
 from omnigraph.store.table import Table

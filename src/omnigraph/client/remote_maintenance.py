@@ -1,4 +1,4 @@
-"""Upkeep and transactions of a graph behind a server, and what only a graph in reach can do."""
+"""Maintenance and transactions of a graph behind a server; what only a graph in reach can do."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from omnigraph.client.rows import RemoteRows
 from omnigraph.client.transport import HttpTransport
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.exec.read.profile_entries import ProfileEntry, profile_text
-from omnigraph.results.recovery import RecoveryResult
-from omnigraph.results.transactions import TransactionResult
-from omnigraph.results.upkeep import CleanupResult, RepairResult, VerifyResult
-from omnigraph.results.upkeep_wire import (
+from omnigraph.results.maintenance import CleanupResult, RepairResult, VerifyResult
+from omnigraph.results.maintenance_wire import (
     read_cleanup,
     read_embed,
     read_indices,
@@ -24,6 +22,8 @@ from omnigraph.results.upkeep_wire import (
     read_repair,
     read_verify,
 )
+from omnigraph.results.recovery import RecoveryResult
+from omnigraph.results.transactions import TransactionResult
 from omnigraph.results.writes import EmbedResult, IndexResult, OptimizeResult
 from omnigraph.types import CommitId, CommitMessage, IdempotencyKey
 
@@ -51,8 +51,8 @@ class RemoteProfile:
         return profile_text(self.path, self.restarts, self.entries)
 
 
-class RemoteUpkeep:
-    """The calls of upkeep and of transactions; `RemoteGraph` has the others."""
+class RemoteMaintenance:
+    """The calls of maintenance and of transactions; `RemoteGraph` has the others."""
 
     def __init__(self, transport: HttpTransport, path: str, branch: str) -> None:
         """Call by requests."""
@@ -111,7 +111,7 @@ class RemoteUpkeep:
 
         return transact(fn, make, retries)
 
-    # -- upkeep ------------------------------------------------------------------------------------
+    # -- maintenance -------------------------------------------------------------------------------
 
     def ensure_indices(
         self, *, branch: str | None = None, message: str | None = None, **local: Any

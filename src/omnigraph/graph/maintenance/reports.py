@@ -9,8 +9,8 @@ from omnigraph.core.cleanup.cleaner import Cleaned, CleanedPart
 from omnigraph.core.layout import intent_path
 from omnigraph.core.recovery.repair import Drift, DriftVerdict
 from omnigraph.core.recovery.settlement import Settled, Settlement
+from omnigraph.results.maintenance import CleanedTable, CleanupResult, RepairedTable, RepairResult
 from omnigraph.results.recovery import RecoveredWrite, RecoveryResult, SetAsideFile
-from omnigraph.results.upkeep import CleanedTable, CleanupResult, RepairedTable, RepairResult
 from omnigraph.store.tables import SetAside
 from omnigraph.types import BranchName, CommitId
 

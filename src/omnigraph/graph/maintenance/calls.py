@@ -10,7 +10,7 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import duration, seconds, token, whole_number
 from omnigraph.graph.versioning.transaction_calls import TransactionCalls
 from omnigraph.policy.authorization import Permission
-from omnigraph.results.upkeep import CleanupResult, RepairResult, VerifyResult
+from omnigraph.results.maintenance import CleanupResult, RepairResult, VerifyResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import MAIN, Actor, EngineChoice
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _US = timedelta(microseconds=1)
 
 
-class UpkeepCalls(TransactionCalls):
+class MaintenanceCalls(TransactionCalls):
     """Clean-up, verification and repair of an open graph."""
 
     def cleanup(
@@ -70,7 +70,7 @@ class UpkeepCalls(TransactionCalls):
         from omnigraph.core.cleanup.cleaner import CleanupRequest  # noqa: PLC0415
         from omnigraph.core.cleanup.retention import RetentionPolicy  # noqa: PLC0415
         from omnigraph.dataplane.progress import Monitor  # noqa: PLC0415
-        from omnigraph.graph.upkeep.reports import cleanup_result  # noqa: PLC0415
+        from omnigraph.graph.maintenance.reports import cleanup_result  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         self._authorizer.ask(Permission.MAINTAIN, actor=who)
@@ -165,7 +165,7 @@ class UpkeepCalls(TransactionCalls):
             RecoveryRequired: A write is under way, or waits for recovery.
             Forbidden: The handle is for reading only.
         """
-        from omnigraph.graph.upkeep.reports import repair_result  # noqa: PLC0415
+        from omnigraph.graph.maintenance.reports import repair_result  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         self._authorizer.ask(Permission.MAINTAIN, actor=who)

@@ -1,4 +1,4 @@
-"""Reports of upkeep and profiles as JSON, and back: the server writes them, the client reads."""
+"""Reports of maintenance and profiles as JSON: the server writes them, the client reads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from omnigraph.errors import JsonValue
-from omnigraph.results.recovery import RecoveredWrite, RecoveryResult, SetAsideFile
-from omnigraph.results.upkeep import (
+from omnigraph.results.maintenance import (
     CleanedTable,
     CleanupResult,
     RepairedTable,
@@ -17,6 +16,7 @@ from omnigraph.results.upkeep import (
     VerifyFinding,
     VerifyResult,
 )
+from omnigraph.results.recovery import RecoveredWrite, RecoveryResult, SetAsideFile
 from omnigraph.results.wire import commit_json, read_commit
 from omnigraph.results.writes import EmbedResult, IndexResult, OptimizeResult
 

@@ -1,4 +1,4 @@
-"""The reports of upkeep."""
+"""The reports of maintenance."""
 
 from __future__ import annotations
 

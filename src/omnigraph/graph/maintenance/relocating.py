@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from omnigraph.core.maintenance.relocate import relocate_graph
 from omnigraph.core.repository import OpenMode, Repository, components
-from omnigraph.core.upkeep.relocate import relocate_graph
 from omnigraph.graph.opening import graph_root
 
 

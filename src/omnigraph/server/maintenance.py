@@ -1,8 +1,8 @@
-"""Routes of upkeep: what keeps a graph small, fast and sound."""
+"""Routes of maintenance: what keeps a graph small, fast and sound."""
 
 from __future__ import annotations
 
-from omnigraph.results.upkeep_wire import (
+from omnigraph.results.maintenance_wire import (
     cleanup_json,
     embed_json,
     indices_json,

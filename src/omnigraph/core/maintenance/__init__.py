@@ -1,0 +1,1 @@
+"""Maintenance of an open repository: indexes, verification, copies, relocation."""

@@ -1,1 +1,0 @@
-"""Upkeep of an open repository: indexes, verification, copies, relocation."""
