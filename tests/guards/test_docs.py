@@ -6,16 +6,19 @@ Fences and what they promise:
     pg             compiles; ``pg,fails`` must be refused
     gq             compiles against the last ``pg`` block above it; ``gq,fails`` must be refused
     console,run    each ``$ omnigraph`` line runs and prints what follows it, where ``…`` stands for
-                   anything; with ``fails`` the command must also report failure by its status
+                   anything; with ``fails`` the command must also report failure by its status. A
+                   session that starts a server in the background runs in one shell
 
 A flag ``file=NAME`` on any block also writes its text to that file, for the sessions of the page.
 """
 
+import fcntl
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,6 +32,7 @@ PAGES = [read(path) for path in pages()]
 KNOWN = {"", "console", "gq", "json", "jsonl", "make", "mermaid", "pg", "python", "text", "toml"}
 FLAGS = {"fails", "run"}
 SESSION_SECONDS_MAX = 120
+END = "--the-end-of-a-command--"
 
 every_page = pytest.mark.parametrize(
     "page", PAGES, ids=lambda page: page.path.relative_to(ROOT).as_posix()
@@ -91,8 +95,11 @@ def test_sessions_print_what_they_show(page: Page, tmp_path: Path) -> None:
         if name := file_of(block):
             (tmp_path / name).write_text(block.text, encoding="utf-8")
         if "run" in block.flags:
-            for command, shown in session(block):
-                status, printed = run_command(command, tmp_path)
+            steps = session(block)
+            in_shell = any(command.endswith("&") for command, _ in steps)
+            answers = run_session([command for command, _ in steps], tmp_path) if in_shell else None
+            for number, (command, shown) in enumerate(steps):
+                status, printed = answers[number] if answers else run_command(command, tmp_path)
                 assert is_shown(printed, shown), f"{block}: {command}: {printed}"
                 assert (status != 0) == ("fails" in block.flags), f"{block}: {command}: {status}"
 
@@ -137,6 +144,44 @@ def run_command(command: str, folder: Path) -> tuple[int, list[str]]:
         check=False,
     )
     return answer.returncode, trimmed([line.rstrip() for line in answer.stdout.splitlines()])
+
+
+def run_session(commands: list[str], folder: Path) -> list[tuple[int, list[str]]]:
+    """Run commands in one shell, as somebody types them; the status and the output of each.
+
+    Ports are those of the page, so sessions of this machine run one at a time.
+    """
+    script = "set -m\n" + "".join(
+        f"{command}\nprintf '%s %s\\n' {END} $?\n" for command in commands
+    )
+    lock = Path(tempfile.gettempdir()) / "omnigraph-docs.lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        answer = subprocess.run(
+            ["bash", "-c", f"{script}wait"],
+            cwd=folder,
+            env={
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+                "HOME": str(folder),
+                "NO_COLOR": "1",
+                "TERM": "dumb",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=SESSION_SECONDS_MAX,
+            check=False,
+        )
+    found: list[tuple[int, list[str]]] = []
+    lines: list[str] = []
+    for line in answer.stdout.splitlines():
+        before, mark, status = line.partition(f"{END} ")
+        lines += [before.rstrip()] if before or not mark else []
+        if mark:
+            found.append((int(status), trimmed(lines)))
+            lines = []
+    assert len(found) == len(commands), answer.stdout
+    return found
 
 
 def trimmed(lines: list[str]) -> list[str]:
