@@ -1,4 +1,4 @@
-"""The way out for storage failures: what `store` says in its own words becomes a public error.
+"""Translates failures of the store into public errors.
 
 Only for places where nothing that a write promised can have moved; where something may have, the
 write path speaks for itself.

@@ -133,7 +133,7 @@ class Landed:
 
 
 class WritePath:
-    """The door through which every change of one graph leaves."""
+    """The write path of one graph, which every change takes."""
 
     def __init__(self, parts: WriteContext, recovery: Recovery) -> None:
         """Work on the graph made of these parts."""
@@ -404,7 +404,7 @@ class WritePath:
             if outcome.settled is Settled.ROLLED_FORWARD or self._is_published(intent):
                 return self._publisher.publish(intent.landed())  # finds it published
             if outcome.settled is Settled.GONE:
-                # Somebody took us for dead, closed the door to our tables and took all of it back.
+                # Somebody took us for dead, fenced our tables and took all of it back.
                 return None
         except (StorageFailure, GraphError) as error:
             raise self._unknown(intent) from error

@@ -1,4 +1,4 @@
-"""The parser's hands: look at tokens, take them, complain, and carry on after a complaint.
+"""A cursor over tokens: looks ahead, takes them, records diagnostics, resumes after an error.
 
 Both parsers are recursive descent over this cursor. A broken item raises `Bail`, which the
 enclosing block catches; the block then skips to the next place where an item can start, so one

@@ -1,4 +1,4 @@
-"""The one failure that leaves this layer, and the doors through which foreign errors become it.
+"""The one failure that leaves this layer, and the translation of foreign errors into it.
 
 Only here is an error of Lance or obstore inspected, by evidence: its type first, then its text.
 Without evidence the outcome is unknown, and the caller must treat it so. Guard tests pin the texts,

@@ -1,4 +1,4 @@
-"""Gates: the order in which writers of one process wait for each other.
+"""The queue of writers: the order in which those of one process wait for each other.
 
 Gates are process-wide, so two handles of one graph respect each other. Between processes the
 intents and the strict landing decide; gates only keep threads from losing races they need not run.

@@ -1,4 +1,4 @@
-"""Settling intents: look, ask `decide`, obey.
+"""Recovery: settles the intents of dead writers, as `decide` says.
 
 `settle` takes one intent to its end. `sweep` settles everything whose owner is gone; it runs when a
 graph is opened for writing, at `refresh`, and on request. A write settles what stands in its way
@@ -9,9 +9,9 @@ the same facts, so they come to the same verdict; the commits they publish have 
 of each is published; a table is restored strictly from the head that was judged, so it is restored
 once. Whoever loses a race looks again and finds the work done.
 
-A writer that was taken for dead may only have been slow. So a write is never given up without
-closing the door: in each of its tables the next version is taken, by a commit that changes nothing,
-and a landing that arrives later is refused.
+A writer that was taken for dead may only have been slow. So a write is never given up without a
+fence: in each of its tables the next version is taken, by a commit that changes nothing, and a
+landing that arrives later is refused.
 
 A write that creates its branch is settled by one at a time, because whether the name is free may
 change to and fro. Its tables are nobody else's, so taking it back means to drop them.

@@ -1,4 +1,4 @@
-"""Rows that go: old copies of updated rows, and edges that an overwrite takes along.
+"""Rows that a load deletes: old copies of updated rows, and edges that an overwrite takes along.
 
 Whichever task finds such rows puts their addresses aside, divided by fragment. A deletion file
 names all rows of a fragment that are gone, so one task writes it, for the addresses of all others.

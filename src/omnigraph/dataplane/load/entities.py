@@ -36,7 +36,7 @@ from omnigraph.rules.violation import Origin, Violations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entities:
-    """Rows of one type that know what they are called.
+    """Rows of one type with their ids.
 
     Attributes:
         entity: Their type.

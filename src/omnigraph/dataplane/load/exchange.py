@@ -90,7 +90,7 @@ def lines_array(lines: Lines) -> pa.Array:
 
 
 class Emitter:
-    """Divides what one task says into partitions and stages it. Not thread-safe.
+    """Divides the keys of one task into partitions and stages them. Not thread-safe.
 
     A task that is the only one need not divide anything until there is much of it (`is_alone`).
     """
@@ -191,7 +191,7 @@ class SentKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """Everything that is said about the keys of one partition, in the order of the input."""
+    """All keys of one partition, in the order of the input."""
 
     contents: tuple[tuple[int, Content], ...]
 

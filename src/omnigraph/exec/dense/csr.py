@@ -1,4 +1,4 @@
-"""CsrGraph as arrays: for each source a sorted row of what it leads to.
+"""Compressed sparse rows as arrays: for each source a sorted row of what it leads to.
 
 Rows are sorted by target, then by edge, so equal graphs give equal arrays however they came about.
 """

@@ -1,4 +1,4 @@
-"""Keeping tables in order: what workers do for it, and the commits that put it to use.
+"""Tasks of maintenance, which workers run, and the commits that put their results to use.
 
 Fragments are rewritten first, so that indexes are built over what the table will be. That is not
 there yet, so it is drafted: a version beside the history, which has a number but no place in it.

@@ -1,4 +1,4 @@
-"""All calls of Lance: opening, writing and committing, with the settings that keep it honest.
+"""All calls of Lance: opening, writing and committing, with the settings that make commits strict.
 
 Every commit here has ``max_retries=0`` and no ``commit_lock``; nothing else in the package commits.
 Lance's objects are ``Any`` on purpose: its types are partial, and they never leave the layer.
