@@ -1,12 +1,15 @@
-"""The map of the main types names types that exist, where it says."""
+"""The map of types and the tables of modules name what exists, where they say."""
 
 import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| `([\w.]+)` \|", re.MULTILINE)
+NAME = re.compile(r"`(\w+)`")
 PICTURE = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 BOX = re.compile(r"^ {8}(\w+)(?:\[\"(\w+)\"\])?$", re.MULTILINE)
 
@@ -27,3 +30,14 @@ def test_every_box_of_a_picture_stands_in_a_table() -> None:
     listed = {name for name, _ in ROW.findall(PAGE)}
     boxes = {shown or name for text in PICTURE.findall(PAGE) for name, shown in BOX.findall(text)}
     assert boxes == listed
+
+
+@pytest.mark.parametrize("layer", ["store", "core", "graph", "exec", "dataplane", "lang"])
+def test_the_tables_of_layers_name_every_module(layer: str) -> None:
+    """A newcomer finds each folder and module of a layer in docs/architecture.md."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition(f"| `{layer}` | what is in it |\n|---|---|\n")[2].partition("\n\n")[0]
+    listed = [each for row in table.splitlines() for each in NAME.findall(row.split("|")[1])]
+    folder = ROOT / "src" / "omnigraph" / layer
+    there = {path.stem for path in folder.iterdir() if not path.name.startswith("__")}
+    assert sorted(listed) == sorted(there)
