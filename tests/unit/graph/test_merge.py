@@ -240,6 +240,16 @@ def test_a_conflict_tells_all_three_values(graph: og.Graph) -> None:
     assert "both sides changed age" in conflict.message
 
 
+def test_a_conflict_tells_which_side_deleted(graph: og.Graph) -> None:
+    change(graph, "draft", 'delete Person where name = "Cy"')
+    change(graph, "main", 'update Person set { age: 2 } where name = "Cy"')
+    graph.branches.create("other")
+    (conflict,) = graph.branches.merge("draft", dry_run=True).conflicts
+    assert conflict.message == "Person 'Cy' was deleted by theirs and changed by ours"
+    (conflict,) = graph.branches.merge("other", into="draft", dry_run=True).conflicts
+    assert conflict.message == "Person 'Cy' was deleted by ours and changed by theirs"
+
+
 def test_sides_settle_conflicts_and_keep_the_rest(graph: og.Graph) -> None:
     change(graph, "draft", 'update Person set { age: 1, city: "Rome" } where name = "Ada"')
     change(graph, "draft", 'update Person set { age: 5 } where name = "Bo"')

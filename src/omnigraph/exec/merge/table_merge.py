@@ -335,7 +335,9 @@ class TableMerge:
                 type=self.entity.name,
                 id=name,
                 properties=tuple(about),
-                message=_message(kind, self.entity.name, name, about),
+                message=_message(
+                    kind, self.entity.name, name, about, is_theirs_gone=theirs[number] is None
+                ),
                 base=base[number],
                 ours=ours[number],
                 theirs=theirs[number],
@@ -355,10 +357,13 @@ class TableMerge:
         return found
 
 
-def _message(kind: ConflictKind, type_name: str, name: str, about: Sequence[str]) -> str:
+def _message(
+    kind: ConflictKind, type_name: str, name: str, about: Sequence[str], *, is_theirs_gone: bool
+) -> str:
     entity, properties = f"{type_name} {name!r}", ", ".join(about)
     if kind is ConflictKind.DELETE_VS_UPDATE:
-        return f"{entity} was deleted on one side and changed on the other"
+        sides = ("theirs", "ours") if is_theirs_gone else ("ours", "theirs")
+        return "{} was deleted by {} and changed by {}".format(entity, *sides)
     if kind is ConflictKind.DIVERGENT_INSERT:
         return f"{entity} was inserted on both sides with different values of {properties}"
     if properties:
