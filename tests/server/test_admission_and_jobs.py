@@ -111,30 +111,35 @@ def test_an_actor_that_asks_too_often_waits(tmp_path: Path) -> None:
 def test_an_actor_has_so_many_bytes_in_flight(tmp_path: Path) -> None:
     write_tokens(tmp_path / "tokens.json", ada="", bo="")
     tokens = tmp_path / "tokens.json"
-    with serving(config_of(tmp_path, tokens=tokens, budgets={"bytes_per_actor": 200})) as served:
+    with serving(
+        config_of(tmp_path, tokens=tokens, budgets={"body_bytes_per_actor": 200})
+    ) as served:
         slow = http.client.HTTPConnection(served.host, served.port)
         slow.putrequest("POST", f"{G}/query")
         slow.putheader("authorization", "Bearer og_ada")
         slow.putheader("content-length", "190")
         slow.endheaders(b" " * 150)
-        until(lambda: served.server.admission.in_flight("bytes_per_actor") == 150)
+        until(lambda: served.server.admission.in_flight("body_bytes_per_actor") == 150)
         body = {"query": ALL}
         status, headers, found = send(served, "POST", f"{G}/query", body, **as_actor("ada"))
         assert (status, headers["retry-after"]) == (429, "1")
-        assert json.loads(found)["graph_error"]["details"]["limit"] == "bytes_per_actor"
+        assert json.loads(found)["graph_error"]["details"]["limit"] == "body_bytes_per_actor"
         assert send(served, "POST", f"{G}/query", body, **as_actor("bo"))[0] == 200
         slow.close()
-        until(lambda: not served.server.admission.in_flight("bytes_per_actor"))
+        until(lambda: not served.server.admission.in_flight("body_bytes_per_actor"))
         assert send(served, "POST", f"{G}/query", body, **as_actor("ada"))[0] == 200
         # No waiting helps what is too large alone.
         large = {"query": ALL, "name": "n" * 300}
         status, _, found = send(served, "POST", f"{G}/query", large, **as_actor("ada"))
-        assert (status, json.loads(found)["resource_limit"]["resource"]) == (413, "bytes_per_actor")
+        assert (status, json.loads(found)["resource_limit"]["resource"]) == (
+            413,
+            "body_bytes_per_actor",
+        )
         load = f"{G}/load/ndjson"
         large_load = b"\n" * 5_000_000
         found = send(served, "POST", load, large_load, content_type=NDJSON, **as_actor("ada"))[2]
-        assert json.loads(found)["resource_limit"]["resource"] == "bytes_per_actor"
-        assert not served.server.admission.in_flight("bytes_per_actor")
+        assert json.loads(found)["resource_limit"]["resource"] == "body_bytes_per_actor"
+        assert not served.server.admission.in_flight("body_bytes_per_actor")
 
 
 def test_an_actor_has_so_many_loads_at_once(tmp_path: Path) -> None:

@@ -105,7 +105,9 @@ def list_graphs(call: RouteCall) -> Reply:
 def metrics(call: RouteCall) -> Reply:
     """The numbers of the server, in the text format of Prometheus."""
     call.server.authorise(call.actor, Permission.GRAPH_LIST)
-    text = call.server.metrics.text(dict(call.server.in_use))
+    admission = call.server.admission
+    held = {name: admission.in_flight(f"{name}_bytes_per_actor") for name in ("body", "spool")}
+    text = call.server.metrics.text(dict(call.server.in_use), held)
     return Reply(body=text.encode(), media="text/plain; version=0.0.4")
 
 

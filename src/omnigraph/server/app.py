@@ -160,7 +160,7 @@ class _Endpoint:
         if "graph_id" in exchange.path:
             server.graph(exchange.path["graph_id"])
         bounds = server.config.budgets
-        held = server.admission.bytes(actor, "bytes_per_actor", bounds.bytes_per_actor)
+        held = server.admission.bytes(actor, "body_bytes_per_actor", bounds.body_bytes_per_actor)
         with _places(server, route, actor):
             try:
                 if route.body == "stream":
@@ -310,11 +310,15 @@ async def _streaming(
         raise body_limit("load_bytes", bounds.load_bytes, int(said))
     upload = Upload(bounds.load_bytes, "load_bytes", bounds.body_idle_seconds, held)
     call.upload = upload
+    most = bounds.spool_bytes_per_actor
+    spooled = server.admission.bytes(call.actor, "spool_bytes_per_actor", most)
+    call.spooled = spooled
     filling = asyncio.create_task(upload.fill(exchange.receive))
     try:
         reply = await _on_thread(server, route.pool, route.handler, call)
         exchange.is_read = True
     finally:
+        spooled.let_go()
         upload.abandon()
         filling.cancel()
         with suppress(asyncio.CancelledError):

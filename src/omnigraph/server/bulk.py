@@ -17,7 +17,7 @@ from omnigraph.server.call import Reply, RouteCall, Streamed
 from omnigraph.server.failures import HttpFailure
 from omnigraph.server.multipart import parts_of
 from omnigraph.server.querying import ARROW
-from omnigraph.server.streams import BoundedBody, Sink, body_limit
+from omnigraph.server.streams import BoundedBody, Holding, Sink, body_limit
 
 NDJSON: Final = "application/x-ndjson"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -87,7 +87,12 @@ def _load_streamed(call: RouteCall, media: str) -> Reply:
     body = _decoded(call)
     try:
         if media == NDJSON:
-            return Reply(body=_loaded(call, _Named(body, "body"), asked, "ndjson"))
+            size = call.headers.get("content-length", "")
+            is_plain = call.headers.get("content-encoding", "identity") == "identity"
+            known = int(size) if size.isdigit() and is_plain else None
+            return Reply(body=_loaded(call, _Named(body, "body", known), asked, "ndjson"))
+        # The others are read from their end, or in an order of their own: they go to disk first.
+        body = _Counted(body, call.spooled)
         if media == ARROW:
             reader = _arrow_reader(body)
             return Reply(body=_loaded(call, {_type(asked): reader}, asked, None))
@@ -112,13 +117,32 @@ def _load_streamed(call: RouteCall, media: str) -> Reply:
 class _Named:
     """A body with a name, for messages."""
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: Any, name: str, size: int | None = None) -> None:
         self._file = file
         self.name = name
+        self.size = size
 
     def read(self, size: int = -1) -> bytes:
         data: bytes = self._file.read(size)
         return data
+
+
+class _Counted:
+    """A body that goes to disk, and is counted there."""
+
+    closed = False
+
+    def __init__(self, file: Any, held: Holding) -> None:
+        self._file = file
+        self._held = held
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read(size)
+        self._held.take(len(data))
+        return data
+
+    def readable(self) -> bool:
+        return True
 
 
 def _decoded(call: RouteCall) -> Any:

@@ -10,7 +10,7 @@ import omnigraph as og
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.runtime.cancellation import CancelToken
 from omnigraph.server.state import ServedGraph, Server
-from omnigraph.server.streams import Sink, Upload
+from omnigraph.server.streams import UNCOUNTED, Holding, Sink, Upload
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class RouteCall:
         terms: The decoded query string.
         body: The decoded body; None where it is streamed or there is none.
         upload: The streamed body.
+        spooled: Counts what of it goes to disk.
         cancel: Is cancelled when the client leaves.
     """
 
@@ -37,6 +38,7 @@ class RouteCall:
     terms: Any = None
     body: Any = None
     upload: Upload | None = None
+    spooled: Holding = UNCOUNTED
     cancel: CancelToken = field(default_factory=CancelToken)
 
     @property

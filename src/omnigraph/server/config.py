@@ -42,7 +42,9 @@ class Budgets:
         body_bytes: The largest body, but for loads.
         load_bytes: The largest body of a load, as it comes in.
         load_decompressed_bytes: The same after decompression.
-        bytes_per_actor: The bytes of bodies that one actor may have in memory at once.
+        body_bytes_per_actor: The bytes of bodies that one actor may have in memory at once.
+        spool_bytes_per_actor: The bytes that loads of one actor may have in temporary files at
+            once: those of Arrow, Parquet and several parts. Lines are read while they come.
         loads_per_actor: How many loads one actor may have at once.
         requests_per_second: How many requests an actor may make in the long run; 0 for any number.
         writes_per_actor: How many writes of one actor may be in flight.
@@ -58,7 +60,8 @@ class Budgets:
     body_bytes: int = 1 << 20
     load_bytes: int = 64 << 30
     load_decompressed_bytes: int = 256 << 30
-    bytes_per_actor: int = 256 << 20
+    body_bytes_per_actor: int = 256 << 20
+    spool_bytes_per_actor: int = 64 << 30
     loads_per_actor: int = 4
     requests_per_second: int = 0
     writes_per_actor: int = 16

@@ -110,7 +110,7 @@ class Metrics:
             self.requests[route, status] += 1
             self.seconds[route] += nanoseconds
 
-    def text(self, waiting: dict[str, int]) -> str:
+    def text(self, waiting: dict[str, int], held: dict[str, int]) -> str:
         """All numbers. Each process of a server has its own, under the label `worker`."""
         lines: list[str] = []
 
@@ -139,6 +139,7 @@ class Metrics:
         say("requests_cancelled_total", "counter", [({}, self.cancelled)])
         say("requests_refused_total", "counter", [({}, self.refused)])
         say("pool_in_use", "gauge", [({"pool": name}, n) for name, n in waiting.items()])
+        say("held_bytes", "gauge", [({"place": name}, n) for name, n in held.items()])
         return "\n".join(lines) + "\n"
 
 

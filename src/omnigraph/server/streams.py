@@ -36,6 +36,14 @@ class Holding(Protocol):
         """Hold so many bytes more, or fewer if the number is negative."""
 
 
+class _Uncounted:
+    def take(self, count: int) -> None:
+        pass
+
+
+UNCOUNTED: Final[Holding] = _Uncounted()
+
+
 class Upload(io.RawIOBase):
     """The body of a request as a file: the loop fills it, a thread of the engine reads it.
 

@@ -32,7 +32,7 @@ from omnigraph.dataplane.load.stream import STREAM, batch_key, recorded
 from omnigraph.dataplane.load.violations import LoadViolations, open_file, write_all
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
-from omnigraph.dataplane.source.model import ReaderInput
+from omnigraph.dataplane.source.model import ReaderInput, StreamInput
 from omnigraph.dataplane.source.sizing import Sizes
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
 from omnigraph.dataplane.worker_tables import WorkerTables
@@ -97,7 +97,7 @@ class Loader:
                 with self._repo.creating_branch(name, start=base) as first:
                     return self._load(request, first, runner, monitor)
             except Conflict as conflict:
-                once = any(isinstance(item, ReaderInput) for item in request.inputs)
+                once = any(isinstance(item, ReaderInput | StreamInput) for item in request.inputs)
                 if conflict.code is not Code.BRANCH_EXISTS or once:
                     raise
                 # Somebody else was faster; the load goes to the branch as it is now.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -14,12 +15,16 @@ from omnigraph.dataplane.load.read_task import ReadTask, read_pack
 from omnigraph.dataplane.load.receipt import ReadReceipt
 from omnigraph.dataplane.load.request import LoadRequest
 from omnigraph.dataplane.progress import Monitor
+from omnigraph.dataplane.run.inprocess import InProcessRunner
 from omnigraph.dataplane.run.runner import FrameRunner, Runner
 from omnigraph.dataplane.source.model import (
     FileInput,
+    FileSplit,
     FrameInput,
     Input,
     SparkTable,
+    SplitPack,
+    StreamInput,
     TableInput,
 )
 from omnigraph.dataplane.source.sizing import LINE_BYTES, Sizes
@@ -42,9 +47,10 @@ def read_inputs(
     sizes = Sizes(request.inputs) if sizes is None else sizes
     monitor.stage("split")
     frames = [item for item in request.inputs if isinstance(item, FrameInput)]
+    streams = [item for item in request.inputs if isinstance(item, StreamInput)]
     wanted = _split_bytes(request, sizes, runner)
     splits = split(
-        tuple(item for item in request.inputs if not isinstance(item, FrameInput)),
+        tuple(item for item in request.inputs if not isinstance(item, FrameInput | StreamInput)),
         bytes_per_split=wanted,
         spool_to=plan.staging.address,
         storage_options=plan.staging.storage_options,
@@ -53,12 +59,13 @@ def read_inputs(
     )
     packs = pack(splits, bytes_per_task=wanted)
     monitor.expect(bytes_of(request.inputs))
-    monitor.stage("read", None if frames else len(packs))
-    is_alone = len(packs) == 1 and not frames
+    monitor.stage("read", None if frames or streams else len(packs))
+    is_alone = len(packs) == 1 and not frames and not streams
     tasks = [ReadTask(plan=plan, pack=each, is_alone=is_alone) for each in packs]
     receipts: list[ReadReceipt] = []
     found = runner.run("read", read_pack, tasks)
-    for _, receipt in chain(found, _read_frames(frames, plan, runner)):
+    others = _read_frames(frames, plan, runner), _read_streams(streams, plan, runner, len(packs))
+    for _, receipt in chain(found, *others):
         receipts.append(receipt)
         monitor.add(
             tasks=1,
@@ -76,6 +83,31 @@ def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
     total = sum((0 if size is None else size.plain) + OPEN_BYTES for size in found)
     fair = max(tuning.active.task_bytes_min, -(-total // runner.parallelism))
     return min(request.split_bytes, fair)
+
+
+def _read_streams(
+    streams: Sequence[StreamInput], plan: LoadPlan, runner: Runner, first: int
+) -> Iterator[tuple[int, ReadReceipt]]:
+    """Read lines while they arrive; a piece of them is gone as soon as it is read."""
+    read: dict[int, str] = {}
+
+    def tasks() -> Iterator[ReadTask]:
+        for stream in streams:
+            for number, item in enumerate(stream.pieces):
+                place = first + len(read)
+                read[len(read)] = item.uri
+                row = None if number else 1
+                size = item.size or 0
+                part = FileSplit(number=place, input=item, first_row=row, bytes=size)
+                yield ReadTask(plan=plan, pack=SplitPack(number=place, parts=(part,)))
+
+    if not streams:
+        return
+    if not isinstance(runner, InProcessRunner):
+        raise InvalidInput(Code.INPUT_INVALID, f"{streams[0].name} is read by this process only")
+    for number, receipt in runner.run_arriving("read", read_pack, tasks()):
+        os.unlink(read[number])
+        yield number, receipt
 
 
 def _read_frames(
@@ -124,7 +156,7 @@ def partitions_for(request: LoadRequest, sizes: Sizes, *, is_far: bool) -> int:
 
 
 def _size(item: Input) -> int | None:
-    if isinstance(item, FileInput):
+    if isinstance(item, FileInput | StreamInput):
         return item.size
     if isinstance(item, TableInput):
         return int(item.table.nbytes)

@@ -84,7 +84,7 @@ class LoadRequest:
     message: str | None = None
     violations_max: int = KEPT_MAX
     violations_file: str | None = None
-    split_bytes: int = tuning.active.split_bytes
+    split_bytes: int = field(default_factory=lambda: tuning.active.split_bytes)
     partitions: int | None = None
     driver_keys: int = tuning.active.driver_keys_max
     batch: StreamBatch | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from omnigraph.dataplane.run.runner import Item, Result
@@ -34,7 +34,18 @@ class InProcessRunner:
         if len(items) <= 1 or self.parallelism == 1:
             yield from ((number, task(item)) for number, item in enumerate(items))
             return
-        with ThreadPoolExecutor(min(self.parallelism, len(items)), f"omnigraph-{stage}") as pool:
+        yield from self._run(stage, task, items, min(self.parallelism, len(items)))
+
+    def run_arriving(
+        self, stage: str, task: Callable[[Item], Result], items: Iterator[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Run a task for each item, as `run` does; items are taken when a thread is free."""
+        yield from self._run(stage, task, items, self.parallelism)
+
+    def _run(
+        self, stage: str, task: Callable[[Item], Result], items: Iterable[Item], threads: int
+    ) -> Iterator[tuple[int, Result]]:
+        with ThreadPoolExecutor(threads, f"omnigraph-{stage}") as pool:
             # Not all at once: an error or an interrupt should leave little to wait for.
             waiting = iter(enumerate(items))
             running: dict[Future[Result], int] = {}
@@ -47,7 +58,7 @@ class InProcessRunner:
                     return
 
             try:
-                for _ in range(self.parallelism):
+                for _ in range(threads):
                     start()
                 while running:
                     done, _ = wait(running, return_when=FIRST_COMPLETED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -102,7 +102,24 @@ class FrameInput:
     frame: object
 
 
-Input = FileInput | TableInput | ReaderInput | FrameInput
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamInput:
+    """Lines of NDJSON that are read while they arrive; they can be read once.
+
+    Attributes:
+        name: How messages call it.
+        pieces: Files with whole lines, each made when it is asked for. Who has read one removes it.
+        size: Bytes, if somebody knows how many will come.
+        type: None: the lines tell.
+    """
+
+    name: str
+    pieces: Iterator[FileInput]
+    size: int | None = None
+    type: TypeRef | None = None
+
+
+Input = FileInput | TableInput | ReaderInput | FrameInput | StreamInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,13 +29,14 @@ from omnigraph.dataplane.source.model import (
     Input,
     ReaderInput,
     SparkTable,
+    StreamInput,
     TableInput,
     TypeRef,
 )
 from omnigraph.dataplane.source.naming import type_in_schema, type_named, type_of_file
 from omnigraph.dataplane.source.paths import FoundFile, find_files, reading
 from omnigraph.dataplane.source.records import entity_lines, envelope_lines
-from omnigraph.dataplane.source.spool import Scratch, spool_lines, spool_stream
+from omnigraph.dataplane.source.spool import Scratch, StreamSpool, spool_lines
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.store.failures import object_errors
@@ -45,6 +46,7 @@ from omnigraph.store.io.streams import open_input, stream_size
 STDIN: Final = "-"
 _SPARK: Final = "spark:"
 _IPC_MAGIC: Final = b"ARROW1"
+_LINES: Final = (Format.NDJSON, Compression.NONE)
 _ARROW_STREAM: Final = "__arrow_c_stream__"
 
 
@@ -80,6 +82,7 @@ def resolve(
     format: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     stdin: Any = None,
+    arriving_bytes: int | None = None,
 ) -> Inputs:
     """Find the inputs that a source stands for.
 
@@ -94,6 +97,8 @@ def resolve(
         format: The format of files whose name does not tell, or tells a wrong one.
         storage_options: How to reach object storage.
         stdin: What `-` stands for; the standard input of the process by default.
+        arriving_bytes: Let tasks read a stream of lines while it arrives, in pieces of so many
+            bytes, if it is the only source; None to copy all of it first.
 
     Raises:
         InvalidInput: It cannot be told what the source is, or whose rows it holds.
@@ -105,7 +110,7 @@ def resolve(
     told = None if format is None else parse_format(format)
     try:
         with storage_errors():
-            found = _Resolver(catalog, told, options, stdin, scratch)
+            found = _Resolver(catalog, told, options, stdin, scratch, arriving_bytes)
             return Inputs(list(found.all_of(source)), scratch)
     except BaseException:
         scratch.close()
@@ -119,6 +124,7 @@ class _Resolver:
     options: Mapping[str, str]
     stdin: Any
     scratch: Scratch
+    arriving_bytes: int | None
 
     def all_of(self, source: object) -> Iterator[Input]:
         if isinstance(source, Mapping):
@@ -131,6 +137,8 @@ class _Resolver:
                 return
             for each in source:
                 yield from self._untyped(each)
+        elif hasattr(source, "read"):
+            yield self._stream(source, _stream_name(source), None, self.arriving_bytes)
         else:
             yield from self._untyped(source)
 
@@ -191,7 +199,7 @@ class _Resolver:
             else:
                 yield self._file(found, named)
 
-    def _pipe(self, found: FoundFile, named: TypeRef | None) -> FileInput:
+    def _pipe(self, found: FoundFile, named: TypeRef | None) -> Input:
         with object_errors(StorageCall.OBJECT_GET.value, found.name):
             pipe = io.FileIO(found.uri)
         with pipe:
@@ -241,10 +249,22 @@ class _Resolver:
             except (pa.ArrowException, OSError):
                 return None
 
-    def _stream(self, stream: Any, name: str, named: TypeRef | None) -> FileInput:
-        """Copy what can be read only once to a file."""
+    def _stream(
+        self, stream: Any, name: str, named: TypeRef | None, arriving_bytes: int | None = None
+    ) -> FileInput | StreamInput:
+        """Copy what can be read only once to a file, or to several while they are read."""
         path = self.scratch.new()
-        head_kind, head_packing = sniffed(spool_stream(stream, name, path))
+        spool = StreamSpool(stream, name)
+        head_kind, head_packing = sniffed(spool.head)
+        kinds = self.told, named_format(name), (head_kind, head_packing)
+        if not all(each in (None, _LINES, (None, Compression.NONE)) for each in kinds):
+            arriving_bytes = None  # it has to be there as a whole
+        spool.copy(path, arriving_bytes)
+        if not spool.is_ended:
+            assert arriving_bytes is not None
+            size: int | None = getattr(stream, "size", None)
+            pieces = self._pieces(spool, name, path, arriving_bytes)
+            return StreamInput(name=name, pieces=pieces, size=size)
         kind, packing = self.told or named_format(name) or (head_kind, head_packing)
         packing = head_packing if packing is Compression.NONE else packing
         if kind is None:
@@ -263,6 +283,16 @@ class _Resolver:
             type=self._type_of(found, kind, packing, named),
             is_spooled=True,
         )
+
+    def _pieces(
+        self, spool: StreamSpool, name: str, first: str, bytes_min: int
+    ) -> Iterator[FileInput]:
+        """The files of a stream, each made when it is asked for."""
+        path = first
+        while size := stream_size(path):
+            yield FileInput(uri=path, name=name, format=Format.NDJSON, size=size, is_spooled=True)
+            path = self.scratch.new()
+            spool.copy(path, bytes_min)
 
     def _lines(self, lines: Iterator[bytes] | Sequence[bytes], name: str) -> FileInput:
         path = self.scratch.new()

@@ -20,6 +20,7 @@ from omnigraph.dataplane.source.model import (
     FileInput,
     Format,
     Input,
+    StreamInput,
     TableInput,
     TypeRef,
 )
@@ -89,8 +90,10 @@ class Sizes:
         if isinstance(item, TableInput):
             size = int(item.table.nbytes)
             return Size(bytes=size, plain=size, rows=item.table.num_rows)
-        if not isinstance(item, FileInput) or item.size is None:
+        if not isinstance(item, FileInput | StreamInput) or item.size is None:
             return None
+        if isinstance(item, StreamInput):
+            return Size(bytes=item.size, plain=item.size)
         if (seen := self._seen.get(item.uri)) is not None:
             return seen
         if not _is_packed(item):

@@ -26,6 +26,7 @@ from omnigraph.dataplane.source.model import (
     ReaderInput,
     Split,
     SplitPack,
+    StreamInput,
     TableInput,
     TableSplit,
 )
@@ -125,6 +126,7 @@ def _readable(item: Input, spool: _Spool, is_remote: bool) -> FileInput | TableI
             f"{item.name}: a Spark DataFrame can be loaded by Spark only; use engine='spark'",
             type=item.name,
         )
+    assert not isinstance(item, StreamInput), "it is read while it arrives"
     if isinstance(item, ReaderInput):
         return _as_file(item, item.reader, item.reader.schema, spool)
     if is_remote and isinstance(item, TableInput):

@@ -15,6 +15,7 @@ from omnigraph.store.io.streams import open_output
 
 PIECE_BYTES: Final = 8 << 20
 _ROWS_MAX: Final = 1 << 17
+_LINE_BYTES: Final = 64 << 10  # that are read at once in search of the end of a line
 
 
 class Scratch:
@@ -41,23 +42,54 @@ class Scratch:
             folder.cleanup()
 
 
-def spool_stream(stream: Any, name: str, path: str) -> bytes:
-    """Copy a binary stream to a file; return its first bytes.
+class StreamSpool:
+    """Copies a binary stream to files: all of it, or so much at a time, up to the end of a line."""
 
-    Raises:
-        InvalidInput: The stream gives text.
-    """
-    head = b""
-    with open_output(path, durable=False) as output:
-        while piece := stream.read(PIECE_BYTES):
-            if isinstance(piece, str):
-                raise InvalidInput(
-                    Code.INPUT_INVALID, f"{name} gives text; open it in binary mode", file=name
-                )
-            if len(head) < MAGIC_BYTES:
-                head += bytes(piece[:MAGIC_BYTES])
-            output.write(piece)
-    return head[:MAGIC_BYTES]
+    def __init__(self, stream: Any, name: str) -> None:
+        """Copy this stream, which messages call so; its first bytes are read already."""
+        self._stream = stream
+        self._name = name
+        self._rest = b""
+        self.is_ended = False
+        head: list[bytes] = []
+        while sum(map(len, head)) < MAGIC_BYTES and (piece := self._next(_LINE_BYTES)):
+            head.append(piece)
+        self._rest = b"".join(head)
+        self.is_ended = False
+        self.head = self._rest[:MAGIC_BYTES]
+
+    def copy(self, path: str, bytes_min: int | None = None) -> None:
+        """Copy to a file: at least so many bytes and the rest of a line, or all there are.
+
+        Raises:
+            InvalidInput: The stream gives text.
+        """
+        with open_output(path, durable=False) as output:
+            done, piece = 0, b""
+            while bytes_min is None or done < bytes_min:
+                piece = self._next(PIECE_BYTES if bytes_min is None else bytes_min - done)
+                if not piece:
+                    return
+                done += len(piece)
+                output.write(piece)
+            while not piece.endswith(b"\n"):
+                piece = self._next(_LINE_BYTES)
+                if not piece:
+                    return
+                end = piece.find(b"\n") + 1 or len(piece)
+                piece, self._rest = piece[:end], piece[end:]
+                output.write(piece)
+
+    def _next(self, size: int) -> bytes:
+        if self._rest:
+            piece, self._rest = self._rest[:size], self._rest[size:]
+            return piece
+        found = self._stream.read(min(size, PIECE_BYTES))
+        if isinstance(found, str):
+            text = f"{self._name} gives text; open it in binary mode"
+            raise InvalidInput(Code.INPUT_INVALID, text, file=self._name)
+        self.is_ended = not found
+        return bytes(found or b"")
 
 
 def spool_lines(lines: Iterable[bytes], path: str) -> int:

@@ -117,7 +117,15 @@ class Bulk:
         """
         self._repo.require_writable()
         catalog = request.catalog
-        with resolve(source, catalog, format=format, storage_options=storage_options) as found:
+        # Tasks of other processes cannot read what arrives here.
+        is_here = execution.engine == "inprocess"
+        with resolve(
+            source,
+            catalog,
+            format=format,
+            storage_options=storage_options,
+            arriving_bytes=request.split_bytes if is_here else None,
+        ) as found:
             inputs = found.inputs
             size = bytes_of(inputs)
             frames = [item.frame for item in inputs if isinstance(item, FrameInput)]
