@@ -61,7 +61,7 @@ def test_young_commits_stay(here: Path) -> None:
 
 def test_what_stays_has_to_be_said(here: Path) -> None:
     refused = invoke("cleanup", "people.omni")
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "say which commits stay" in refused.stderr
     with og.open("people.omni") as graph:
         for age in ("soon", "-1d", timedelta(-1), 7, "9" * 400 + "d", "999999999w"):

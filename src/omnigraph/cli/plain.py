@@ -29,6 +29,7 @@ _CONTROLS: Final = {
     **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
 }
 
+NULL: Final = "-"  # what a table shows where there is no value
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _HEAD: Final = re.compile(r"(?P<place>.+?:\d+:\d+: )(?P<kind>error|warning|info)(?P<rest>\[.*)")
 _GUTTER: Final = re.compile(r"(?P<gutter> *\d+ \| )(?P<code>.*)")
@@ -124,7 +125,7 @@ def visible(text: str) -> str:
 
 def counted(number: int, word: str, plural: str | None = None) -> str:
     """`1 query`, `2 queries`."""
-    return f"{number} {word if number == 1 else plural or word + 's'}"
+    return f"{number:,} {word if number == 1 else plural or word + 's'}"
 
 
 def amount(count: float) -> str:

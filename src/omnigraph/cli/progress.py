@@ -40,7 +40,8 @@ class Bar:
 
     def __call__(self, moment: Moment) -> None:
         """Show one moment."""
-        if not self._is_reason_told:
+        # A cluster takes its time to begin, and whoever waits should know for what.
+        if moment.engine == "spark" and not self._is_reason_told:
             self._is_reason_told = True
             self._progress.console.print(f"{moment.operation} on {moment.engine}: {moment.reason}")
         if self._task is None:

@@ -4,13 +4,14 @@ import base64
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from omnigraph.cli.parameters import Option
-from omnigraph.cli.plain import Part, Screen, counted
+from omnigraph.cli.plain import NULL, Part, Screen, counted
 from omnigraph.errors import JsonValue
 
 Format: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
@@ -25,7 +26,7 @@ _ENDS: Final = 45
 _CELL_MAX: Final = 60
 _CELL_MIN: Final = 6
 _GAP: Final = 2
-_NULL: Final = "-"
+_FRACTION: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,17 @@ def show_listing(
         return
     rows: list[list[Part]] = [
         [
-            (shown_value(record[c.field]), c.style) if c.style else shown_value(record[c.field])
+            (_listed(record[c.field]), c.style) if c.style else _listed(record[c.field])
             for c in columns
         ]
         for record in records
     ]
     screen.table([c.heading for c in columns], rows)
+
+
+def _listed(value: Any) -> str:
+    """A value of a listing: times to the second, so that the table fits a terminal."""
+    return _FRACTION.sub(r"\1Z", shown_value(value))
 
 
 def show_rows(
@@ -173,6 +179,6 @@ def _cut(text: str, most: int) -> str:
 
 def _text(value: Any) -> str:
     if value is None:
-        return _NULL
+        return NULL
     plain = plain_value(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)

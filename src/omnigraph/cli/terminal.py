@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from omnigraph.cli.plain import Part, Screen, column_widths, plain
+from omnigraph.cli.plain import NULL, Part, Screen, column_widths, plain
 
 _DIFF: Final = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _GAP_CHARS: Final = 2
@@ -66,7 +66,8 @@ class Terminal(Screen):
             line = Text().join(cells)
             line.rstrip()
             self._console.print(line, soft_wrap=True)
-            if note := plain(row[-1]):
+            note = plain(row[-1])
+            if note and note != NULL:
                 self._console.print(Padding(Text(note, "dim"), (0, 0, 0, 4)))
 
 

@@ -8,7 +8,7 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
-from omnigraph.cli.parameters import Option
+from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.targets import Target
 
 Keep = Annotated[
@@ -41,6 +41,8 @@ def cleanup(
     that branches are merged by always stay. With both --keep and --older-than a commit goes only if
     both say so. Ends with 1 if a table could not be cleaned up.
     """
+    if keep is None and older_than is None:
+        raise UsageError("say which commits stay: --keep COUNT, --older-than AGE, or both")
     with (
         target.open() as graph,
         render.progress(quiet=target.is_quiet or as_json) as listener,

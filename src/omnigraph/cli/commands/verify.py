@@ -1,13 +1,18 @@
 """`omnigraph verify`: compares what a graph says about itself with what is stored."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated
 
+import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Engine, Json, Spark
 from omnigraph.cli.parameters import Option
+from omnigraph.cli.plain import amount, counted
 from omnigraph.cli.targets import Target
 
 Depth = Annotated[
@@ -38,9 +43,16 @@ def verify(
     else:
         for finding in found.findings:
             screen.line(f"{finding.severity} ({finding.aspect}) {finding.place}: {finding.text}")
-        screen.line(
-            f"{found.branches:,} branches, {found.commits:,} commits, {found.tables:,} tables, "
-            f"{found.files:,} files, {found.bytes:,} bytes, {found.rows:,} rows: "
-            + ("sound" if found.is_sound else "not sound")
-        )
+        screen.line(", ".join(_told(found)) + (": sound" if found.is_sound else ": not sound"))
     return Status.OK if found.is_sound else Status.FAILED
+
+
+def _told(found: og.VerifyResult) -> Iterator[str]:
+    """The numbers of what was looked at; files and rows only if that was asked for."""
+    yield counted(found.branches, "branch", "branches")
+    yield counted(found.commits, "commit")
+    yield counted(found.tables, "table")
+    if found.files:
+        yield f"{counted(found.files, 'file')} ({amount(found.bytes)})"
+    if found.rows:
+        yield counted(found.rows, "row")
