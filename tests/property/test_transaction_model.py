@@ -81,8 +81,8 @@ def step(
 ) -> ModelGraph:
     """One query that the rules allow; the model after it."""
     drawn = data.draw(changes(catalog, model))
-    assert tx._language is not None
-    plan = tx._language.change(drawn.text, None)
+    assert tx._plans is not None
+    plan = tx._plans.change(drawn.text, None)
     params = bind(plan.params, drawn.params)
     source, start = iter(RecordedIds().new, None), len(ids.given)
     try:
@@ -122,7 +122,7 @@ def run(schema: str, data: st.DataObject) -> None:
         graph = og.init(str(Path(folder) / "g"), schema=SCHEMAS[schema])
         ids = RecordedIds()
         graph._repo.ids = ids
-        catalog = graph._language(graph._repo.snapshot()).catalog
+        catalog = graph._plans(graph._repo.snapshot()).catalog
         model = ModelGraph()
         for _ in range(data.draw(st.integers(1, 3))):
             before, commits = model, len(list(graph.commits.list()))

@@ -12,7 +12,7 @@ from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.search.engine import Search
-from omnigraph.graph.languages import Language
+from omnigraph.graph.plan_cache import PlanCache
 from omnigraph.policy.authorization import ALLOW_ALL, Policy
 from omnigraph.runtime.clock import Clock
 from omnigraph.runtime.settings import Settings
@@ -25,7 +25,7 @@ class GraphContext:
     Attributes:
         variables: The environment, read when a call needs it: a Spark master, keys of S3.
         policy: Decides on every access.
-        languages: The compiled queries, by the digest of their schema.
+        plan_caches: The compiled queries, by the digest of their schema.
     """
 
     repo: Repository
@@ -39,4 +39,4 @@ class GraphContext:
     limits: Limits
     queries: QueryEngine
     policy: Policy = ALLOW_ALL
-    languages: dict[str, Language] = field(default_factory=dict)
+    plan_caches: dict[str, PlanCache] = field(default_factory=dict)

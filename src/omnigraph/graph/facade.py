@@ -19,7 +19,7 @@ from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import seconds, token, whole_number
 from omnigraph.graph.context import GraphContext
-from omnigraph.graph.languages import types_of
+from omnigraph.graph.plan_cache import types_of
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.graph.values import commit_of, mutation_of
 from omnigraph.graph.versioning.diff_calls import DiffCalls
@@ -286,7 +286,7 @@ class Graph(DiffCalls):
         last = self._last
         if last is not None and last[0] is pinned:
             return last[1]
-        snapshot = Snapshot(self._parts, pinned, self._language(pinned), self._authorizer)
+        snapshot = Snapshot(self._parts, pinned, self._plans(pinned), self._authorizer)
         self._last = (pinned, snapshot)
         return snapshot
 
@@ -355,13 +355,13 @@ class Graph(DiffCalls):
 
         def attempt() -> Mutated:
             pinned = self._repo.snapshot(known)
-            language = self._language(pinned)
-            plan = language.change(text, name)
+            plans = self._plans(pinned)
+            plan = plans.change(text, name)
             self._authorizer.ask(Permission.CHANGE, known, types=types_of(plan), actor=who)
             request = Request(
                 plan=plan,
                 params=bind(plan.params, params or {}),
-                catalog=language.catalog,
+                catalog=plans.catalog,
                 actor=who,
                 if_commit=head,
                 idempotency_key=key,

@@ -7,7 +7,7 @@ from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.context import GraphContext
-from omnigraph.graph.languages import Language
+from omnigraph.graph.plan_cache import PlanCache
 from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.types import MAIN, BranchName
 
@@ -22,7 +22,7 @@ class Pins:
         self._repo = parts.repo
         self._authorizer = authorizer
         self._resolve = Revisions(parts.repo).resolve
-        self._languages = parts.languages
+        self._plan_caches = parts.plan_caches
         self._names: dict[str | None, BranchName] = {str(MAIN): MAIN, None: branch}
 
     def pinned(
@@ -60,10 +60,10 @@ class Pins:
             self._authorizer.ask(action, found.branch)
         return found
 
-    def language(self, pinned: GraphVersion) -> Language:
+    def plans(self, pinned: GraphVersion) -> PlanCache:
         """The languages, with the schema of a state."""
-        known = self._languages.get(pinned.schema_digest)
+        known = self._plan_caches.get(pinned.schema_digest)
         if known is None:
-            known = Language(self._repo.schema(pinned))
-            self._languages[pinned.schema_digest] = known
+            known = PlanCache(self._repo.schema(pinned))
+            self._plan_caches[pinned.schema_digest] = known
         return known

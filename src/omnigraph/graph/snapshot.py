@@ -15,7 +15,7 @@ from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import one_of, seconds, token
 from omnigraph.graph.context import GraphContext
-from omnigraph.graph.languages import CompiledQuery, Language, types_of
+from omnigraph.graph.plan_cache import CompiledQuery, PlanCache, types_of
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.explain import explain
 from omnigraph.lang.ir.expr import ConstValue
@@ -40,17 +40,17 @@ class Snapshot:
         ```
     """
 
-    __slots__ = ("_authorizer", "_language", "_parts", "_pinned", "_reader")
+    __slots__ = ("_authorizer", "_parts", "_pinned", "_plans", "_reader")
 
     def __init__(
-        self, parts: GraphContext, pinned: GraphVersion, language: Language, authorizer: Authorizer
+        self, parts: GraphContext, pinned: GraphVersion, plans: PlanCache, authorizer: Authorizer
     ) -> None:
         """Read this pinned state."""
         self._authorizer = authorizer
         self._parts = parts
         self._pinned = pinned
-        self._language = language
-        self._reader = parts.queries.reader(pinned, language.catalog)
+        self._plans = plans
+        self._reader = parts.queries.reader(pinned, plans.catalog)
 
     def __repr__(self) -> str:
         return f"Snapshot(branch={self.branch!r}, commit={self.commit!r})"
@@ -78,7 +78,7 @@ class Snapshot:
     @property
     def schema(self) -> str:
         """The schema in force, as it was written."""
-        return self._language.schema.text
+        return self._plans.schema.text
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -104,7 +104,7 @@ class Snapshot:
                 return self.query(
                     text, params, name=name, access=access, engine=engine, spark=spark
                 ).settled()
-        reading = self._language.reading(text, name)
+        reading = self._plans.reading(text, name)
         self._authorizer.ask(Permission.READ, self._pinned.branch, types=reading.types)
         bound = bind(reading.plan.params, params or _NOTHING)
         if engine == "auto":
@@ -118,12 +118,12 @@ class Snapshot:
     def explain(self, text: str, *, name: str | None = None) -> str:
         """The plan of a query and how it would reach the data, as text."""
         self._parts.repo.require_open()
-        plan = self._language.plan(text, name)
+        plan = self._plans.plan(text, name)
         self._authorizer.ask(Permission.READ, self._pinned.branch, types=types_of(plan))
         answer = explain(plan)
         if not isinstance(plan, ReadPlan):
             return answer
-        reading = self._language.reading(text, name)
+        reading = self._plans.reading(text, name)
         path = self._reader.path(reading.program, Access.AUTO)
         return f"{answer}steps, {path.value}\n{reading.program.describe()}"
 
@@ -136,7 +136,7 @@ class Snapshot:
         access: AccessChoice = "auto",
     ) -> Profile:
         """Run a query and tell what each operator did: rows, time, and the path taken."""
-        reading = self._language.reading(text, name)
+        reading = self._plans.reading(text, name)
         self._authorizer.ask(Permission.READ, self._pinned.branch, types=reading.types)
         profile = Profile(self._parts.clock)
         bound = bind(reading.plan.params, params or _NOTHING)
@@ -188,7 +188,7 @@ class Snapshot:
         from omnigraph.graph.snapshot import on_spark  # noqa: PLC0415
 
         self._parts.repo.require_open()
-        catalog = self._language.catalog
+        catalog = self._plans.catalog
         return on_spark(self._parts, reading, params, self._pinned, catalog, engine, spark)
 
 

@@ -242,7 +242,7 @@ def check(
 ) -> None:
     before, after = state(older), state(newer)
     request = DiffRequest(
-        older=older.pinned, newer=newer.pinned, catalog=graph._language(newer.pinned).catalog
+        older=older.pinned, newer=newer.pinned, catalog=graph._plans(newer.pinned).catalog
     )
     engine = GraphDiff(graph._repo, request, limits)
     diff = og.Diff(engine, older.commit, newer.commit, None)

@@ -114,7 +114,7 @@ class Algorithms:
         """Work on an open graph."""
         self._parts = parts
         self._pinned = pins.pinned
-        self._language = pins.language
+        self._plans = pins.plans
         self._authorizer = authorizer
         self._actor = actor
 
@@ -283,7 +283,7 @@ class Algorithms:
         with limited(clock, seconds(terms.timeout), token(terms.cancel)):
             self._parts.repo.require_open()
             pinned = self._pinned(terms.branch, terms.at)
-            catalog = self._language(pinned).catalog
+            catalog = self._plans(pinned).catalog
             selection = select(catalog, _names(nodes, "nodes"), _names(edges, "edges"))
             self._authorizer.ask(Permission.READ, pinned.branch, types=selection.keys)
             if isinstance(task, ShortestPathsTask):
@@ -347,7 +347,7 @@ class Algorithms:
     ) -> _EngineResult:
         if engine == "spark":
             return self._on_spark(task, selection, pinned, terms.spark)
-        view = self._parts.views.view(pinned, self._language(pinned).catalog)
+        view = self._parts.views.view(pinned, self._plans(pinned).catalog)
         arrays = Arrays(view, selection)
         done = compute(arrays, task)
         answer = TableAnswer(selection.nodes, arrays.ids(), task.column, done.values, _session_for)
@@ -364,7 +364,7 @@ class Algorithms:
         from omnigraph.dataplane.spark.runner import SparkRunner  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
-        catalog, most = self._language(pinned).catalog, self._parts.limits.bytes_max
+        catalog, most = self._plans(pinned).catalog, self._parts.limits.bytes_max
         with acquire(configured(spark)) as held:
             frames = DenseFrames(held, self._parts.repo, pinned, catalog)
             blocks = Blocks(frames, selection, SparkRunner(held))
@@ -378,7 +378,7 @@ class Algorithms:
         """Judge a property by the schema that the branch has now."""
         self._parts.repo.require_writable()
         pinned = self._pinned(branch or terms.branch, None)
-        return check_writable(self._language(pinned).catalog, selection, task, name)
+        return check_writable(self._plans(pinned).catalog, selection, task, name)
 
     def _write(
         self, terms: _Terms, source: Mapping[str, Any], branch: str | None, actor: str | None
@@ -391,7 +391,7 @@ class Algorithms:
         pinned = self._pinned(branch or terms.branch, None)
         self._authorizer.ask(Permission.CHANGE, pinned.branch, types=_node_keys(source), actor=who)
         request = LoadRequest(
-            catalog=self._language(pinned).catalog,
+            catalog=self._plans(pinned).catalog,
             mode="merge",
             branch=pinned.branch,
             actor=who,

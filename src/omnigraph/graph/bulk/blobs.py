@@ -58,7 +58,7 @@ class BlobCalls(BulkCalls):
         at: Revision | None,
     ) -> BlobRange | None:
         pinned = self._pinned(branch, at)
-        catalog = self._language(pinned).catalog
+        catalog = self._plans(pinned).catalog
         kind = "node" if type_name in catalog.node_by_name else "edge"
         self._authorizer.ask(Permission.READ, pinned.branch, types=[f"{kind}:{type_name}"])
         return read_cell(

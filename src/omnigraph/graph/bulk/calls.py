@@ -53,7 +53,7 @@ class BulkCalls:
         self._authorizer = Authorizer(parts.policy, self._actor)
         pins = Pins(parts, self._authorizer, branch)
         self._pins = pins
-        self._pinned, self._language = pins.pinned, pins.language
+        self._pinned, self._plans = pins.pinned, pins.plans
 
     def _on(self, branch: str | None) -> BranchName:
         return self._branch if branch is None else BranchName(branch)
@@ -146,7 +146,7 @@ class BulkCalls:
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             base = self._repo.base_of(known, create_from=parent)
             request = LoadRequest(
-                catalog=self._language(base).catalog,
+                catalog=self._plans(base).catalog,
                 mode=one_of(LoadMode, mode, "mode"),
                 branch=known,
                 create_from=parent,
@@ -223,7 +223,7 @@ class BulkCalls:
         execution = Execution.checked(engine, spark, progress)
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             pinned = self._pinned(branch, at, action=Permission.EXPORT)
-            catalog = self._language(pinned).catalog
+            catalog = self._plans(pinned).catalog
             self._authorizer.ask(Permission.EXPORT, pinned.branch, types=_keys(catalog, types))
             request = ExportRequest(
                 snapshot=pinned,
@@ -332,7 +332,7 @@ class BulkCalls:
         from omnigraph.graph.bulk.bulk import Bulk  # noqa: PLC0415
 
         pinned = self._pinned(branch, at, action=Permission.EXPORT)
-        keys = _keys(self._language(pinned).catalog, [type_name])
+        keys = _keys(self._plans(pinned).catalog, [type_name])
         self._authorizer.ask(Permission.EXPORT, pinned.branch, types=keys)
         wanted = None if columns is None else tuple(columns)
         return Bulk.of(self._parts).to_spark(type_name, pinned, wanted, where, spark)
@@ -397,7 +397,7 @@ class BulkCalls:
         pinned = self._pinned(branch, at, action=Permission.EXPORT)
         self._authorizer.ask(Permission.EXPORT, pinned.branch, types=[":".join(key)])
         wanted = None if columns is None else tuple(columns)
-        catalog = self._language(pinned).catalog
+        catalog = self._plans(pinned).catalog
         return Bulk.of(self._parts).graph_frame(key, pinned, catalog, wanted, spark)
 
     def stream_sink(

@@ -68,7 +68,7 @@ class DiffCalls(MaintenanceCalls):
             text = f"the kind is 'node' or 'edge', not {kind!r:.80}"
             raise InvalidInput(Code.INPUT_INVALID, text)
         states = (self._revision(older), self._revision(newer or self._branch))
-        chosen = chosen_types(self._language(states[1]).catalog, types)
+        chosen = chosen_types(self._plans(states[1]).catalog, types)
         of_kind = [item for item in chosen if kind in (None, item.kind)]
         return self._diff(*states, of_kind, operations)
 
@@ -83,7 +83,7 @@ class DiffCalls(MaintenanceCalls):
         from omnigraph.graph.versioning.changes import type_token  # noqa: PLC0415
 
         states = (self._revision(older), self._revision(newer))
-        catalog = self._language(states[1]).catalog
+        catalog = self._plans(states[1]).catalog
         known = (*catalog.nodes, *catalog.edges)
         chosen = [item for item in known if types is None or type_token(item) in types]
         return self._diff(*states, chosen, operations)
@@ -98,7 +98,7 @@ class DiffCalls(MaintenanceCalls):
         from omnigraph.exec.changes.diff import DiffRequest, GraphDiff  # noqa: PLC0415
         from omnigraph.graph.versioning.diff import Diff, operation  # noqa: PLC0415
 
-        catalogs = [self._language(state).catalog for state in (older, newer)]
+        catalogs = [self._plans(state).catalog for state in (older, newer)]
         for state, catalog in zip((older, newer), catalogs, strict=True):
             called = (counterpart(catalog, item) for item in types)
             keys = [table_key(item.kind, item.name) for item in called if item is not None]
@@ -152,7 +152,7 @@ class DiffCalls(MaintenanceCalls):
         most = None if limit is None else whole_number(limit, "a limit", 1)
         instance(id, str, "an id is a text")
         pinned = self._pinned(branch, at)
-        types = chosen_types(self._language(pinned).catalog, [type_name])
+        types = chosen_types(self._plans(pinned).catalog, [type_name])
         if len(types) > 1:
             text = f"'{type_name}' is a node type and an edge type: say which, node:{type_name}"
             raise InvalidInput(Code.INPUT_INVALID, text, type=type_name)

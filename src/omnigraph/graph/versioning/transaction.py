@@ -14,8 +14,8 @@ from omnigraph.exec.mutate.transaction import OpenTransaction, begin
 from omnigraph.exec.read.rows import Rows
 from omnigraph.graph.arguments import instance, seconds, token
 from omnigraph.graph.context import GraphContext
-from omnigraph.graph.languages import Language, types_of
 from omnigraph.graph.pins import Pins
+from omnigraph.graph.plan_cache import PlanCache, types_of
 from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.ir.expr import EntityRef
 from omnigraph.lang.query.params import bind
@@ -69,7 +69,7 @@ class Transaction(TransactionBlock):
         self._terms = terms
         self._others = others
         self._open: OpenTransaction | None = None
-        self._language: Language | None = None
+        self._plans: PlanCache | None = None
 
     # -- begin and end -----------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class Transaction(TransactionBlock):
             parts.repo.snapshot(self._name),
             self._terms,
         )
-        self._language = self._pins.language(self._open.base)
+        self._plans = self._pins.plans(self._open.base)
         self._others[self._key] = self
         return str(self._open.base.head)
 
@@ -153,8 +153,8 @@ class Transaction(TransactionBlock):
             InvalidInput: The text, a name or a parameter is wrong; the transaction goes on.
         """
         work = self._working()
-        assert self._language is not None
-        plan = self._language.change(text, name)
+        assert self._plans is not None
+        plan = self._plans.change(text, name)
         self._ask(Permission.CHANGE, types_of(plan))
         bound = bind(plan.params, params or {})
         try:
@@ -261,8 +261,8 @@ class Transaction(TransactionBlock):
             Cancelled: It was cancelled.
         """
         work = self._working()
-        assert self._language is not None
-        compiled = self._language.reading(text, name)
+        assert self._plans is not None
+        compiled = self._plans.reading(text, name)
         self._ask(Permission.READ, compiled.types)
         bound = bind(compiled.plan.params, params or {})
         with limited(self._parts.clock, seconds(timeout), token(cancel)):

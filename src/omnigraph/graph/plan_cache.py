@@ -32,8 +32,8 @@ class CompiledQuery:
     types: frozenset[str]
 
 
-class Language:
-    """The queries of one schema. Thread-safe."""
+class PlanCache:
+    """The compiled queries of one schema. Thread-safe."""
 
     __slots__ = ("_compiler", "_lock", "_readings", "catalog", "schema")
 
