@@ -182,6 +182,14 @@ def test_every_public_method_is_walked() -> None:
             assert own == set(calls), kind
 
 
+def test_every_object_that_a_graph_offers_is_walked(graph: og.Graph) -> None:
+    names = [name for name in dir(graph) if not name.startswith("_")]
+    offered = {type(getattr(graph, name)) for name in names}
+    ours = {kind for kind in offered if kind.__module__.startswith("omnigraph.")}
+    assert {Branches, Tags, Commits, ChangeFeed, Schema, Algorithms} <= ours
+    assert {kind for kind in ours if own_methods(kind)} <= set(CALLS)
+
+
 @pytest.mark.parametrize(
     ("kind", "name"),
     [(kind, name) for kind, (_, calls) in CALLS.items() for name in calls],
