@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -64,6 +65,17 @@ def fail_after_write(spec: Spec) -> tuple[str, int]:
     receipt = write(spec)
     if spec.number == 1 and attempt() == 0:
         raise OSError("the disk hiccups")
+    return receipt
+
+
+def leave_sockets(spec: Spec) -> tuple[str, int]:
+    """Write; the first attempt dies half-way, and a process that it started keeps its sockets."""
+    receipt = write(spec)
+    if attempt() == 0:
+        names = [int(path.name) for path in Path("/proc/self/fd").iterdir() if path.is_socket()]
+        heir = subprocess.Popen(["sleep", "3600"], pass_fds=names, start_new_session=True)
+        (spec.folder / "heir").write_text(str(heir.pid))
+        os.kill(os.getpid(), signal.SIGKILL)
     return receipt
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from omnigraph.dataplane.spark import tuning
+from omnigraph.dataplane.spark.lost_workers import lost_workers_of
 from omnigraph.runtime import cancellation
 
 T = TypeVar("T")
@@ -145,6 +146,9 @@ class Action(Generic[T]):
     # ------------------------------------------------ on the thread of the watcher
 
     def _watch(self) -> None:
+        lost = None
+        with suppress(Exception):
+            lost = None if self._is_connect else lost_workers_of(self._session)
         while True:
             with self._news:
                 self._news.wait_for(lambda: self._done, timeout=tuning.active.poll_ms / 1_000)
@@ -158,6 +162,9 @@ class Action(Generic[T]):
                     self._interrupt()
                 elif not self._is_connect and self._on_progress is not None:
                     self._ask()
+            if lost is not None and not cancelled:
+                with suppress(Exception):
+                    lost.pass_by()
 
     def _interrupt(self) -> None:
         if self._is_connect:
