@@ -22,9 +22,9 @@ from omnigraph.errors import JsonValue
 JAR: Final = "OMNIGRAPH_GRAPHFRAMES_JAR"
 _ROUNDS: Final = {"omnigraph": 5, "igraph": 3, "networkx": 1, "spark": 2}
 _BUILT: Final = (
-    "Its jar was built from source (commit e49a655b of May 2026) with the Scala compiler of Spark: "
-    "Maven Central, as far as it was reachable, answered 404 for every `io.graphframes` artifact "
-    "from 0.8.5 to 0.13.0, for Spark 3 and Spark 4."
+    "Its jar is made by `python -m bench.algorithms.graphframes` from a checkout of its source "
+    "(commit e49a655b of May 2026): Maven Central answers 404 for "
+    "`io.graphframes:graphframes-spark4_2.13` and its older names."
 )
 _OURS: Final = (sys.executable, "-m", "bench.algorithms.ours")
 _PAGE: Final = "algorithms"
@@ -54,7 +54,7 @@ def run(scale: float) -> JsonValue:
         command = [sys.executable, "-m", "bench.algorithms.on_spark", str(graph), jar]
         figures["spark"] = _answer(command, "spark")
     else:
-        _say(f"left out: GraphFrames; {JAR} names its jar")
+        _say(f"left out: GraphFrames; {JAR} names its jar, see bench.algorithms.graphframes")
     text = page(figures)
     render.out().line(text)
     whole = scale == 1 and len(figures["inprocess"]) == 3 and jar is not None
