@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-# The watcher of a job passes by five times a second.
-PASSES_PER_LOOK: int = 50
+from omnigraph.dataplane.spark import tuning
+
 _TASK: Final = re.compile(r"Executor task launch worker for task .*\(TID (\d+)\)")
 _READS: Final = "BasePythonRunner$ReaderInputStream.read"
 _DAEMON: Final = "pyspark.daemon"
@@ -43,7 +43,7 @@ class LostWorkers:
     def pass_by(self) -> None:
         """Look now and then, and end what has waited since the last look without any worker."""
         self._passes += 1
-        if self._passes % PASSES_PER_LOOK:
+        if self._passes % tuning.active.polls_per_worker_check:
             return
         waiting = self._waiting()
         if waiting and _has_workers(self._context._jvm.java.lang.ProcessHandle.current().pid()):

@@ -41,6 +41,7 @@ class SparkTuning:
 
     # Waiting for Spark, so that a cluster that no longer answers holds nobody for ever.
     poll_ms: int = 200  # between two looks at a job
+    polls_per_worker_check: int = 50  # between two looks for tasks without a worker
     cancel_timeout_s: int = 60
     connect_timeout_s: int = 5  # until a master or server answers
     close_timeout_s: int = 5  # until a server has ended a session

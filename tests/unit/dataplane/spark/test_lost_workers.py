@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.dataplane.spark import lost_workers
+from omnigraph.dataplane.spark import lost_workers, tuning
 from omnigraph.dataplane.spark.lost_workers import LostWorkers
 
 JVM = 10
@@ -60,7 +60,7 @@ def task(number: int) -> str:
 @pytest.fixture
 def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(lost_workers, "_PROCESSES", tmp_path)
-    monkeypatch.setattr(lost_workers, "PASSES_PER_LOOK", 1)
+    monkeypatch.setattr(tuning.active, "polls_per_worker_check", 1)
 
     def run(found: dict[int, tuple[int, str, str]]) -> None:
         for pid, (parent, state, command) in found.items():
