@@ -176,8 +176,10 @@ class TableChanges:
         places = pa.concat_tables(moved)
         before, after = (np.asarray(places.column(side), np.uint64) for side in (BEFORE, AFTER))
         order = np.argsort(before)
+        # Each part is sorted; the first table is empty.
+        keys = pa.concat_tables(changed)
         return ChangedKeys(
-            keys=pa.concat_tables(changed).sort_by(_ID),
+            keys=keys.sort_by(_ID) if len(changed) > 2 else keys,
             moved_from=before[order],
             moved_to=after[order],
             diff=self._diff,

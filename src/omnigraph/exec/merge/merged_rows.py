@@ -126,7 +126,7 @@ class MergedRows:
         for place, name in enumerate(chosen):
             kind = schema.field(name).type
             known = [part.column(name).combine_chunks().cast(kind) for part in parts if part]
-            column = pa.concat_arrays(known).take(pa.array(origins[:, place]))
+            column = _picked(pa.concat_arrays(known), origins[:, place])
             columns[name] = _with_given(column, name, given)
         return pa.table({name: columns[name] for name in schema.names})
 
@@ -146,6 +146,14 @@ class MergedRows:
         if source is None:
             return pa.nulls(len(addresses), pa.large_binary())
         return read_blobs(rows.table, source, addresses, by_address=True)
+
+
+def _picked(values: pa.Array, places: Rows) -> pa.Array:
+    """Some values; without a copy where they follow one another."""
+    first = int(places[0]) if len(places) else 0
+    if (places == np.arange(first, first + len(places))).all():
+        return values.slice(first, len(places))
+    return values.take(pa.array(places))
 
 
 def _with_given(column: pa.Array, name: str, given: Mapping[int, Given]) -> pa.Array:

@@ -309,13 +309,16 @@ class AddressedRows:
         """Read whole fragments, and keep some of their rows; with their addresses."""
         schema = pa.schema([self.table.schema.field(name) for name in columns])
         kept, batches = [np.empty(0, np.uint64)], []
-        for batch in self.table.scan(columns, row_address=True, fragments=fragments):
+        is_narrow = all(pa.types.is_primitive(field.type) for field in schema)
+        batch_rows = tuning.active.read_addresses if is_narrow else BATCH_ROWS
+        for batch in self.table.scan(
+            columns, row_address=True, fragments=fragments, batch_rows=batch_rows
+        ):
             places = batch.column(ROW_ADDRESS).to_numpy()
-            near = np.minimum(np.searchsorted(addresses, places), len(addresses) - 1)
-            chosen = addresses[near] == places
-            if chosen.any():
+            chosen = _places_of(addresses, places)
+            if len(chosen):
                 kept.append(places[chosen])
-                batches.append(_plain(batch.select(columns).filter(pa.array(chosen)), schema))
+                batches.append(_plain(batch.select(columns).take(pa.array(chosen)), schema))
         return np.concatenate(kept), pa.Table.from_batches(batches, schema)
 
     def physical(
@@ -432,6 +435,19 @@ def ascending(addresses: Addresses) -> Addresses:
     found = np.sort(addresses)
     distinct: Addresses = found[np.append(True, found[1:] != found[:-1])]
     return distinct
+
+
+def _places_of(addresses: Addresses, found: Addresses) -> npt.NDArray[np.int64]:
+    """Where some of ascending addresses are among others; quickly if those are of one fragment."""
+    if not len(found):
+        return np.empty(0, np.int64)
+    if found[0] >> np.uint64(FRAGMENT_BITS) != found[-1] >> np.uint64(FRAGMENT_BITS):
+        return np.flatnonzero(np.isin(found, addresses))
+    first, last = np.searchsorted(addresses, [found[0], found[-1]])
+    mine = addresses[first : last + 1]
+    places = np.minimum(np.searchsorted(found, mine), len(found) - 1)
+    chosen: npt.NDArray[np.int64] = places[found[places] == mine]
+    return chosen
 
 
 def _by_fragment(addresses: Addresses) -> tuple[list[int], list[Addresses]]:
