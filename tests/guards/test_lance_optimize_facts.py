@@ -341,3 +341,32 @@ def test_blobs_are_copied_to_the_fork_that_rewrites_them(tmp_path: Path) -> None
     assert all(file.base_id is None for file in fragment.metadata.files)
     copied = sum(each.stat().st_size for each in (uri / "tree" / "dev" / "data").rglob("*"))
     assert copied > sum(sizes)
+
+
+def test_a_filter_of_keys_is_bound_to_places_and_never_leaves_a_row_out(tmp_path: Path) -> None:
+    dataset = create(tmp_path / "t", "abcd", "efgh", "ijkl")
+    segment = dataset.create_index_uncommitted(
+        "id", "BLOOMFILTER", name="id_ordered", replace=True, fragment_ids=[0, 1, 2]
+    )
+    operation = LanceOperation.CreateIndex([segment], [])
+    dataset = lance.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
+    dataset.update({"words": "'new'"}, where="id = 'f'")
+    dataset.delete("id = 'a'")
+    dataset = lance.dataset(dataset.uri)
+
+    def found() -> str:
+        each = (
+            dataset.to_table(columns=["id"], filter=f"id = '{name}'") for name in "abcdefghijkl"
+        )
+        return "".join(row for table in each for row in table.column("id").to_pylist())
+
+    (index,) = dataset.describe_indices()
+    assert (index.index_type, index.field_names) == ("BloomFilter", ["id"])
+    assert found() == "bcdefghijkl"
+    dataset.optimize.compact_files(target_rows_per_fragment=8)
+    dataset = lance.dataset(dataset.uri)
+    (index,) = dataset.describe_indices()
+    left = {fragment for part in index.segments for fragment in part.fragment_ids}
+    fragments = {fragment.fragment_id for fragment in dataset.get_fragments()}
+    assert left <= {0, 1, 2} & fragments
+    assert found() == "bcdefghijkl"

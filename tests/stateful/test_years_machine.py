@@ -420,7 +420,7 @@ TestYears = YearsMachine.TestCase
 TestYears.settings = settings(
     max_examples=3, stateful_step_count=15, deadline=None, suppress_health_check=_QUIET
 )
-TestManyYears = pytest.mark.deep(DeepYearsMachine.TestCase)
+TestManyYears = pytest.mark.timeout(3_600)(pytest.mark.deep(DeepYearsMachine.TestCase))
 # A step takes a moment, so a failure is told as it was found: to make it smaller takes longer.
 TestManyYears.settings = settings(
     max_examples=60,

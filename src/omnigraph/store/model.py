@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from omnigraph.types import Metric
 
@@ -164,7 +164,20 @@ class Vector:
     dim: int
 
 
-IndexKind: TypeAlias = Btree | Fts | Vector
+@dataclass(frozen=True, slots=True)
+class KeyFilter:
+    """A filter that tells which parts of a scalar column may hold a value.
+
+    It is built in a fiftieth of the time of an ordered index, and stands in for one until there is
+    one: a few values are found by reading a few thousand rows.
+    """
+
+
+IndexKind: TypeAlias = Btree | Fts | Vector | KeyFilter
+
+# The kinds as Lance names them.
+ORDERED_INDEX: Final = "BTree"
+KEY_FILTER: Final = "BloomFilter"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from omnigraph.store.blobs import logical, marked
 from omnigraph.store.failures import FailureKind, StorageFailure, lance_errors
 from omnigraph.store.integrity.file_checksums import FileChecksums
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
-from omnigraph.store.model import IndexInfo, Pin
+from omnigraph.store.model import KEY_FILTER, IndexInfo, Pin
 from omnigraph.store.versions.gateway import primary_key, tree_path
 
 __all__ = [
@@ -226,7 +226,10 @@ class Table:
             return True
         if keys > self.row_count // tuning.active.listed_share:
             return False
-        return any(tuple(index.field_names) == (column,) for index in self._describe_indexes())
+        return any(
+            index.index_type != KEY_FILTER and tuple(index.field_names) == (column,)
+            for index in self._describe_indexes()
+        )
 
     def locate(self, ids: Sequence[str] | pa.Array, column: str = "id") -> pa.Table:
         """Find rows by key: columns ``column``, ``_rowid``, ``_rowaddr``, in storage order.

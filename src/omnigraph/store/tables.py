@@ -25,6 +25,7 @@ from omnigraph.store.maintenance.inventory import Inventories, StoredVersion
 from omnigraph.store.maintenance.orphan_files import OrphanFiles, data_paths, deletion_paths
 from omnigraph.store.maintenance.tasks import Maintenance
 from omnigraph.store.model import (
+    KEY_FILTER,
     Btree,
     DeletionReceipt,
     ForkInfo,
@@ -33,6 +34,7 @@ from omnigraph.store.model import (
     IndexInfo,
     IndexKind,
     IndexSpec,
+    KeyFilter,
     Pin,
     Staged,
     StagedKind,
@@ -61,6 +63,7 @@ from omnigraph.store.writing.merge_insert import RowMerger
 from omnigraph.store.writing.stage import Stager
 
 __all__ = [
+    "KEY_FILTER",
     "Btree",
     "DeletionReceipt",
     "ForkInfo",
@@ -69,6 +72,7 @@ __all__ = [
     "IndexInfo",
     "IndexKind",
     "IndexSpec",
+    "KeyFilter",
     "Pin",
     "SetAside",
     "Staged",

@@ -47,6 +47,10 @@ class StoreTuning:
     # time on 1,000,000 ids: 0.04 s against 0.06 s for 1,000 keys, 0.09 s against 0.06 s for 2,000,
     # 0.73 s against 0.08 s for 20,000.
     listed_share: int = 500
+    # So many rows without an index of their keys get a filter with the load that brought them: it
+    # takes 0.15 s for a million, which is what three look-ups without it take. `years`.
+    filtered_rows_min: int = 1 << 19
+    filtered_rows_max: int = 1 << 26  # more are left to an optimisation, which has tasks for them
     list_row_ids_max: int = 5_000  # in one IN list: Lance finds row ids without a search
 
     # The newest version of a table (`versions.latest`). `commit`, `growth`.

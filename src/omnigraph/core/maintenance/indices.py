@@ -6,9 +6,10 @@ write of its own that changes no row, published like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
 from omnigraph.core.publish.publisher import Published
@@ -17,11 +18,14 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.lang.catalog.model import EntityType, Property
 from omnigraph.lang.values import Base
+from omnigraph.store import tuning
 from omnigraph.store.maintenance.shape import TableProbe
 from omnigraph.store.tables import (
+    KEY_FILTER,
     Btree,
     Fts,
     IndexSpec,
+    KeyFilter,
     Table,
     Vector,
 )
@@ -53,8 +57,7 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexSpec, ...]:
     a word index for search; vectors get a nearest-neighbour index. Several columns together, lists
     and blobs get none: no reader could use it.
     """
-    fixed = ("id",) if entity.kind == "node" else ("id", "src", "dst")
-    wishes = [_ordered(name) for name in fixed]
+    wishes = [_ordered(name) for name in _fixed(entity)]
     single = {columns[0] for columns in entity.indexes if len(columns) == 1}
     # Whoever writes a unique value looks for it; of several together one finds few enough.
     unique = {columns[0] for columns in entity.uniques}
@@ -64,6 +67,11 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexSpec, ...]:
         elif item.name in unique and item.type.is_scalar:
             wishes.append(_ordered(item.name))
     return tuple(wishes)
+
+
+def _fixed(entity: EntityType) -> tuple[str, ...]:
+    """The columns by which writes look for rows."""
+    return ("id",) if entity.kind == "node" else ("id", "src", "dst")
 
 
 def fitting_indexes(
@@ -146,26 +154,78 @@ def ensure_indices(
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
             built += [(key, wish.name) for wish in ready]
-    published = None
-    if writes:
-        published = repo.commit(
-            Prepared(
-                base=snapshot,
-                commit=replace(
-                    repo.new_commit(snapshot, WriterKind.ENSURE_INDICES),
-                    actor=actor,
-                    message=message,
-                ),
-                tables=tuple(writes),
-            )
-        )
+    published = _published(repo, snapshot, writes, actor, message) if writes else None
     return IndexReport(published=published, built=tuple(built), pending=tuple(pending))
+
+
+def filter_keys(
+    repo: Repository, branch: BranchName, keys: Collection[str], *, actor: str | None = None
+) -> Published | None:
+    """Give large tables that have no index of their keys a filter, in one commit.
+
+    An optimisation builds ordered indexes in their place.
+
+    Args:
+        repo: The graph.
+        branch: Where the tables were written to.
+        keys: The tables that were written to.
+        actor: On whose behalf.
+    """
+    snapshot = repo.snapshot(branch)
+    catalog = repo.schema(snapshot).catalog
+    writes: list[TableWrite] = []
+    for entity in (*catalog.nodes, *catalog.edges):
+        key = table_key(entity.kind, entity.name)
+        if key not in keys or snapshot.pin(key).row_count < tuning.active.filtered_rows_min:
+            continue
+        with storage_errors():
+            wishes = _filters(repo.table(snapshot.pin(key)), entity)
+        if not wishes:
+            continue
+        target = repo.writable_table(snapshot, key)
+        with repo.preparing(snapshot):
+            staged = repo.tables.stage_indexes(target, wishes, uuid=repo.ids.new())
+        if staged is not None:
+            writes.append(TableWrite(table_key=key, staged=(staged,)))
+    return _published(repo, snapshot, writes, actor, None) if writes else None
+
+
+def _filters(table: Table, entity: EntityType) -> list[IndexSpec]:
+    """The filters that a table wants: where many rows are outside of any index of the column."""
+    known = {index.columns: index for index in table.indexes()}
+    found = []
+    for column in _fixed(entity):
+        index = known.get((column,))
+        if index is not None and index.type != KEY_FILTER:
+            continue  # whoever optimizes does it again
+        covered = frozenset() if index is None else index.fragments
+        bare = sum(rows for fragment, rows in table.fragment_rows() if fragment not in covered)
+        if tuning.active.filtered_rows_min <= bare <= tuning.active.filtered_rows_max:
+            found.append(replace(_ordered(column), kind=KeyFilter()))
+    return found
+
+
+def _published(
+    repo: Repository,
+    snapshot: GraphVersion,
+    writes: Sequence[TableWrite],
+    actor: str | None,
+    message: str | None,
+) -> Published:
+    commit = repo.new_commit(snapshot, WriterKind.ENSURE_INDICES)
+    return repo.commit(
+        Prepared(
+            base=snapshot,
+            commit=replace(commit, actor=actor, message=message),
+            tables=tuple(writes),
+        )
+    )
 
 
 def _missing(table: Table, entity: EntityType) -> list[IndexSpec]:
     indexes = table.indexes()
     wishes = fitting_indexes(entity, ((index.name, index.columns) for index in indexes))
-    known = {index.name for index in indexes} - table.damaged_indexes()
+    known = {each.name for each in indexes if each.type != KEY_FILTER} - table.damaged_indexes()
     return [wish for wish in wishes if wish.name not in known]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.maintenance.indices import filter_keys
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.copy.copier import Copier, CopyRequest
@@ -29,7 +30,7 @@ from omnigraph.dataplane.spark.config import SparkConfig, cluster_of, configured
 from omnigraph.dataplane.spark.opened import entity_named
 from omnigraph.dataplane.verify.verifier import Depth, Verifier
 from omnigraph.embed.source import Embeddings
-from omnigraph.errors import Code, Corrupt, Gone, InvalidInput, Unavailable
+from omnigraph.errors import Code, Corrupt, Gone, GraphError, InvalidInput, Unavailable
 from omnigraph.graph.arguments import one_of
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.values import commit_of, warnings_of
@@ -44,6 +45,7 @@ from omnigraph.results.writes import (
     LoadResult,
     OptimizeResult,
 )
+from omnigraph.runtime import telemetry
 from omnigraph.runtime.settings import Settings
 from omnigraph.types import BranchName, Engine, EngineChoice
 
@@ -139,6 +141,8 @@ class Bulk:
             ):
                 loader = Loader(self._repo, self._embeddings)
                 done = loader.load(replace(request, inputs=inputs), runner, monitor, base)
+        if not done.replayed:
+            self._filter_keys(request, done.counts)
         now = monitor.now
         return LoadResult(
             commit=commit_of(done.commit),
@@ -155,6 +159,14 @@ class Bulk:
             warnings=warnings_of(done.missing),
             vectors_missing=sum(item.count for item in done.missing),
         )
+
+    def _filter_keys(self, request: LoadRequest, counts: Collection[str]) -> None:
+        """Make rows of large tables easy to find. The load is done, whatever comes of this."""
+        try:
+            filter_keys(self._repo, request.branch, counts, actor=request.actor)
+        except GraphError as error:
+            telemetry.count("load.without_filter")
+            telemetry.logger.info("no filter of keys after a load: %s", error)
 
     def export(
         self, request: ExportRequest, execution: Execution, *, hold: bool = False

@@ -14,6 +14,7 @@ from omnigraph.store.model import (
     Fts,
     IndexKind,
     IndexSpec,
+    KeyFilter,
     SegmentReceipt,
     Staged,
     StagedKind,
@@ -106,6 +107,10 @@ def _build(dataset: Any, column: str, kind: IndexKind, name: str, fragments: lis
         case Btree():
             return dataset.create_index_uncommitted(
                 column, "BTREE", name=name, replace=True, fragment_ids=fragments
+            )
+        case KeyFilter():
+            return dataset.create_index_uncommitted(
+                column, "BLOOMFILTER", name=name, replace=True, fragment_ids=fragments
             )
         case Fts():
             segment = dataset.create_index_uncommitted(

@@ -154,7 +154,7 @@ class _IndexPlanner:
             return None
         known = self.shape.of(wish.name)
         bare = self._bare(wish, known) | lost
-        spoiled = [each for each in known if each.damaged]
+        spoiled = [each for each in known if each.damaged or each.stands_in]
         if not bare and not spoiled:
             return None
         return self._folded(wish, known, bare, spoiled=spoiled, lost=lost)

@@ -8,11 +8,11 @@ import numpy as np
 
 from omnigraph.store.blobs import marked
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
+from omnigraph.store.model import KEY_FILTER, ORDERED_INDEX
 from omnigraph.store.table import CREATED_AT, ROW_ADDRESS, Table, quoted
 
 __all__ = ["FragmentInfo", "SegmentInfo", "Shape", "TableProbe", "read_shape"]
 
-_ORDERED: Final = "BTree"
 _FRAGMENT_BITS: Final = 32
 
 
@@ -37,6 +37,7 @@ class SegmentInfo:
         built_at: The version of the table that it was made from.
         moves: It names rows by identity, so it goes on covering rows that are written elsewhere
             unchanged. An ordered index names rows by place and loses them.
+        stands_in: It is a filter in the place of an ordered index.
         damaged: Its files are not as they were written.
         columns: The columns of the index.
     """
@@ -46,6 +47,7 @@ class SegmentInfo:
     fragments: frozenset[int]
     built_at: int
     moves: bool
+    stands_in: bool = False
     damaged: bool = False
     columns: tuple[str, ...] = ()
 
@@ -78,7 +80,8 @@ def read_shape(table: Table) -> Shape:
                 uuid=segment.uuid,
                 fragments=frozenset(segment.fragment_ids),
                 built_at=int(segment.dataset_version_at_last_update),
-                moves=index.index_type != _ORDERED,
+                moves=index.index_type not in {ORDERED_INDEX, KEY_FILTER},
+                stands_in=index.index_type == KEY_FILTER,
                 damaged=segment.uuid in damaged,
                 columns=tuple(index.field_names),
             )
