@@ -101,6 +101,17 @@ def test_budgets_are_named_and_nothing_is_published(served: Served) -> None:
     forged[4:8] = (1 << 30).to_bytes(4, "little")
     status, found = load(served, bytes(forged), ARROW, "&type=Person")
     assert status in (400, 413), found
+    table = pa.table({"name": ["c3", "c4"]})
+    ends = pa.array([0, 1 << 28, 4], pa.int32()).buffers()[1]
+    column = table["name"].chunk(0)
+    wrong = pa.Array.from_buffers(pa.string(), 2, [None, ends, column.buffers()[2]])
+    forged_ends = stream_of(pa.table({"name": wrong}))
+    status, found = load(served, forged_ends, ARROW, "&type=Person")
+    assert status == 400, found
+    packed = stream_of(pa.table({"name": ["c" * (8 << 20)]}), compression="zstd")
+    assert len(packed) < 1 << 20
+    status, found = load(served, packed, ARROW, "&type=Person")
+    assert (status, found["resource_limit"]["resource"]) == (413, "load_decompressed_bytes")
     assert names(served) == before
 
 

@@ -38,6 +38,8 @@ def test_headers_are_bounded_in_bytes_lines_and_time(served: Served) -> None:
     assert status(raw(served, GET + b"X-Slow: ")) == 408
     with socket.create_connection((served.host, served.port), timeout=30) as silent:
         assert status(silent.recv(1000)) == 408
+    answers = raw(served, GET + b"\r\n" + GET + b"X-Slow: ")
+    assert answers.count(b"HTTP/1.1 200") == answers.count(b"HTTP/1.1 408") == 1
 
 
 def test_a_length_is_said_in_one_way(served: Served) -> None:

@@ -17,7 +17,7 @@ from omnigraph.server.call import Reply, RouteCall, Streamed
 from omnigraph.server.failures import HttpFailure
 from omnigraph.server.multipart import parts_of
 from omnigraph.server.querying import ARROW
-from omnigraph.server.streams import BoundedBody, Holding, Sink, body_limit
+from omnigraph.server.streams import BoundedBody, Growth, Holding, Sink, body_limit
 
 NDJSON: Final = "application/x-ndjson"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -94,7 +94,7 @@ def _load_streamed(call: RouteCall, media: str) -> Reply:
         # The others are read from their end, or in an order of their own: they go to disk first.
         body = _Counted(body, call.spooled)
         if media == ARROW:
-            reader = _arrow_reader(body)
+            reader = _arrow_reader(call, body)
             return Reply(body=_loaded(call, {_type(asked): reader}, asked, None))
         if media == PARQUET:
             source = {_type(asked): _Named(body, "body.parquet")}
@@ -102,7 +102,7 @@ def _load_streamed(call: RouteCall, media: str) -> Reply:
         if media == MULTIPART:
             with parts_of(call.headers["content-type"], body) as parts:
                 sources = {
-                    part.type: _arrow_reader(part.file)
+                    part.type: _arrow_reader(call, part.file)
                     if part.media == ARROW
                     else _Named(part.file, part.type)
                     for part in parts
@@ -193,13 +193,19 @@ class _Filled:
         """Leave the body to its owner."""
 
 
-def _arrow_reader(file: Any) -> pa.RecordBatchReader:
-    """Batches of a stream, each of them checked in full: offsets may be forged."""
+def _arrow_reader(call: RouteCall, file: Any) -> pa.RecordBatchReader:
+    """Batches of a stream, each of them checked in full: offsets may be forged.
+
+    They may be compressed inside, so they are bounded as a compressed body is.
+    """
+    assert call.upload is not None
+    growth = Growth(call.upload, call.server.config.budgets.load_decompressed_bytes)
     source = _Filled(file)
     stream = pa.ipc.open_stream(pa.PythonFile(source, mode="r"))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in stream:
+            growth.add(batch.nbytes)
             batch.validate(full=True)
             yield batch
 

@@ -53,6 +53,7 @@ class Budgets:
         read_threads: How many reads run at once.
         write_threads: How many writes run at once.
         bulk_threads: How many loads, exports and jobs run at once.
+        event_streams: How many clients may watch events at once.
         waiting: How many requests may wait for a thread of one kind.
         shutdown_seconds: How long requests may take to end when the server does.
     """
@@ -70,6 +71,7 @@ class Budgets:
     read_threads: int = 8
     write_threads: int = 4
     bulk_threads: int = 4
+    event_streams: int = 64
     waiting: int = 256
     shutdown_seconds: int = 30
 

@@ -181,7 +181,7 @@ _VERSIONS: Final = (
          terms=requests.FeedTerms, output=versioning.FeedOutput),
     _post(f"{G}/changes/baseline", "cluster_baseline", versioning.baseline, pool="bulk",
           tag="history", input=requests.BaselineInput, body="optional", media=bulk.NDJSON),
-    _get(f"{G}/events", "cluster_events", about.events, tag="history", pool="bulk",
+    _get(f"{G}/events", "cluster_events", about.events, tag="history", pool="events",
          terms=requests.BranchTerms, media="text/event-stream"),
     _get(f"{G}/schema", "cluster_schema", versioning.show_schema, tag="schema",
          terms=requests.BranchTerms),

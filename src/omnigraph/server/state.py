@@ -20,7 +20,7 @@ from omnigraph.server.stored_queries import StoredQueries
 from omnigraph.server.threads import Threads
 from omnigraph.server.warm_reads import WarmReads
 
-Pool = Literal["read", "write", "bulk"]
+Pool = Literal["read", "write", "bulk", "events"]
 _HANDLES_MAX: Final = 256
 _RETRY_NS: Final = 5_000_000_000
 
@@ -187,10 +187,13 @@ class Server:
             "read": bounds.read_threads,
             "write": bounds.write_threads,
             "bulk": bounds.bulk_threads,
+            # They wait most of the time, and nobody should wait for them.
+            "events": bounds.event_streams,
         }
         self.pools = {name: Threads(size, f"omnigraph-{name}") for name, size in sizes.items()}
         self.in_use: Counter[str] = Counter()
         self._bounds = {name: size + bounds.waiting for name, size in sizes.items()}
+        self._bounds["events"] = bounds.event_streams
         self.is_ending = False
         # The jobs, where the server has a folder for them; they know the server themselves.
         self.jobs: KeptWork | None = None

@@ -147,6 +147,31 @@ class Upload(io.RawIOBase):
         return done
 
 
+class Growth:
+    """Refuses what becomes too large, absolutely or for what came in."""
+
+    def __init__(self, upload: Upload, bytes_max: int) -> None:
+        """Compare with this upload."""
+        self._upload = upload
+        self._bytes_max = bytes_max
+        self._given = 0
+
+    def add(self, count: int) -> None:
+        """Count so many bytes more.
+
+        Raises:
+            LimitExceeded: They are too many; it names the budget.
+        """
+        self._given += count
+        if self._given > self._bytes_max:
+            raise body_limit("load_decompressed_bytes", self._bytes_max, self._given)
+        if self._given > max(RATIO_FLOOR, RATIO_MAX * self._upload.received):
+            text = f"the body became {RATIO_MAX} times as large as it came in"
+            raise LimitExceeded(
+                Code.LIMIT_EXCEEDED, text, resource="load_compression_ratio", most=RATIO_MAX
+            )
+
+
 class BoundedBody(io.RawIOBase):
     """A decompressed body that may not become too large, absolutely or for what came in."""
 
@@ -155,8 +180,7 @@ class BoundedBody(io.RawIOBase):
         super().__init__()
         self._source = source
         self._upload = upload
-        self._bytes_max = bytes_max
-        self._given = 0
+        self._growth = Growth(upload, bytes_max)
 
     def readable(self) -> bool:
         """True."""
@@ -174,14 +198,7 @@ class BoundedBody(io.RawIOBase):
             text = f"the compressed body is damaged or cut short: {error}"
             raise InvalidInput(Code.INPUT_INVALID, text) from error
         view[: len(data)] = data
-        self._given += len(data)
-        if self._given > self._bytes_max:
-            raise body_limit("load_decompressed_bytes", self._bytes_max, self._given)
-        if self._given > max(RATIO_FLOOR, RATIO_MAX * self._upload.received):
-            text = f"the body became {RATIO_MAX} times as large as it came in"
-            raise LimitExceeded(
-                Code.LIMIT_EXCEEDED, text, resource="load_compression_ratio", most=RATIO_MAX
-            )
+        self._growth.add(len(data))
         return len(data)
 
 
