@@ -68,6 +68,11 @@ def fail_after_write(spec: Spec) -> tuple[str, int]:
     return receipt
 
 
+def take_memory(spec: Spec) -> int:
+    """Take four gigabytes."""
+    return len(bytearray(4 << 30))
+
+
 def leave_sockets(spec: Spec) -> tuple[str, int]:
     """Write; the first attempt dies half-way, and a process that it started keeps its sockets."""
     receipt = write(spec)

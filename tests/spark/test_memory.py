@@ -13,6 +13,11 @@ from bench.load import items
 from bench.load.client import Client, Sample
 from bench.load.contender import Pass
 from omnigraph.dataplane import tuning
+from omnigraph.dataplane.spark.config import configured
+from omnigraph.dataplane.spark.runner import SparkRunner
+from omnigraph.dataplane.spark.session import acquire
+from omnigraph.errors import Code, LimitExceeded
+from tests.spark import kernels
 
 MIB = 1 << 20
 SCALE = 1 / 12
@@ -81,3 +86,13 @@ def test_every_process_keeps_within_its_bound(measured: dict[str, Sample], work:
     assert sample.driver_bytes <= most
     assert 0 < sample.jvm_bytes <= JVM_BYTES
     assert 0 < sample.worker_bytes <= WORKER_BYTES
+
+
+def test_a_worker_that_passes_a_hard_bound_is_told_as_out_of_memory(tmp_path: Path) -> None:
+    bound = {"spark.executor.pyspark.memory": "3g"}
+    with (
+        acquire(configured("local[1,2]", bound)) as held,
+        pytest.raises(LimitExceeded) as caught,
+    ):
+        list(SparkRunner(held).run("read", kernels.take_memory, [kernels.Spec(tmp_path, 0)]))
+    assert caught.value.code is Code.OUT_OF_MEMORY
