@@ -49,7 +49,8 @@ def _small_reads(place: Path, folder: Path, count: int) -> list[Figure]:
         connection = server.connect()
 
         def engine(number: int) -> None:
-            graph.query(READ, {"name": f"p{number * 7919 % PEOPLE}"})
+            # With its values, which are read only when somebody asks for them.
+            list(graph.query(READ, {"name": f"p{number * 7919 % PEOPLE}"}))
 
         def remote(number: int) -> None:
             params = {"name": f"p{number * 7919 % PEOPLE}"}
