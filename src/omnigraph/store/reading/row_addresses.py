@@ -438,7 +438,7 @@ def ascending(addresses: Addresses) -> Addresses:
 
 
 def _places_of(addresses: Addresses, found: Addresses) -> npt.NDArray[np.int64]:
-    """Where some of ascending addresses are among others; quickly if those are of one fragment."""
+    """The places of ascending addresses among others; quickly if those are of one fragment."""
     if not len(found):
         return np.empty(0, np.int64)
     if found[0] >> np.uint64(FRAGMENT_BITS) != found[-1] >> np.uint64(FRAGMENT_BITS):
