@@ -320,10 +320,10 @@ class RemoteChanges:
         """Read the changes that follow a cursor; see `ChangeFeed.poll`."""
         terms: dict[str, Any] = {"limit": limit}
         if cursor is not None:
-            terms["cursor"] = cursor
+            terms |= {"branch": branch, "cursor": cursor}
         else:
             terms |= {"branch": branch or self._branch, "start": start}
-            terms |= {"type": types and list(types), "op": operations and sorted(operations)}
+        terms |= {"type": types and list(types), "op": operations and sorted(operations)}
         found = self._transport.request("GET", self._path, terms=terms).json()
         events = tuple(
             ChangeEvent(commit=_commit_of(block["cause"]), change=read_entity_change(change))

@@ -382,8 +382,8 @@ def changes(call: RouteCall) -> Reply:
         place,
         branch=asked.branch,
         start=start,  # type: ignore[arg-type]  # it is checked there
-        types=None if place else types,
-        operations=None if place else asked.op,
+        types=types,
+        operations=asked.op,
         limit=asked.limit,
     )
     blocks: list[dict[str, Any]] = []

@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -207,3 +208,23 @@ def test_a_cursor_goes_on_when_its_branch_is_renamed(graph: og.Graph) -> None:
     graph.branches.create("draft")
     (event,) = graph.changes.poll(cursor).events
     assert event.change.id == "Zoe"
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ({"branch": "draft"}, "branch"),
+        ({"types": ["Person"], "operations": ["insert"]}, "operations"),
+        ({"types": []}, "types"),
+    ],
+)
+def test_a_cursor_is_refused_for_what_it_was_not_made_for(
+    graph: og.Graph, others: dict[str, Any], named: str
+) -> None:
+    graph.branches.create("draft")
+    terms: dict[str, Any] = {"branch": "main", "types": ["Person"], "operations": ["update"]}
+    cursor = graph.changes.poll(start="now", **terms).cursor
+    assert graph.changes.poll(cursor, **terms).events == ()
+    for call in (graph.changes.poll, graph.changes.follow):
+        with pytest.raises(og.errors.InvalidInput, match=f"other {named};"):
+            call(cursor, **others)

@@ -43,7 +43,7 @@ def changes_follow(
     with target.open("r") as graph:
         found = graph.changes.follow(
             cursor,
-            branch=target.on,
+            branch=target.branch if cursor else target.on,
             start=start,
             types=types,
             operations=operations,  # type: ignore[arg-type]  # judged by the call

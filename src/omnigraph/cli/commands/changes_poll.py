@@ -51,7 +51,7 @@ def changes_poll(
     with target.open("r") as graph:
         page = graph.changes.poll(
             cursor,
-            branch=target.on,
+            branch=target.branch if cursor else target.on,
             start=start,
             types=types,
             operations=operations,  # type: ignore[arg-type]  # judged by the call

@@ -113,8 +113,8 @@ class ChangeFeed:
             ```
 
         Args:
-            cursor: Where the last page ended. The other arguments but `limit` belong to the
-                first page: the cursor knows them.
+            cursor: Where the last page ended. It knows its branch, types and operations, so these
+                may be left out; others than its own are refused.
             branch: Which branch to follow.
             start: `beginning` for all of its history, `now` for what comes from now on.
             types: Only these types, by name or as `node:Person`.
@@ -126,9 +126,10 @@ class ChangeFeed:
                 `baseline`: the present state, and a new cursor.
         """
         most = whole_number(limit, "a limit", 1)
-        place = (
-            self._started(branch, start, types, operations) if cursor is None else decode(cursor)
-        )
+        if cursor is None:
+            place = self._started(branch, start, types, operations)
+        else:
+            place = self._continued(cursor, branch, types, operations)
         events: list[ChangeEvent] = []
         for commit, changes in self._delivered(place, most):
             cancellation.check()
@@ -213,6 +214,8 @@ class ChangeFeed:
         pause = int((seconds(every) or 1.0) * _US_PER_S)
         if cursor is None:
             cursor = self._started(branch, start, types, operations).encode()
+        else:
+            self._continued(cursor, branch, types, operations)
         pages = self._pages(cursor, limit, pause)
         next(pages)
         return cast("Iterator[ChangePage]", pages)
@@ -273,6 +276,30 @@ class ChangeFeed:
             types=tokens,
             operations=None if operations is None else tuple(sorted(operations)),
         )
+
+    def _continued(
+        self,
+        cursor: str,
+        branch: str | None,
+        types: Sequence[str] | None,
+        operations: Collection[OperationName] | None,
+    ) -> Cursor:
+        """The place of a cursor, which was made for what is named now."""
+        place = decode(cursor)
+        if branch is None and types is None and operations is None:
+            return place
+        home = self._branch_of(place)
+        wanted = self._started(str(home), "now", types, operations)
+        differs = {
+            "branch": branch is not None and BranchName(branch) not in {home, place.branch},
+            "types": types is not None and set(wanted.types or ()) != set(place.types or ()),
+            "operations": operations is not None and wanted.operations != place.operations,
+        }
+        if any(differs.values()):
+            names = ", ".join(name for name, other in differs.items() if other)
+            text = f"the cursor was made for other {names}; leave them out, or start without cursor"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        return place
 
     def _delivered(self, place: Cursor, most: int) -> Iterator[tuple[Commit, Iterable[Change]]]:
         """Yield the commits behind a cursor with their changes, many small ones read at once."""
