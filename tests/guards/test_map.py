@@ -39,5 +39,9 @@ def test_the_tables_of_layers_name_every_module(layer: str) -> None:
     table = page.partition(f"| `{layer}` | what is in it |\n|---|---|\n")[2].partition("\n\n")[0]
     listed = [each for row in table.splitlines() for each in NAME.findall(row.split("|")[1])]
     folder = ROOT / "src" / "omnigraph" / layer
-    there = {path.stem for path in folder.iterdir() if not path.name.startswith("__")}
+    there = {
+        path.relative_to(folder).parts[0].removesuffix(".py")
+        for path in folder.rglob("*.py")
+        if path != folder / "__init__.py"
+    }
     assert sorted(listed) == sorted(there)
