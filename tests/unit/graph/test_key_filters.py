@@ -106,3 +106,25 @@ def test_ordered_indexes_take_the_place_of_filters(graph: og.Graph, call: str) -
     repo = graph._repo
     table = repo.table(repo.snapshot(BranchName("main")).pin("node:Person"))
     assert KEY_FILTER not in {index.type for index in table.indexes()}
+
+
+@pytest.mark.parametrize("afterwards", ["nothing", "optimize"])
+def test_the_commit_of_a_load_can_be_demanded_although_an_index_came_after_it(
+    graph: og.Graph, afterwards: str
+) -> None:
+    loaded = load(graph, 0, MANY).commit
+    if afterwards == "optimize":
+        graph.optimize()
+    assert loaded is not None
+    assert graph.snapshot().commit != loaded.id
+    text = 'query q() { update Person set { age: 1 } where name = "p7" }'
+    with graph.transaction(if_commit=loaded.id) as tx:
+        assert tx.query("query q() { match { $p: Person } return { count($p) as n } }")
+    changed = graph.mutate(text, if_commit=loaded.id)
+    assert changed.commit is not None
+    for wanted in (loaded.id, "01ARZ3NDEKTSV4RRFFQ69G5FAV"):
+        with pytest.raises(og.errors.PreconditionFailed, match="moved on"):
+            graph.mutate(text, if_commit=wanted)
+    graph.schema.apply(
+        SCHEMA.replace("age: I64?", "age: I64?  note: String?"), if_commit=changed.commit.id
+    )

@@ -158,10 +158,13 @@ def check(requires: Iterable[Requirement], seen: TargetState) -> None:
 def require_head(version: GraphVersion, commit: CommitId) -> None:
     """Refuse a version whose head is another commit."""
     if version.head != commit:
-        text = f"branch '{version.branch}' has moved on"
-        raise PreconditionFailed(
-            Code.PRECONDITION_FAILED, text, expected=commit, actual=version.head
-        )
+        raise head_moved(version, commit)
+
+
+def head_moved(version: GraphVersion, commit: CommitId) -> PreconditionFailed:
+    """The error of a write that demanded another head."""
+    text = f"branch '{version.branch}' has moved on"
+    return PreconditionFailed(Code.PRECONDITION_FAILED, text, expected=commit, actual=version.head)
 
 
 def branch_replaced(branch: BranchName) -> Conflict:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import REQUEST, key_reused
 from omnigraph.core.commits.records import Commit
-from omnigraph.core.commits.requirements import HeadIs, TargetState, schema_changed
+from omnigraph.core.commits.requirements import schema_changed
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.locks import writer_queue
 from omnigraph.core.repository import Repository
@@ -26,6 +26,7 @@ from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
 from omnigraph.exec.mutate.delta import MutationDelta, stage
 from omnigraph.exec.mutate.embedding import EmbedderSource, QueryEmbeddings
 from omnigraph.exec.mutate.pending import PendingChanges
+from omnigraph.exec.preconditions import required_head
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import DeleteOp, InsertOp, MutationPlan
@@ -178,7 +179,7 @@ class Mutator:
         known = self.find_replay(request.terms, base)
         if known is not None:
             return recorded(known, request.digest)
-        self._check_base(request, base)
+        request = self._checked(request, base)
         with telemetry.span("mutate", query=request.plan.name), self._repo.preparing(base):
             outcome = self._outcome(request, base, embeddings)
             writes = stage(self._repo, base, outcome.deltas)
@@ -269,12 +270,13 @@ class Mutator:
         with storage_errors():
             return self._repo.manifest.find_key(base.branch, terms.idempotency_key)
 
-    def _check_base(self, request: Request, base: GraphVersion) -> None:
-        if request.if_commit is not None:
-            HeadIs(request.if_commit).check(TargetState(version=base))
+    def _checked(self, request: Request, base: GraphVersion) -> Request:
+        """The request, if it fits its base, with the head that it requires."""
+        head = required_head(self._repo, base, request.if_commit)
         catalog = self._repo.schema(base).catalog
         if catalog is not request.catalog and catalog != request.catalog:
             raise schema_changed(base.branch)
+        return replace(request, if_commit=head)
 
 
 def recorded(commit: Commit, digest: str | None) -> Mutated:

@@ -7,12 +7,12 @@ commit, which is refused when others have changed meanwhile what was read or is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit
-from omnigraph.core.commits.requirements import HeadIs, TargetState
 from omnigraph.core.repository import Repository
 from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.evaluate import EvalContext
@@ -28,6 +28,7 @@ from omnigraph.exec.mutate.mutator import (
 )
 from omnigraph.exec.overlay.table import TableOverlay
 from omnigraph.exec.overlay.views import OverlayReader
+from omnigraph.exec.preconditions import required_head
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import ConstValue, EntityRef
 from omnigraph.lang.ir.ops import MutationPlan, ReadPlan
@@ -151,7 +152,7 @@ def begin(
     known = mutator.find_replay(terms, base)
     if known is not None and known.parent_id is not None:
         base = repo.snapshot_at(known.parent_id, base.branch)
-    elif terms.if_commit is not None:
-        HeadIs(terms.if_commit).check(TargetState(version=base))
+    else:
+        terms = replace(terms, if_commit=required_head(repo, base, terms.if_commit))
     catalog = repo.schema(base).catalog
     return OpenTransaction(repo, mutator, engine, embedder, base, catalog, terms, known)

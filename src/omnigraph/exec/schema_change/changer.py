@@ -31,6 +31,7 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.alter.values import Running, values_of
 from omnigraph.errors import Code, InvalidInput, JsonValue
+from omnigraph.exec.preconditions import required_head
 from omnigraph.exec.schema_change.alterations import blob_in_the_way, rows_with_blobs
 from omnigraph.exec.schema_change.records import schema_records
 from omnigraph.exec.schema_change.validation import judge_stored, stored_images
@@ -253,7 +254,7 @@ class SchemaChanger:
                 request.key,
             ),
             tables=tables,
-            head=request.head,
+            head=required_head(self._repo, base, request.head),
             judged={key: base.pin(key).version for key in keys if key not in written},
             records=tuple(schema_records(self._repo, base, old, migration.result)),
         )
