@@ -14,7 +14,7 @@ import pytest
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import STAGING
 from omnigraph.dataplane.run.inprocess import InProcessRunner
-from omnigraph.errors import InvalidInput, Unavailable
+from omnigraph.errors import Conflict, Unavailable
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Crash, Fault, Refuse
 from omnigraph.store.io.storage_calls import StorageCall
@@ -162,7 +162,7 @@ def test_the_key_of_a_load_into_the_source_is_no_answer_for_the_branch(lab: Lab)
     path = lab.world("branch_load")
     repo = worlds.open_world(path)
     loads.append(repo)
-    with pytest.raises(InvalidInput):
+    with pytest.raises(Conflict):
         loads.branch(repo)
     assert repo.branches.list() == ("main",)
     worlds.assert_in_order(repo)

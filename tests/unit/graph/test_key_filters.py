@@ -18,7 +18,7 @@ MANY = 300
 
 @pytest.fixture(autouse=True)
 def small_is_large() -> Iterator[None]:
-    with tuning.tuned(filtered_rows_min=MANY, file_rows_max=100):
+    with tuning.tuned(filtered_rows_min=MANY, filtered_load_rows_min=20, file_rows_max=100):
         yield
 
 

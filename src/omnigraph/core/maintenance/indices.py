@@ -159,7 +159,12 @@ def ensure_indices(
 
 
 def filter_keys(
-    repo: Repository, branch: BranchName, keys: Collection[str], *, actor: str | None = None
+    repo: Repository,
+    branch: BranchName,
+    keys: Collection[str],
+    written: int,
+    *,
+    actor: str | None = None,
 ) -> Published | None:
     """Give large tables that have no index of their keys a filter, in one commit.
 
@@ -169,8 +174,11 @@ def filter_keys(
         repo: The graph.
         branch: Where the tables were written to.
         keys: The tables that were written to.
+        written: How many rows were written; after few, nobody looks how large the tables are.
         actor: On whose behalf.
     """
+    if written < tuning.active.filtered_load_rows_min:
+        return None
     snapshot = repo.snapshot(branch)
     catalog = repo.schema(snapshot).catalog
     writes: list[TableWrite] = []

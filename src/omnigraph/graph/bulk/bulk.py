@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ from omnigraph.dataplane.export.model import ExportRequest
 from omnigraph.dataplane.load.fill import FillRequest, VectorFiller
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.reading import bytes_of
-from omnigraph.dataplane.load.request import LoadRequest
+from omnigraph.dataplane.load.request import Loaded, LoadRequest
 from omnigraph.dataplane.optimize.optimizer import Optimizer
 from omnigraph.dataplane.progress import Listener, Monitor, StopRequested
 from omnigraph.dataplane.run.choose import SparkLimits, choose
@@ -142,7 +142,7 @@ class Bulk:
                 loader = Loader(self._repo, self._embeddings)
                 done = loader.load(replace(request, inputs=inputs), runner, monitor, base)
         if not done.replayed:
-            self._filter_keys(request, done.counts)
+            self._filter_keys(request, done)
         now = monitor.now
         return LoadResult(
             commit=commit_of(done.commit),
@@ -160,10 +160,10 @@ class Bulk:
             vectors_missing=sum(item.count for item in done.missing),
         )
 
-    def _filter_keys(self, request: LoadRequest, counts: Collection[str]) -> None:
+    def _filter_keys(self, request: LoadRequest, done: Loaded) -> None:
         """Make rows of large tables easy to find. The load is done, whatever comes of this."""
         try:
-            filter_keys(self._repo, request.branch, counts, actor=request.actor)
+            filter_keys(self._repo, request.branch, done.counts, done.rows, actor=request.actor)
         except GraphError as error:
             telemetry.count("load.without_filter")
             telemetry.logger.info("no filter of keys after a load: %s", error)
