@@ -19,7 +19,7 @@ __all__ = ["s3_options"]
 ROUNDS = 3
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.deep)])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
     return fresh_root(request.param, request, tmp_path)
 

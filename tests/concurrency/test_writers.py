@@ -33,7 +33,7 @@ JOBS = [Job("own", 4), Job("shared", 3), Job("both", 3)]
 jobs = pytest.mark.parametrize("job", JOBS, ids=lambda job: job.tables)
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.deep)])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
     return fresh_root(request.param, request, tmp_path)
 
@@ -65,7 +65,7 @@ RACES = [
     ("local", 4, "both"),
     pytest.param("s3", 2, "both", marks=pytest.mark.deep),
     pytest.param("s3", 4, "own", marks=pytest.mark.deep),
-    ("s3", 4, "shared"),
+    pytest.param("s3", 4, "shared", marks=pytest.mark.deep),
 ]
 
 

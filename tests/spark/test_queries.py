@@ -127,7 +127,7 @@ def test_answers_of_the_model(name: str, samples: dict[str, Sample], local: Held
 
 
 @settings(
-    max_examples=6,
+    max_examples=3,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
