@@ -1,4 +1,4 @@
-"""What `if_commit` demands of a branch, given what maintenance did to it meanwhile."""
+"""The head that `if_commit` requires, given the maintenance of a branch since that commit."""
 
 from __future__ import annotations
 
