@@ -327,7 +327,8 @@ class Graph(DiffCalls):
             name: Which query to run, when the text has several.
             branch: Which branch to change.
             actor: Who does it; the actor of the handle if not given.
-            if_commit: Only if this commit is still the newest of the branch.
+            if_commit: Only if this commit is still the newest of the branch, apart from indexes and
+                compactions.
             idempotency_key: Names the operation, so that repeating it does it once.
             message: What the commit is about, to be read in the history.
             retries: How often it starts over when others come first; by default what the setting
@@ -341,7 +342,7 @@ class Graph(DiffCalls):
             ConstraintViolated: The result would break rules of the schema; it lists all of them.
             Conflict: Others came first, as often as it may start over; `details["attempts"]` says
                 how often it was tried.
-            PreconditionFailed: `if_commit` is not the newest commit.
+            PreconditionFailed: The branch has changed since `if_commit`.
             Forbidden: The graph is open for reading only.
             LimitExceeded: It would change more than one query may, or its time is up.
             Cancelled: It was cancelled.

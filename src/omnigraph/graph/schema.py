@@ -155,7 +155,8 @@ class Schema:
             allow_data_loss: Take what is dropped out of the files of the branch: they are written
                 anew, and a clean-up can free the old ones. Otherwise dropped values stay in them.
             dry_run: Only tell what would be done; see `plan`.
-            if_commit: Only if this commit is the head of the branch.
+            if_commit: Only if this commit is still the newest of the branch, apart from indexes and
+                compactions.
             actor: Who does it; by default the actor of the graph.
             message: A note for the history.
             idempotency_key: Names the operation, so that repeating it does it once.
@@ -168,7 +169,7 @@ class Schema:
             InvalidInput: The schema has mistakes, or a step cannot be applied; it lists all.
             ConstraintViolated: Stored rows break a rule that the schema adds; it lists them.
             Conflict: Others change the same tables without pause.
-            PreconditionFailed: The head is another one than `if_commit`.
+            PreconditionFailed: The branch has changed since `if_commit`.
         """
         from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415
 

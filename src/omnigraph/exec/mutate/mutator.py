@@ -54,7 +54,7 @@ class CommitTerms:
     Attributes:
         kind: What makes the commit.
         actor: On whose behalf.
-        if_commit: Only if this is still the newest commit of the branch.
+        if_commit: Only if this is still the newest commit of the branch, apart from maintenance.
         idempotency_key: Names the operation, so that repeating it does it once.
         message: What the commit is about.
     """

@@ -59,7 +59,8 @@ class TransactionCalls(BlobCalls):
             branch: Which branch to change.
             message: What the commit is about, to be read in the history.
             actor: Who does it; the actor of the handle if not given.
-            if_commit: Only if this commit is still the newest of the branch.
+            if_commit: Only if this commit is still the newest of the branch, apart from indexes and
+                compactions.
             idempotency_key: Names the operation, so that repeating it does it once. A repeated
                 transaction runs on the state that the first one ran on.
 
@@ -68,7 +69,7 @@ class TransactionCalls(BlobCalls):
                 of the block.
             Conflict: Others have changed what it read or writes, or deleted the branch; raised by
                 the end of the block. `transact` starts over instead.
-            PreconditionFailed: `if_commit` is not the newest commit.
+            PreconditionFailed: The branch has changed since `if_commit`.
             InvalidInput: It is used after its end, by another thread, or inside another one
                 (code `transaction_invalid`).
         """
