@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.measure import Case
-from omnigraph.dataplane.export.escape import escaped
+from omnigraph.dataplane.export.cells import escaped
 from omnigraph.dataplane.export.files import LineEncoder
 from omnigraph.dataplane.export.small_numbers import SmallNumbers
 from omnigraph.dataplane.load.hashing import partitions_of

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.schema.arrow_types import arrow_type
+from omnigraph.dataplane.decode.tabular import reason
 from omnigraph.dataplane.decode.tabular_columns import Converted, convert
-from omnigraph.dataplane.decode.tabular_reasons import reason
 from omnigraph.lang.values import Base, ValueType
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

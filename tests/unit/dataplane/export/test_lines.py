@@ -12,7 +12,7 @@ import pytest
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export import small_numbers
-from omnigraph.dataplane.export.escape import escaped
+from omnigraph.dataplane.export.cells import escaped
 from omnigraph.dataplane.export.files import LineEncoder
 from omnigraph.lang import compile_schema
 from omnigraph.lang.values import DAYS, INT_RANGES, Base, ValueType

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omnigraph.core.layout import STAGING
+from omnigraph.dataplane.load.entities import new_ids
 from omnigraph.dataplane.load.exchange import Emitter, Partition, SentKeys, key_rows
 from omnigraph.dataplane.load.hashing import partitions_of
-from omnigraph.dataplane.load.new_ids import new_ids
 from omnigraph.dataplane.staging import LocalStaging, SharedStaging, Staging
 from omnigraph.errors import ConstraintViolated, InvalidInput
 from omnigraph.runtime.ids import UlidIds, is_ulid, time_ms
