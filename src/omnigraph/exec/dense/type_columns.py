@@ -10,7 +10,7 @@ the disk cache, where an earlier process left it; else read from the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -127,13 +127,24 @@ class TypeContext(Protocol):
 class TypeColumns:
     """The entities of a pinned type. Everything is loaded when first asked for. Thread-safe."""
 
-    def __init__(self, pin: TablePin, kind: EntityKind, context: TypeContext) -> None:
-        """Takes a pinned table; nothing is loaded yet."""
+    def __init__(
+        self,
+        pin: TablePin,
+        kind: EntityKind,
+        context: TypeContext,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Takes a pinned table; nothing is loaded yet.
+
+        `properties` tells the property of each column and its type, so that two versions share
+        what they have of a property, not of a name. A version without it lends, and reads nothing.
+        """
         if pin.row_count > ENTITIES_MAX:
             text = f"{pin.table_key} has more than {ENTITIES_MAX} rows"
             raise LimitExceeded(Code.LIMIT_EXCEEDED, text, table_key=pin.table_key)
         self.pin = pin
         self.kind = kind
+        self.properties = properties
         self.size = pin.row_count
         self._context = context
         self._cache = context.cache
@@ -194,7 +205,7 @@ class TypeColumns:
         kinds = {name: schema.field(name).type for name in missing}
         wanted = [name for name, kind in kinds.items() if not _is_read_by_row(kind)]
         wanted = self._derive_together(wanted)
-        self._read_together([name for name in wanted if not self.is_saved(_column_file(name))])
+        self._read_together([name for name in wanted if not self._is_column_saved(name)])
 
     def take(self, name: str, handles: Handles | None) -> pa.Array:
         """The values of a column at some handles, null for -1; None for all of them."""
@@ -223,7 +234,7 @@ class TypeColumns:
         codec: Codec[T] | None,
     ) -> T:
         """Returns a structure that the caller makes from a column; kept, and saved with a codec."""
-        return self._derived_slot((column, kind), build, size, codec).get()
+        return self._derived_slot((self._property(column), kind), build, size, codec).get()
 
     def is_available(self) -> bool:
         """True if the entity index is in memory, on disk, or follows from one in memory."""
@@ -354,16 +365,24 @@ class TypeColumns:
 
     # -- columns -----------------------------------------------------------------------------------
 
+    def _property(self, column: str) -> str:
+        """What a column holds; its name if it is of no property, as ids and ends are."""
+        return column if self.properties is None else self.properties.get(column, column)
+
     def _column_slot(self, name: str) -> Slot[LoadedColumn]:
-        slot = self._columns.get(name)
+        key = self._property(name)
+        slot = self._columns.get(key)
         if slot is None:
             fresh = self._cache.slot(lambda: self._build_column(name), self._column_bytes)
-            slot = self._columns.setdefault(name, fresh)
+            slot = self._columns.setdefault(key, fresh)
         return slot
+
+    def _is_column_saved(self, name: str) -> bool:
+        return self.is_saved(_column_file(self._property(name)))
 
     def _is_better_taken(self, name: str, count: int) -> bool:
         """True if a few values are read one by one: vectors that no search has loaded."""
-        slot = self._columns.get(name)
+        slot = self._columns.get(self._property(name))
         if (
             count > tuning.active.taken_vectors_max
             or name == ID
@@ -371,7 +390,7 @@ class TypeColumns:
         ):
             return False
         kind = self.table().schema.field(name).type
-        return bool(pa.types.is_fixed_size_list(kind)) and not self.is_saved(_column_file(name))
+        return bool(pa.types.is_fixed_size_list(kind)) and not self._is_column_saved(name)
 
     def _taken(self, name: str, handles: Handles) -> pa.Array:
         """A few values, by the identity of their rows."""
@@ -386,7 +405,7 @@ class TypeColumns:
     def _build_column(self, name: str) -> LoadedColumn:
         found = self._derived_column(name)
         if found is None:
-            found = self._saved_column(name)
+            found = self._saved_column(self._property(name))
         if found is None:
             found = self._stored_column(name)
         return self._kept(found)
@@ -411,15 +430,15 @@ class TypeColumns:
                 return  # together they are too much: each is read, or refused, for itself
             for name in group:
                 column = reordered(stored.column(name), order)
-                self.save(_column_file(name), partial(_values, column))
+                self._save_column(name, column)
                 self._column_slot(name).put(self._kept(column))
 
     def _derive_together(self, names: Sequence[str]) -> list[str]:
         """Derives columns from older versions that have them; returns the names that are left."""
         entity_index, left = self.entity_index.get(), list(names)
         for older, delta in entity_index.older_versions:
-            slots = {name: older._available_column(name) for name in left}
-            known = {name: held for name, slot in slots.items() if (held := slot.peek())}
+            available = {name: older._available_column(self._property(name)) for name in left}
+            known = {name: held for name, held in available.items() if held is not None}
             if not known:
                 continue
             with storage_errors():
@@ -427,9 +446,9 @@ class TypeColumns:
                 fresh = self.table().take(rows, list(known))
             telemetry.count("dense.column_derived", len(known))
             for name, held in known.items():
-                values = joined(fresh.column(name))
-                self._column_slot(name).supersedes(slots[name])
-                self._column_slot(name).put(self._kept(derived_column(held.array, delta, values)))
+                derived = derived_column(held, delta, joined(fresh.column(name)))
+                self._supersede(older, name)
+                self._column_slot(name).put(self._kept(derived))
             left = [name for name in left if name not in known]
         return left
 
@@ -441,36 +460,40 @@ class TypeColumns:
             raise Internal(Code.INTERNAL, f"{name} holds blobs, which are read one by one")
         stored = self._read([name]).column(name)
         column = reordered(stored, order)
-        self.save(_column_file(name), partial(_values, column))
+        self._save_column(name, column)
         return column
 
-    def _saved_column(self, name: str) -> pa.Array | None:
-        column = self.saved(_column_file(name), lambda arrays: arrays["values"])
+    def _save_column(self, name: str, column: pa.Array) -> None:
+        self.save(_column_file(self._property(name)), partial(_values, column))
+
+    def _saved_column(self, key: str) -> pa.Array | None:
+        column = self.saved(_column_file(key), lambda arrays: arrays["values"])
         return None if column is None or len(column) != self.size else column
 
     def _derived_column(self, name: str) -> pa.Array | None:
         entity_index = self.entity_index.get()
         for older, delta in entity_index.older_versions:
-            slot = older._available_column(name)
-            known = slot.peek()
+            known = older._available_column(self._property(name))
             if known is None:
                 continue
             with storage_errors():
                 rows = entity_index.rows.of(delta.written).tolist()
                 values = joined(self.table().take(rows, [name]).column(name))
-            self._column_slot(name).supersedes(slot)
+            self._supersede(older, name)
             telemetry.count("dense.column_derived")
-            return derived_column(known.array, delta, values)
+            return derived_column(known, delta, values)
         return None
 
-    def _available_column(self, name: str) -> Slot[LoadedColumn]:
-        """The slot of a column, filled if the column is in memory or on disk."""
-        slot = self._column_slot(name)
-        if slot.peek() is None:
-            saved = self._saved_column(name)
-            if saved is not None:
-                slot.put(LoadedColumn(saved))
-        return slot
+    def _available_column(self, key: str) -> pa.Array | None:
+        """The values of a property, if they are in memory or on disk."""
+        slot = self._columns.get(key)
+        held = None if slot is None else slot.peek()
+        return self._saved_column(key) if held is None else held.array
+
+    def _supersede(self, older: TypeColumns, name: str) -> None:
+        slot = older._columns.get(self._property(name))
+        if slot is not None:
+            self._column_slot(name).supersedes(slot)
 
     def _column_bytes(self, column: LoadedColumn) -> int:
         entity_index = self.entity_index.peek()
@@ -520,12 +543,12 @@ class TypeColumns:
 
 
 def _derived_file(key: tuple[str, str]) -> str:
-    column, kind = key
-    return f"derived-{kind}-{_digest(column)}"
+    of, kind = key
+    return f"derived-{kind}-{_digest(of)}"
 
 
-def _column_file(name: str) -> str:
-    return f"column-{_digest(name)}"
+def _column_file(key: str) -> str:
+    return f"column-{_digest(key)}"
 
 
 def _digest(name: str) -> str:

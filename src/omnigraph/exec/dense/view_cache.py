@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import GraphError
 from omnigraph.exec import tuning
@@ -198,14 +199,22 @@ class ViewCache:
     # -- one object per pin ------------------------------------------------------------------------
 
     def _pinned(self, snapshot: GraphVersion, entity: EntityType) -> TypeColumns:
-        return self._type_columns(snapshot.pin(table_key(entity.kind, entity.name)), entity.kind)
+        pin = snapshot.pin(table_key(entity.kind, entity.name))
+        return self._type_columns(pin, entity.kind, entity)
 
-    def _type_columns(self, pin: TablePin, kind: EntityKind) -> TypeColumns:
+    def _type_columns(
+        self, pin: TablePin, kind: EntityKind, entity: EntityType | None = None
+    ) -> TypeColumns:
         key = store_pin(pin)
         with self._lock:
             found = self._types.get(key)
             if found is None:
                 found = self._types[key] = TypeColumns(pin, kind, self)
+            if found.properties is None and entity is not None:
+                found.properties = {
+                    item.name: f"{item.identity}:{arrow_type(item.type)}"
+                    for item in entity.properties
+                }
         return found
 
     def _adjacency(self, edge: TypeColumns, source: TypeColumns, target: TypeColumns) -> Adjacency:

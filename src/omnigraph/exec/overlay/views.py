@@ -71,7 +71,7 @@ class OverlayViews:
             table_branch=known.pin.table_branch,
             row_count=overlay.row_count,
         )
-        return TypeColumns(pin, known.kind, self)
+        return TypeColumns(pin, known.kind, self, known.properties)
 
     # -- the context of columns and adjacency ------------------------------------------------------
 
