@@ -168,3 +168,49 @@ def test_a_real_terminal_gets_colours(folder: Path) -> None:
     shown = os.read(ours, 65536)
     os.close(ours)
     assert b"\x1b[1;31merror[T1]\x1b[0m" in shown
+
+
+MESSAGE = "there is no branch of that name; look at the list, and choose one of its branches"
+
+
+@pytest.mark.parametrize("is_coloured", [True, False])
+def test_a_message_is_broken_between_words(
+    is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "" if is_coloured else "1")
+    stream = Tty()
+    monkeypatch.setattr(sys, "stderr", stream)
+    render.err().message(("error", "red"), f": {MESSAGE}")
+    lines = [line.rstrip() for line in ANSI.sub("", stream.getvalue()).splitlines()]
+    assert max(map(len, lines)) <= 40
+    assert " ".join(lines) == f"error: {MESSAGE}"
+
+
+def test_a_message_in_a_pipe_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    render.err().message(MESSAGE * 3)
+    assert stream.getvalue() == MESSAGE * 3 + "\n"
+
+
+def test_a_long_source_line_is_cut_around_its_caret() -> None:
+    code = "query all() { match { $p: Person } return { $p.name as name, $p.nam as other } }"
+    place = code.index("nam as other")
+    quoted = f"    1 | {code}\n      | {' ' * place}^^^\n"
+    stream = io.StringIO()
+    Screen(stream, 40).report(f"a.gq:1:62: error[T6]: no such property\n{quoted}")
+    _, line, caret = stream.getvalue().splitlines()
+    assert len(line) == 40
+    assert line[caret.index("^") :].startswith("nam as other")
+    assert caret.count("^") == 3
+    assert "…" in line[:10]
+
+
+def test_a_long_row_of_a_stacked_table_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = io.StringIO()
+    Terminal(stream).table(("value", "what is wrong"), [("v" * 50, "it is too long")])
+    lines = ANSI.sub("", stream.getvalue()).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 30
+    assert "v" * 29 + "…" in lines

@@ -69,7 +69,7 @@ def ended(words: Sequence[str], run: Callable[[], int]) -> int:
         screen.line(error.usage)
         screen.line(f"Try '{error.path} -h' for help.")
         screen.line()
-        screen.line(("Error", STYLE_OF["error"]), f": {error}")
+        screen.message(("Error", STYLE_OF["error"]), f": {error}")
         if _wants_json(words):
             _show_json(InvalidInput(Code.INPUT_INVALID, str(error), usage=True))
         return Status.USAGE
@@ -136,9 +136,9 @@ def show(error: GraphError) -> None:
         screen.report(str(error))
         return
     first, *rest = str(error).split("\n")
-    screen.line((f"error[{error.code}]", STYLE_OF["error"]), f": {first}")
+    screen.message((f"error[{error.code}]", STYLE_OF["error"]), f": {first}")
     for line in rest:
-        screen.line(line)
+        screen.message(line)
 
 
 def _show_json(error: GraphError) -> None:

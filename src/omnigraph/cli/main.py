@@ -173,6 +173,12 @@ class BranchCommands(LazyGroup):
             "Bring the changes of one branch into another: one commit, or nothing.",
         ),
         "rename": CommandEntry("branch_rename", _COMMANDS, "Give a branch another name."),
+        "protect": CommandEntry(
+            "branch_protect",
+            _COMMANDS,
+            "Protect a branch: it is neither deleted, renamed nor reset.",
+        ),
+        "unprotect": CommandEntry("branch_unprotect", _COMMANDS, "Protect a branch no longer."),
         "delete": CommandEntry(
             "branch_delete",
             _COMMANDS,

@@ -6,6 +6,7 @@ cut. The styles that parts carry are for `terminal.Terminal`, which dresses up t
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO, TypeAlias
 
@@ -45,24 +46,36 @@ class Screen:
         width: How many characters fit on a line; None for a stream without lines to fill.
     """
 
-    width: int | None = None
-
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, width: int | None = None) -> None:
         """Write to `stream`."""
         self._stream = stream
+        self.width = width
         self.fields: Sequence[str] | None = None
 
     def line(self, *parts: Part) -> None:
         """Write one line."""
         self._stream.write("".join(plain(part) for part in parts) + "\n")
 
+    def message(self, *parts: Part) -> None:
+        """Write a text for people: where lines have a width, it is broken between words."""
+        text = "".join(plain(part) for part in parts)
+        if self.width is not None and len(text) > self.width:
+            text = textwrap.fill(
+                text, self.width, break_long_words=False, break_on_hyphens=False, tabsize=4
+            )
+        self._stream.write(text + "\n")
+
     def report(self, text: str) -> None:
         """Write diagnostics that the compiler has rendered, with their parts told apart."""
         style = STYLE_OF["error"]
-        for line in text.rstrip("\n").split("\n"):
+        for line in _fitted(text.rstrip("\n").split("\n"), self.width):
             if head := _HEAD.fullmatch(line):
                 style = STYLE_OF[head["kind"]]
-            self.line(*_painted(line, style))
+            parts = _painted(line, style)
+            if line.startswith(" "):
+                self.line(*parts)
+            else:
+                self.message(*parts)
 
     def diff(self, text: str) -> None:
         """Write a unified diff, exactly: it may be on its way to another program."""
@@ -140,6 +153,27 @@ def amount(count: float) -> str:
 def plain(part: Part) -> str:
     """The text of a part, fit to print."""
     return visible(part if isinstance(part, str) else part[0])
+
+
+def _fitted(lines: list[str], width: int | None) -> list[str]:
+    """Rendered diagnostics with quoted source cut to the width, around its caret."""
+    fitted = list(lines)
+    for number, line in enumerate(lines):
+        quoted = _GUTTER.fullmatch(line)
+        if width is None or quoted is None or len(line) <= width:
+            continue
+        code, room = quoted["code"], width - len(quoted["gutter"])
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        caret = _CARET.fullmatch(below)
+        start = 0 if caret is None else len(caret["caret"]) - len(caret["caret"].lstrip())
+        skipped = max(0, min(start - room // 3, len(code) - room))
+        shown = code[skipped : skipped + room]
+        shown = f"…{shown[1:]}" if skipped else shown
+        shown = f"{shown[:-1]}…" if skipped + room < len(code) else shown
+        fitted[number] = quoted["gutter"] + shown
+        if caret is not None:
+            fitted[number + 1] = caret["gutter"] + caret["caret"][skipped : skipped + room]
+    return fitted
 
 
 def _painted(line: str, style: str) -> list[Part]:

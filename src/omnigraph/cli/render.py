@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import IO, TYPE_CHECKING, Final, TextIO, cast
 
-from omnigraph.cli.environment import pager, wants_colour
+from omnigraph.cli.environment import columns, pager, wants_colour
 from omnigraph.cli.plain import Screen
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ _paging: ContextVar[TextIO | None] = ContextVar("paging", default=None)
 def out() -> Screen:
     """Standard output, for results."""
     paged = _paging.get()
-    found = _screen(sys.stdout if paged is None else paged, wants_colour(sys.stdout))
+    found = _screen(sys.stdout, paged)
     found.fields = _fields.get()
     return found
 
 
 def err() -> Screen:
     """Standard error, for messages."""
-    return _screen(sys.stderr, wants_colour(sys.stderr))
+    return _screen(sys.stderr)
 
 
 @contextmanager
@@ -92,9 +92,11 @@ def progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None] | None]":
         yield bar
 
 
-def _screen(stream: TextIO, is_coloured: bool) -> Screen:
-    if not is_coloured:
-        return Screen(stream)
+def _screen(stream: TextIO, paging: TextIO | None = None) -> Screen:
+    """A screen for a stream, or for the pager that stands before it."""
+    target = stream if paging is None else paging
+    if not wants_colour(stream):
+        return Screen(target, columns() if stream.isatty() else None)
     from omnigraph.cli.terminal import Terminal
 
-    return Terminal(stream)
+    return Terminal(target)

@@ -21,15 +21,18 @@ class Terminal(Screen):
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`, which is known to understand colours."""
-        super().__init__(stream)
         self._console = Console(
             file=stream, force_terminal=True, highlight=False, markup=False, emoji=False
         )
-        self.width = self._console.width
+        super().__init__(stream, self._console.width)
 
     def line(self, *parts: Part) -> None:
         """Write one line, however long."""
         self._console.print(Text().join(_styled(part) for part in parts), soft_wrap=True)
+
+    def message(self, *parts: Part) -> None:
+        """Write a text for people, broken between words."""
+        self._console.print(Text().join(_styled(part) for part in parts))
 
     def diff(self, text: str) -> None:
         """Write a unified diff in the usual colours."""
@@ -65,6 +68,7 @@ class Terminal(Screen):
                 cell.pad_right(width + _GAP_CHARS - len(cell))
             line = Text().join(cells)
             line.rstrip()
+            line.truncate(self._console.width, overflow="ellipsis")
             self._console.print(line, soft_wrap=True)
             note = plain(row[-1])
             if note and note != NULL:

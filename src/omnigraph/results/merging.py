@@ -51,7 +51,11 @@ class MergeResult:
     branch_delete_error: str | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.source} into {self.into}: {self.outcome.replace('_', ' ')}"]
+        count = len(self.conflicts)
+        found = self.outcome.replace("_", " ")
+        if count:
+            found = "1 conflict" if count == 1 else f"{count:,} conflicts"
+        lines = [f"{self.source} into {self.into}: {found}"]
         for key, counts in self.counts.items():
             numbers = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
             lines.append(f"  {key}  " + " ".join(f"{s}{n:,}" for s, n in numbers if n))

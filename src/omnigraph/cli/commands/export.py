@@ -47,9 +47,10 @@ def export(
     if as_json and out == "-":
         raise UsageError("standard output cannot take both the data and --json")
     is_remote = target.address.is_remote
+    is_shown = out == "-" and sys.stdout.isatty()  # a bar would stand between its lines
     with (
         target.open("r") as graph,
-        render.progress(quiet=target.is_quiet or as_json) as listener,
+        render.progress(quiet=target.is_quiet or as_json or is_shown) as listener,
     ):
         done = graph.export(
             sys.stdout.buffer if is_remote and out == "-" else out,

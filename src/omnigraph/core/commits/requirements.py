@@ -163,7 +163,7 @@ def require_head(version: GraphVersion, commit: CommitId) -> None:
 
 def head_moved(version: GraphVersion, commit: CommitId) -> PreconditionFailed:
     """The error of a write that demanded another head."""
-    text = f"branch '{version.branch}' has moved on"
+    text = f"branch '{version.branch}' has moved on, to commit {version.head}"
     return PreconditionFailed(Code.PRECONDITION_FAILED, text, expected=commit, actual=version.head)
 
 

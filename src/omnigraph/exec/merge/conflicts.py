@@ -201,8 +201,8 @@ def refused(what: str, conflicts: tuple[MergeConflict, ...]) -> Conflict:
     number = "1 conflict" if count == 1 else f"{count:,} conflicts"
     first = conflicts[0].message
     text = (
-        f"{what} gives {number}, the first: {first}; settle them with `resolve=`, or look at all "
-        "of them with `dry_run=True`"
+        f"{what} gives {number}, the first: {first}; say how to resolve them, or look at all of "
+        "them with a dry run"
     )
     listed: list[JsonValue] = [item.as_json() for item in conflicts[:LISTED_MAX]]
     return Conflict(Code.MERGE_CONFLICT, text, conflicts=listed, total=count)

@@ -1,0 +1,28 @@
+"""`omnigraph branch unprotect`: a branch that may be reset and deleted again."""
+
+from typing import Annotated
+
+from omnigraph.cli import render
+from omnigraph.cli.exits import Status
+from omnigraph.cli.lazy import command
+from omnigraph.cli.options import IdempotencyKey, Json, Message
+from omnigraph.cli.parameters import Argument
+from omnigraph.cli.targets import Target
+
+
+@command("omnigraph branch unprotect people.omni release", writes=True)
+def branch_unprotect(
+    target: Target,
+    name: Annotated[str, Argument(metavar="NAME", help="The branch.")],
+    message: Message = None,
+    idempotency_key: IdempotencyKey = None,
+    as_json: Json = False,
+) -> Status:
+    """Protect a branch no longer."""
+    with target.open() as graph:
+        found = graph.branches.unprotect(name, message=message, idempotency_key=idempotency_key)
+    if as_json:
+        render.out().json({"name": found.name, "protected": found.protected, "head": found.head})
+    else:
+        render.out().line(f"{found.name} is not protected any more")
+    return Status.OK
