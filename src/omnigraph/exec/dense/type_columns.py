@@ -136,8 +136,9 @@ class TypeColumns:
     ) -> None:
         """Takes a pinned table; nothing is loaded yet.
 
-        `properties` tells the property of each column and its type, so that two versions share
-        what they have of a property, not of a name. A version without it lends, and reads nothing.
+        `properties` has the identity and type of the property of each column: versions share the
+        values of a property, and a name may belong to another one later. None for a version that
+        others only derive from.
         """
         if pin.row_count > ENTITIES_MAX:
             text = f"{pin.table_key} has more than {ENTITIES_MAX} rows"
@@ -366,7 +367,7 @@ class TypeColumns:
     # -- columns -----------------------------------------------------------------------------------
 
     def _property(self, column: str) -> str:
-        """What a column holds; its name if it is of no property, as ids and ends are."""
+        """The property of a column; the name of the column if it has none, as ids and ends."""
         return column if self.properties is None else self.properties.get(column, column)
 
     def _column_slot(self, name: str) -> Slot[LoadedColumn]:
