@@ -171,9 +171,54 @@ def test_counting_reads_no_data(graph: og.Graph, local: HeldSession) -> None:
     for file in (Path(graph.uri)).rglob("*.lance"):
         if "Person" in str(file) or "nodes" in str(file):
             file.write_bytes(b"")
+    frame = graph.to_spark("Person", spark=local.session)
     assert graph.to_spark("Person", columns=[], spark=local.session).count() == 1
+    assert frame.count() == 1
+    place = f"USING omnigraph OPTIONS (path '{graph.uri}', type 'Person')"
+    local.session.sql(f"CREATE OR REPLACE TEMPORARY VIEW folk {place}")
+    assert local.session.sql("SELECT count(*) AS n FROM folk").collect()[0]["n"] == 1
     with pytest.raises(Exception, match="omnigraph"):
-        graph.to_spark("Person", spark=local.session).collect()
+        frame.collect()
+
+
+def columns_read(frame: Any) -> list[list[str]]:
+    """The columns of every scan of the plan that Spark has made."""
+    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
+    scans = [leaves.apply(number) for number in range(leaves.size())]
+    return [list(scan.scan().readSchema().fieldNames()) for scan in scans]
+
+
+def test_only_columns_that_a_plan_uses_are_read(graph: og.Graph, local: HeldSession) -> None:
+    graph.load({"Person": [{"name": "Cy"}]})
+    frame = graph.to_spark("Person", spark=local.session)
+    ages = frame.select("age")
+    assert columns_read(ages) == [["age"]]
+    assert sorted(row["age"] or 0 for row in ages.collect()) == [0, 7, 36]
+    old = frame.filter("age > 8").selectExpr("upper(name) AS name")
+    assert columns_read(old) == [["age", "name"]]
+    assert [row["name"] for row in old.collect()] == ["ADA"]
+    assert columns_read(frame) == [["id", "age", "name"]]
+    assert len(frame.collect()) == 3
+    pairs = frame.alias("a").join(frame.alias("b"), "age").selectExpr("a.name", "b.id")
+    assert columns_read(pairs) == [["age", "name"], ["id", "age"]]
+    assert sorted(map(tuple, pairs.collect())) == [("Ada", "Ada"), ("Bo", "Bo")]
+    assert frame.filter("age = 7").union(frame.filter("age = 36")).select("name").count() == 2
+    some = graph.to_spark("Person", columns=["name", "age"], where="age > 8", spark=local.session)
+    assert [tuple(row) for row in some.select("name").collect()] == [("Ada",)]
+    assert some.count() == 1
+
+
+def test_a_frame_keeps_the_state_of_its_making_whichever_columns_are_read(
+    graph: og.Graph, local: HeldSession
+) -> None:
+    og.register_spark(local.session)
+    source = local.session.read.format("omnigraph").options(path=graph.uri, type="Person")
+    frame = source.load()
+    graph.load({"Person": [{"name": "Cy", "age": 1}]})
+    assert frame.count() == 2
+    graph.load({"Person": [{"name": "Di", "age": 2}]})
+    assert (len(frame.select("name").collect()), len(frame.collect())) == (2, 2)
+    assert source.load().count() == 4
 
 
 def test_counting_with_a_condition(graph: og.Graph, local: HeldSession) -> None:

@@ -11,10 +11,11 @@ takes `merge` (with the mode append: update what exists), `actor`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import ClassVar, Final
 
 from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
@@ -60,7 +61,10 @@ class DefaultSource(DataSource):
             if table is None and reads_changes(self.options):
                 return changes_schema(opened)
             found = spark_schema(opened.entity, opened.columns)
-            return found if table is None else _remembering(found, table)
+            if table is not None:
+                return _remembering(found, table)
+            self.options = _pinned(self.options, opened)
+            return found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader that is pinned to one commit."""
@@ -87,6 +91,15 @@ class DefaultSource(DataSource):
             return TypeWriter.begin(
                 self.options, tuple(schema.names), overwrite=overwrite, driver=self.driver
             )
+
+
+def _pinned(options: Mapping[str, str], opened: Opened) -> MutableMapping[str, str]:
+    """The options with the commit that they mean now: a frame is planned more than once."""
+    pinned = CaseInsensitiveDict(options)
+    for name in ("at", "time"):
+        pinned.pop(name, None)
+    pinned["branch"], pinned["commit"] = str(opened.snapshot.branch), str(opened.snapshot.head)
+    return pinned
 
 
 def _check_declared(wanted: StructType, known: StructType) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.dataplane.spark.config import configured, is_connect
+from omnigraph.dataplane.spark.pruning import prune_columns
 from omnigraph.dataplane.spark.shipping import ship
 
 _lock: Final = threading.Lock()
@@ -52,6 +53,7 @@ def tell(session: Any, cache: Path, *, ships: bool) -> None:
             return
         session.dataSource.register(_source_for(session))
         _registered.add(session)
+    prune_columns(session)
 
 
 def _source_for(session: Any) -> type[Any]:

@@ -290,6 +290,7 @@ class Bulk:
         spark: object,
     ) -> Any:
         """One type of a pinned state as a DataFrame; the session is kept for whoever comes next."""
+        from omnigraph.dataplane.spark.pruning import prune_columns  # noqa: PLC0415
         from omnigraph.dataplane.spark.registration import tell  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
@@ -302,7 +303,9 @@ class Bulk:
         if where is not None:
             options["where"] = where
         with acquire(configured(spark)) as held:
-            if not held.is_owned:
+            if held.is_owned:
+                prune_columns(held.session)
+            else:
                 tell(held.session, held.cache, ships=held.ships)
             return held.session.read.format("omnigraph").options(**options).load()
 
