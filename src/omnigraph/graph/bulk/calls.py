@@ -324,7 +324,7 @@ class BulkCalls:
             type_name: The type, `Person`; `node:Person` where an edge type has the same name.
             branch: Its newest state.
             at: An older state instead: a commit, a tag, a time or `main~3`; see `snapshot`.
-            columns: Only these columns; Spark cannot leave columns out by itself.
+            columns: Only these columns. Of all, those that a plan uses are read.
             where: Only the rows for which this condition on the columns, in SQL, is true. The scan
                 applies it; what Spark filters later, it filters after reading.
             spark: A Spark master or session.
