@@ -16,6 +16,7 @@ from bench.query.questions import QUESTIONS
 from bench.server import group as server
 from bench.versioning import group as versioning
 from bench.years import group as years
+from bench.years.group import YEARS_PARTS
 from omnigraph.errors import JsonValue
 
 # A group measures, tells, and answers its figures.
@@ -31,9 +32,13 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "outgrown": lambda chosen: outgrown.run(chosen.scale),
     "algorithms": lambda chosen: algorithms.run(chosen.scale),
     "versioning": lambda chosen: versioning.run(chosen.scale),
-    "years": lambda chosen: years.run(chosen.scale),
+    "years": lambda chosen: years.run(
+        chosen.scale, [part for part in chosen.part if part in YEARS_PARTS]
+    ),
     "server": lambda chosen: server.run(chosen.scale),
-    "load": lambda chosen: load.run(load.Choice(scale=chosen.scale, parts=tuple(chosen.part))),
+    "load": lambda chosen: load.run(
+        load.Choice(scale=chosen.scale, parts=tuple(part for part in chosen.part if part in PARTS))
+    ),
 }
 
 
@@ -70,8 +75,8 @@ def main() -> None:
         "--part",
         action="append",
         default=[],
-        choices=tuple(PARTS),
-        help="of `load`: only this part of it",
+        choices=(*PARTS, *YEARS_PARTS),
+        help="of `load` and `years`: only this part of it",
     )
     only = arguments.add_argument_group("only for `query`")
     only.add_argument(

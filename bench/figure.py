@@ -27,6 +27,7 @@ class Figure:
     ratio: float | None = None
     target: str = ""
     is_met: bool | None = None
+    subject: str = ""  # the part of its page
 
     @property
     def verdict(self) -> str:

@@ -30,12 +30,7 @@ _SCHEMA: Final = "node Item { name: String @key  a: I64 }"
 _REQUEST: Final = CleanupRequest(policy=RetentionPolicy(keep=1), superseded_us=0)
 
 
-def figures(folder: Path, scale: float) -> list[Figure]:
-    """Clean up, verify and update."""
-    return [*_cleanup(folder, scale), *_large(folder, scale)]
-
-
-def _cleanup(folder: Path, scale: float) -> list[Figure]:
+def cleanup(folder: Path, scale: float) -> list[Figure]:
     """Clean a graph up after many commits; then its copy, table by table, with Lance alone."""
     versions = max(20, int(_VERSIONS * scale))
     place, copy = folder / "history", folder / "copy"
@@ -60,7 +55,7 @@ def _cleaned(tables: list[Path]) -> None:
         found.cleanup_old_versions(versions=old)
 
 
-def _large(folder: Path, scale: float) -> list[Figure]:
+def large(folder: Path, scale: float) -> list[Figure]:
     """Verify the files of a large table, and update single rows of it and of a small one."""
     rows = int(_FILES_ROWS * scale)
     verified, plain = Taken.nothing(), Taken.nothing()
