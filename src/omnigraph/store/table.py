@@ -56,6 +56,7 @@ class Table:
         self._seals = seals
         self._is_checked = seals is None
         self._described: list[Any] | None = None
+        self._schema: pa.Schema | None = None
 
     @property
     def dataset(self) -> Any:
@@ -65,7 +66,10 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
-        return logical(self._dataset.schema)
+        if self._schema is None:
+            # Lance makes it anew with every call.
+            self._schema = logical(self._dataset.schema)
+        return self._schema
 
     @property
     def has_row_versions(self) -> bool:

@@ -332,7 +332,8 @@ def field_ids(fields: Iterable[Any]) -> list[int]:
     found: list[int] = []
     for field in fields:
         found.append(field.id())
-        found.extend(field_ids(field.children()))
+        if children := field.children():
+            found.extend(field_ids(children))
     return found
 
 
