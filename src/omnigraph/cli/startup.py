@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -34,6 +36,24 @@ def spare_pandas() -> None:
         pa.array([])
     finally:
         sys.meta_path.remove(hidden)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Open the first graph of a process of our own without looking for garbage.
+
+    Imports make hundreds of thousands of objects that stay. The collector would go through them
+    again and again, and through all of them in every later collection.
+    """
+    if not _state["is_own"] or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class _Hidden(MetaPathFinder):

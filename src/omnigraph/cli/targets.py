@@ -16,7 +16,7 @@ from omnigraph.cli.completing import cache_folder, remember
 from omnigraph.cli.config import Config
 from omnigraph.cli.credentials import token_for
 from omnigraph.cli.parameters import Exit, UsageError
-from omnigraph.cli.startup import spare_pandas
+from omnigraph.cli.startup import spare_pandas, uncollected
 from omnigraph.errors import GraphError, NotFound
 from omnigraph.types import MAIN
 
@@ -79,8 +79,9 @@ class Target:
         if self.address.is_remote:
             # It has the calls of a graph, and the errors.
             return cast("og.Graph", self._connect())
-        spare_pandas()
-        return og.open(self.uri, mode, actor=self.actor, settings=environment.settings())
+        with uncollected():
+            spare_pandas()
+            return og.open(self.uri, mode, actor=self.actor, settings=environment.settings())
 
     def _connect(self) -> og.RemoteGraph:
         if self.address.graph is None:

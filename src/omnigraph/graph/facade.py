@@ -26,7 +26,6 @@ from omnigraph.graph.versioning.diff_calls import DiffCalls
 from omnigraph.graph.versioning.tags import Tags
 from omnigraph.lang.query.params import bind
 from omnigraph.policy.authorization import Permission
-from omnigraph.results.recovery import RecoveryResult
 from omnigraph.results.writes import IndexResult, MutationResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import (
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.versioning.branches import Branches
     from omnigraph.graph.versioning.changes import ChangeFeed
     from omnigraph.graph.versioning.commits import Commits
+    from omnigraph.results.recovery import RecoveryResult
 
 
 class Graph(DiffCalls):

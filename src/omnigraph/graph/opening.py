@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema.schema_state import AcceptedSchema
-from omnigraph.embed.config import configured_embedder
 from omnigraph.embed.provider import Embedder
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
@@ -118,7 +117,7 @@ def _graph(
         raise InvalidInput(Code.SETTINGS_INVALID, "a policy has a method `authorise`")
     bounds = environment.settings(os.environ) if settings is None else settings
     repo.retry = RetryPolicy(retries=bounds.write_retries, long_retries=bounds.optimize_retries)
-    embeddings = Embeddings(lambda: embedder or configured_embedder(os.environ))
+    embeddings = Embeddings(lambda: embedder or _configured_embedder())
     views = ViewCache(
         repo,
         bytes_max=bounds.cache_bytes_max,
@@ -141,3 +140,10 @@ def _graph(
         policy=policy or ALLOW_ALL,
     )
     return Graph(parts, actor=actor)
+
+
+def _configured_embedder() -> Embedder | None:
+    """The embedder of the environment. A graph that never embeds imports no provider."""
+    from omnigraph.embed.config import configured_embedder  # noqa: PLC0415
+
+    return configured_embedder(os.environ)

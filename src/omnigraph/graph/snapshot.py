@@ -8,7 +8,6 @@ from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.dataplane.spark.config import configured, unavailable
 from omnigraph.errors import Code, InvalidInput, LimitExceeded
 from omnigraph.exec.access import Access
 from omnigraph.exec.read.profile import Profile
@@ -214,6 +213,8 @@ def on_spark(
     spark: object,
 ) -> Rows | None:
     """The result of a query on Spark; None when `auto` finds that there is no Spark here."""
+    from omnigraph.dataplane.spark.config import configured, unavailable  # noqa: PLC0415
+
     asked = one_of(EngineChoice, engine, "engine")
     config = configured(spark)
     missing = unavailable(config)

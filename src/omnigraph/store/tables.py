@@ -7,8 +7,8 @@ on return.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,10 +20,6 @@ from omnigraph.store.forks.forks import Forks
 from omnigraph.store.integrity.quarantine import Quarantine, SetAside
 from omnigraph.store.io.objects import Backend, checked_path, open_backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
-from omnigraph.store.maintenance.indexes import stage_indexes
-from omnigraph.store.maintenance.inventory import Inventories, StoredVersion
-from omnigraph.store.maintenance.orphan_files import OrphanFiles, data_paths, deletion_paths
-from omnigraph.store.maintenance.tasks import Maintenance
 from omnigraph.store.model import (
     KEY_FILTER,
     Btree,
@@ -55,12 +51,17 @@ from omnigraph.store.versions.gateway import (
 from omnigraph.store.versions.latest import is_passed, near_head
 from omnigraph.store.versions.strict_commit import Placer, open_placer
 from omnigraph.store.versions.torn_versions import TornVersions
-from omnigraph.store.writing.alter import Alterer
 from omnigraph.store.writing.create import NewTable, TableCreator
-from omnigraph.store.writing.graft import Grafter
 from omnigraph.store.writing.land import Lander
 from omnigraph.store.writing.merge_insert import RowMerger
 from omnigraph.store.writing.stage import Stager
+
+if TYPE_CHECKING:
+    from omnigraph.store.maintenance.inventory import Inventories, StoredVersion
+    from omnigraph.store.maintenance.orphan_files import OrphanFiles
+    from omnigraph.store.maintenance.tasks import Maintenance
+    from omnigraph.store.writing.alter import Alterer
+    from omnigraph.store.writing.graft import Grafter
 
 __all__ = [
     "KEY_FILTER",
@@ -82,8 +83,6 @@ __all__ = [
     "Vector",
     "WrittenBy",
     "blob_field",
-    "data_paths",
-    "deletion_paths",
     "open_tables",
 ]
 
@@ -128,6 +127,7 @@ class Tables:
         backend: Backend,
         clock: Clock,
     ) -> None:
+        self._root = root
         self._gateway = gateway
         self._files = files
         self._backend = backend
@@ -136,14 +136,9 @@ class Tables:
         self._torn = TornVersions(root, backend, self.quarantine)
         self._stager = Stager(root, gateway, files)
         self._merger = RowMerger(self._stager, files)
-        self.alterer = Alterer(root, gateway, files, self._stager)
-        self.grafter = Grafter(self._stager, files, backend)
         clear, passed = self._torn.clear_way, partial(is_passed, backend)
         self._lander = Lander(gateway, files, placer, self.open, clear, passed, clock)
         self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
-        self.maintenance = Maintenance(gateway, files, backend)
-        self.leftovers = OrphanFiles(backend, self.open)
-        self.inventories = Inventories(gateway, backend, self._forks, root.uri)
         self._creator = TableCreator(
             gateway, files, placer, self._torn, self.exists, self.transaction_uuid
         )
@@ -159,6 +154,43 @@ class Tables:
     def durable(self) -> bool:
         """True if what a write created is synced before the write returns."""
         return self._files.durable
+
+    # ------------------------------------------------------------ parts that reading imports not
+
+    @cached_property
+    def alterer(self) -> "Alterer":
+        """Changes the columns of tables."""
+        from omnigraph.store.writing.alter import Alterer  # noqa: PLC0415
+
+        return Alterer(self._root, self._gateway, self._files, self._stager)
+
+    @cached_property
+    def grafter(self) -> "Grafter":
+        """Takes over fragments of other tables."""
+        from omnigraph.store.writing.graft import Grafter  # noqa: PLC0415
+
+        return Grafter(self._stager, self._files, self._backend)
+
+    @cached_property
+    def maintenance(self) -> "Maintenance":
+        """Compacts tables, and builds their indexes."""
+        from omnigraph.store.maintenance.tasks import Maintenance  # noqa: PLC0415
+
+        return Maintenance(self._gateway, self._files, self._backend)
+
+    @cached_property
+    def leftovers(self) -> "OrphanFiles":
+        """Finds the files that no version refers to."""
+        from omnigraph.store.maintenance.orphan_files import OrphanFiles  # noqa: PLC0415
+
+        return OrphanFiles(self._backend, self.open)
+
+    @cached_property
+    def inventories(self) -> "Inventories":
+        """Lists the versions and files of tables."""
+        from omnigraph.store.maintenance.inventory import Inventories  # noqa: PLC0415
+
+        return Inventories(self._gateway, self._backend, self._forks, self._root.uri)
 
     # ------------------------------------------------------------ versions
 
@@ -231,7 +263,7 @@ class Tables:
         place = f"{tree_path(path, branch)}/_versions/{manifest_name(version)}"
         return storage_call(StorageCall.OBJECT_EXISTS, place, lambda: self._backend.exists(place))
 
-    def remove_versions(self, path: str, versions: Sequence[StoredVersion]) -> None:
+    def remove_versions(self, path: str, versions: "Sequence[StoredVersion]") -> None:
         """Remove versions that nothing pins; their files stay until nothing refers to them."""
         self.inventories.remove(item.info.path for item in versions)
         self._cache.drop(path, {(item.branch, item.version) for item in versions})
@@ -435,6 +467,8 @@ class Tables:
         self, table: Table, wishes: Sequence[IndexSpec], *, uuid: str
     ) -> Staged | None:
         """Build indexes, all taken into use by one commit. None for a table without rows."""
+        from omnigraph.store.maintenance.indexes import stage_indexes  # noqa: PLC0415
+
         private = self._private(table.pin)
         return stage_indexes(self._files, private, wishes=wishes, uuid=uuid)
 

@@ -9,9 +9,10 @@ from lance.fragment import write_fragments
 
 from omnigraph.store import tuning
 from omnigraph.store.integrity.file_checksums import FileChecksums
+from omnigraph.store.maintenance.orphan_files import data_paths
 from omnigraph.store.model import WrittenBy
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Pin, blob_field, data_paths, open_tables
+from omnigraph.store.tables import Pin, blob_field, open_tables
 from omnigraph.store.writing.named_files import NamedFiles
 
 BY = WrittenBy("01K0000000000000000000000A", "__staging/01K0000000000000000000000A")

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.staging import StagedPart, Staging
+from omnigraph.store.maintenance.orphan_files import deletion_paths
 from omnigraph.store.table import ROW_ADDRESS, Table
-from omnigraph.store.tables import DeletionReceipt, Pin, deletion_paths
+from omnigraph.store.tables import DeletionReceipt, Pin
 
 # How many rows the fragments of one task have: its memory is some ten bytes for each that goes,
 # and a list of Python's numbers for those of one fragment at a time.

@@ -12,8 +12,9 @@ from typing import Final, Self
 import pyarrow as pa
 
 from omnigraph.dataplane.load.plan import LoadPlan
+from omnigraph.store.maintenance.orphan_files import data_paths
 from omnigraph.store.table import ROW_ID
-from omnigraph.store.tables import FragmentReceipt, data_paths
+from omnigraph.store.tables import FragmentReceipt
 
 # What all types of a task may hold back together, as a multiple of what is written at once.
 _HELD_FACTOR: Final = 2

@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any, Final
 
 _STEMS_CACHED: Final = 1 << 17
@@ -79,6 +78,9 @@ def distinct(items: Iterable[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def rules() -> str:
     """A name for these rules: texts that were split under another name may be split otherwise."""
+    # It brings the parsers of mails and archives, which only an index in the making waits for.
+    from importlib.metadata import version  # noqa: PLC0415
+
     return f"1-{version('snowballstemmer')}-{unicodedata.unidata_version}"
 
 

@@ -10,12 +10,12 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.graph.arguments import duration, seconds, token, whole_number
 from omnigraph.graph.versioning.transaction_calls import TransactionCalls
 from omnigraph.policy.authorization import Permission
-from omnigraph.results.maintenance import CleanupResult, RepairResult, VerifyResult
 from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import MAIN, Actor, EngineChoice
 
 if TYPE_CHECKING:
     from omnigraph.dataplane.progress import Progress
+    from omnigraph.results.maintenance import CleanupResult, RepairResult, VerifyResult
 
 _US = timedelta(microseconds=1)
 
