@@ -91,11 +91,11 @@ def _load_streamed(call: RouteCall, media: str) -> Reply:
             is_plain = call.headers.get("content-encoding", "identity") == "identity"
             known = int(size) if size.isdigit() and is_plain else None
             return Reply(body=_loaded(call, _Named(body, "body", known), asked, "ndjson"))
-        # The others are read from their end, or in an order of their own: they go to disk first.
-        body = _Counted(body, call.spooled)
         if media == ARROW:
             reader = _arrow_reader(call, body)
             return Reply(body=_loaded(call, {_type(asked): reader}, asked, None))
+        # The others are read from their end, or in an order of their own: they go to disk first.
+        body = _Counted(body, call.spooled)
         if media == PARQUET:
             source = {_type(asked): _Named(body, "body.parquet")}
             return Reply(body=_loaded(call, source, asked, "parquet"))

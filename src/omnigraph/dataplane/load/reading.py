@@ -88,7 +88,7 @@ def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
 def _read_streams(
     streams: Sequence[StreamInput], plan: LoadPlan, runner: Runner, first: int
 ) -> Iterator[tuple[int, ReadReceipt]]:
-    """Read lines while they arrive; a piece of them is gone as soon as it is read."""
+    """Read rows while they arrive; a piece of them is gone as soon as it is read."""
     read: dict[int, str] = {}
 
     def tasks() -> Iterator[ReadTask]:

@@ -104,13 +104,13 @@ class FrameInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamInput:
-    """Lines of NDJSON that are read while they arrive; they can be read once.
+    """Lines of NDJSON or batches of Arrow that are read while they arrive; they can be read once.
 
     Attributes:
         name: How messages call it.
-        pieces: Files with whole lines, each made when it is asked for. Who has read one removes it.
+        pieces: Files with whole rows, each made when it is asked for. Who has read one removes it.
         size: Bytes, if somebody knows how many will come.
-        type: None: the lines tell.
+        type: The type of all rows; None where lines tell.
     """
 
     name: str

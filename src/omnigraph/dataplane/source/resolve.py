@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Self, TypeGuard
 
@@ -36,7 +37,7 @@ from omnigraph.dataplane.source.model import (
 from omnigraph.dataplane.source.naming import type_in_schema, type_named, type_of_file
 from omnigraph.dataplane.source.paths import FoundFile, find_files, reading
 from omnigraph.dataplane.source.records import entity_lines, envelope_lines
-from omnigraph.dataplane.source.spool import Scratch, StreamSpool, spool_lines
+from omnigraph.dataplane.source.spool import Scratch, StreamSpool, spool_batches, spool_lines
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.store.failures import object_errors
@@ -97,8 +98,8 @@ def resolve(
         format: The format of files whose name does not tell, or tells a wrong one.
         storage_options: How to reach object storage.
         stdin: What `-` stands for; the standard input of the process by default.
-        arriving_bytes: Let tasks read a stream of lines while it arrives, in pieces of so many
-            bytes, if it is the only source; None to copy all of it first.
+        arriving_bytes: Let tasks read a stream of lines, if it is the only source, and readers of
+            Arrow batches while they arrive, in pieces of so many bytes; None to copy all first.
 
     Raises:
         InvalidInput: It cannot be told what the source is, or whose rows it holds.
@@ -130,7 +131,10 @@ class _Resolver:
         if isinstance(source, Mapping):
             for key, value in source.items():
                 named = type_named(key, self.catalog)
-                yield from self._typed(value, named, str(key))
+                if isinstance(value, pa.RecordBatchReader) and self.arriving_bytes is not None:
+                    yield self._batches(value, named, str(key), self.arriving_bytes)
+                else:
+                    yield from self._typed(value, named, str(key))
         elif _is_sequence(source):
             if _are_records(source):
                 yield self._lines(list(envelope_lines(source, "rows")), "rows")
@@ -294,10 +298,55 @@ class _Resolver:
             path = self.scratch.new()
             spool.copy(path, bytes_min)
 
+    def _batches(
+        self, reader: pa.RecordBatchReader, named: TypeRef, name: str, bytes_min: int
+    ) -> TableInput | StreamInput:
+        """Rows that are read while they arrive; what fits in one piece is not written at all."""
+        groups = _grouped(reader, name, bytes_min)
+        first = next(groups, [])
+        second = next(groups, None)
+        if second is None:
+            table = pa.Table.from_batches(first, reader.schema)
+            return TableInput(name=name, type=named, table=table)
+        pieces = (
+            self._batch_file(group, reader.schema, named, name)
+            for group in chain((first, second), groups)
+        )
+        return StreamInput(name=name, pieces=pieces, type=named)
+
+    def _batch_file(
+        self, batches: list[pa.RecordBatch], schema: pa.Schema, named: TypeRef, name: str
+    ) -> FileInput:
+        path = self.scratch.new()
+        size = spool_batches(batches, schema, path)
+        return FileInput(
+            uri=path, name=name, format=Format.ARROW, size=size, type=named, is_spooled=True
+        )
+
     def _lines(self, lines: Iterator[bytes] | Sequence[bytes], name: str) -> FileInput:
         path = self.scratch.new()
         size = spool_lines(lines, path)
         return FileInput(uri=path, name=name, format=Format.NDJSON, size=size, is_spooled=True)
+
+
+def _grouped(
+    reader: pa.RecordBatchReader, name: str, bytes_min: int
+) -> Iterator[list[pa.RecordBatch]]:
+    """The batches of a reader, in groups of at least so many bytes."""
+    group: list[pa.RecordBatch] = []
+    size = 0
+    while True:
+        with reading(name):
+            batch = next(reader, None)
+        if batch is None:
+            break
+        group.append(batch)
+        size += batch.nbytes
+        if size >= bytes_min:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 # -- what a value is -------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
-"""Lines that are read while they arrive: the same result as from a file, and little on disk."""
+"""Rows that are read while they arrive: the same result as from a file, and little on disk."""
 
 import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
@@ -109,3 +110,49 @@ def test_a_short_stream_is_one_file(graph: og.Graph, spooled: list[Path]) -> Non
     load(graph, Slow(ROWS[0], spooled))
     load(graph, Slow(b"", spooled))
     assert len(spooled) == 2
+
+
+def batches(spooled: list[Path], most: list[int], fails_at: int | None = None) -> Any:
+    """Rows as a stream of small batches, which notes how much of it lies on disk."""
+    schema = pa.schema([("k", pa.string()), ("n", pa.int32())])
+
+    def made() -> Iterator[pa.RecordBatch]:
+        for first in range(0, 4_000, 20):
+            most.append(sum(path.stat().st_size for path in spooled if path.exists()))
+            if fails_at is not None and first >= fails_at:
+                raise ConnectionResetError("the client left")
+            rows = [{"k": f"k{n}", "n": n} for n in range(first, first + 20)]
+            yield pa.RecordBatch.from_pylist(rows, schema)
+
+    return pa.RecordBatchReader.from_batches(schema, made())
+
+
+def test_batches_are_read_while_others_arrive(graph: og.Graph, spooled: list[Path]) -> None:
+    most: list[int] = []
+    with tuned(split_bytes=4 * PIECE):
+        done = graph.load({"P": batches(spooled, most)}, mode="append", engine="inprocess")
+    assert done.rows == 4_000
+    assert graph.snapshot().counts["node:P"] == 4_000
+    assert len(spooled) > 10
+    assert 0 < max(most) < done.bytes // 2
+    assert not any(path.exists() for path in spooled)
+
+
+def test_batches_that_are_cut_publish_nothing(graph: og.Graph, spooled: list[Path]) -> None:
+    before = graph.snapshot().commit
+    with pytest.raises(ConnectionResetError):
+        graph.load({"P": batches(spooled, [], 2_000)}, mode="append", engine="inprocess")
+    assert graph.snapshot().commit == before
+    assert spooled
+    assert not any(path.exists() for path in spooled)
+
+
+def test_a_wrong_row_of_a_stream_of_batches_has_its_number(graph: og.Graph) -> None:
+    schema = pa.schema([("k", pa.string()), ("n", pa.int32())])
+    rows = [{"k": f"k{n}", "n": n} for n in range(200)]
+    rows[150] = {"k": "wrong", "n": None}
+    found = [pa.RecordBatch.from_pylist(rows[at : at + 20], schema) for at in range(0, 200, 20)]
+    reader = pa.RecordBatchReader.from_batches(schema, found)
+    with pytest.raises(ConstraintViolated) as caught:
+        graph.load({"P": reader}, mode="append", engine="inprocess")
+    assert [item["line"] for item in caught.value.violations] == [151]
