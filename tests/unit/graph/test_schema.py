@@ -22,7 +22,7 @@ from omnigraph.errors import (
     NotFound,
     PreconditionFailed,
 )
-from omnigraph.store.writing.stage import field_ids
+from omnigraph.store.reading.data_files import field_ids
 from omnigraph.types import CommitId
 
 BEFORE = """

@@ -9,6 +9,7 @@ import pytest
 
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import open_backend
+from omnigraph.store.reading.data_files import field_ids, has_plain_file, rows_of_file
 from omnigraph.store.reading.row_addresses import AddressedRows, ascending, without
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS
@@ -48,31 +49,62 @@ def rows(tmp_path: Path) -> AddressedRows:
 
 @pytest.mark.parametrize("share", [1, 4, 1_000])
 @pytest.mark.parametrize("fewest", [0, 50, 10_000])
-def test_all_ways_read_the_same_rows(rows: AddressedRows, share: int, fewest: int) -> None:
-    """Whole fragments, rows of one fragment, and rows of all fragments at once."""
+@pytest.mark.parametrize("passed", [0, 1 << 40])
+def test_all_ways_read_the_same_rows(
+    rows: AddressedRows, share: int, fewest: int, passed: int
+) -> None:
+    """Whole fragments, rows of one fragment, of its file, and of all fragments at once."""
     live = rows.table.read(["n"], row_address=True)
     addresses, numbers = (live.column(name).to_numpy() for name in (ROW_ADDRESS, "n"))
     random = np.random.default_rng(1)
     for count in (1, 3, 60, len(addresses)):
         # In any order, and some of them twice.
         chosen = random.choice(len(addresses), count)
-        with tuned(scanned_share=share, scanned_share_deleted=share, taken_rows_min=fewest):
+        with tuned(
+            scanned_share=share,
+            scanned_share_deleted=share,
+            taken_rows_min=fewest,
+            passed_deletions_max=passed,
+        ):
             found = rows.take(addresses[chosen], ["n", "id"])
         assert found.column("n").to_pylist() == numbers[chosen].tolist()
         assert found.column("id").to_pylist() == [f"k{n}" for n in numbers[chosen].tolist()]
 
 
 @pytest.mark.parametrize("fewest", [0, 10_000])
-def test_a_deleted_row_is_not_found(rows: AddressedRows, fewest: int) -> None:
+@pytest.mark.parametrize("passed", [0, 1 << 40])
+def test_a_deleted_row_is_not_found(rows: AddressedRows, fewest: int, passed: int) -> None:
     fragment = next(each for each in rows.fragments.values() if each.deletions is not None)
     gone = fragment.addresses(rows.deleted(fragment)[:2])
     there = fragment.addresses(np.array([0]))
     with (
-        tuned(taken_rows_min=fewest, scanned_share=1, scanned_share_deleted=1),
+        tuned(
+            taken_rows_min=fewest,
+            scanned_share=1,
+            scanned_share_deleted=1,
+            passed_deletions_max=passed,
+        ),
         pytest.raises(StorageFailure) as caught,
     ):
         rows.take(np.concatenate([there, gone]), ["n"])
     assert caught.value.kind is FailureKind.NOT_FOUND
+
+
+def test_a_file_is_read_only_if_it_holds_the_columns_of_the_table(
+    rows: AddressedRows, tmp_path: Path
+) -> None:
+    """Columns are told apart by their field ids; after a renaming, a file has the old names."""
+    fragment = list(rows.fragments.values())[1]
+    fields = field_ids(rows.table.dataset.lance_schema.fields())
+    assert has_plain_file(fragment.handle.metadata, fields)
+    assert not has_plain_file(fragment.handle.metadata, [*fields, 7])
+    place, offsets = str(tmp_path / fragment.files[0]), np.array([0, 1, 5])
+    found = rows_of_file(place, offsets, ["n"], rows.table.schema)
+    assert found is not None
+    assert found.column("n").to_pylist() == [200, 201, 205]
+    renamed = pa.schema([SCHEMA.field("id"), pa.field("m", pa.int64())])
+    assert rows_of_file(place, offsets, ["id"], renamed) is None
+    assert rows_of_file(place, offsets, ["m"], renamed) is None
 
 
 def test_sets_of_addresses() -> None:

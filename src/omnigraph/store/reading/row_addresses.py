@@ -24,6 +24,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import Pin
 from omnigraph.store.reading.altered_columns import AlteredColumn
+from omnigraph.store.reading.data_files import field_ids, has_plain_file, rows_of_file
 from omnigraph.store.table import BATCH_ROWS, ROW_ADDRESS, ROW_ID, Table, overflows
 
 __all__ = [
@@ -81,19 +82,22 @@ class _Access(Enum):
     SCAN = 1  # all of its rows
     FROM_FRAGMENT = 2
     FROM_TABLE = 3  # with rows of other fragments
+    FROM_FILE = 4  # past the fragment
 
 
-def _access_to(fragment: Fragment, count: int) -> _Access:
-    """The cheapest way to read so many rows of a fragment.
+def _access_to(fragment: Fragment, count: int, *, has_file: bool) -> _Access:
+    """The cheapest way to read so many rows of a fragment, whose file may be read by itself.
 
     For each row, a fragment goes through the list of its deleted rows, which takes long once there
     are many. A table looks a row up in a bitmap of them, and does so even more slowly in a list.
     """
     active = tuning.active
     is_bitmap = fragment.deletions is not None and not fragment.deletions.endswith(".arrow")
-    share = active.scanned_share_deleted if is_bitmap else active.scanned_share
+    share = active.scanned_share_deleted if is_bitmap and not has_file else active.scanned_share
     if count > active.taken_rows_min and count * share > fragment.rows:
         return _Access.SCAN
+    if has_file and count * fragment.gone > active.passed_deletions_max:
+        return _Access.FROM_FILE
     if is_bitmap or (not fragment.gone and count <= active.taken_rows_min):
         return _Access.FROM_TABLE
     return _Access.FROM_FRAGMENT
@@ -238,13 +242,18 @@ class AddressedRows:
         parts: list[tuple[Addresses, pa.Table]] = []
         owners, mine = _by_fragment(distinct)
         for fragment, part in zip(map(self._fragment, owners), mine, strict=True):
-            match _access_to(fragment, len(part)):
+            match _access_to(fragment, len(part), has_file=self._has_file(fragment)):
                 case _Access.SCAN:
                     scanned.append(fragment.id)
                 case _Access.FROM_TABLE:
                     together.append(fragment.id)
                 case _Access.FROM_FRAGMENT:
                     parts.append((part, self._take([fragment], [part], names, fragment.handle)))
+                case _Access.FROM_FILE:
+                    found = self._from_file(fragment, part, names)
+                    if found is None:
+                        found = self._take([fragment], [part], names, fragment.handle)
+                    parts.append((part, found))
         chosen = dict(zip(owners, mine, strict=True))
         if together:
             wanted = [chosen[number] for number in together]
@@ -292,6 +301,37 @@ class AddressedRows:
 
         wanted = np.concatenate(places).tolist()
         return storage_call(StorageCall.TABLE_TAKE, self.table.pin.path, partial(take, wanted))
+
+    @cached_property
+    def _local_root(self) -> str | None:
+        """The folder of the graph; None unless it lies on this machine."""
+        trunk = str(self.table.dataset.uri).rstrip("/").partition("/tree/")[0]
+        below = f"/{self.table.pin.path}"
+        return trunk.removesuffix(below) if "://" not in trunk and trunk.endswith(below) else None
+
+    @cached_property
+    def _field_ids(self) -> list[int]:
+        return field_ids(self.table.dataset.lance_schema.fields())
+
+    def _has_file(self, fragment: Fragment) -> bool:
+        """True if a file of this machine has all columns of a fragment with deleted rows."""
+        if not fragment.gone or self._local_root is None:
+            return False
+        return has_plain_file(fragment.handle.metadata, self._field_ids)
+
+    def _from_file(
+        self, fragment: Fragment, addresses: Addresses, columns: list[str]
+    ) -> pa.Table | None:
+        """Rows of a fragment from its file, if that can be."""
+        offsets = addresses & _OFFSET_MASK
+        self._deleted_before(fragment, offsets)
+        self.table.check(StorageCall.TABLE_TAKE, [fragment.handle])
+        place, schema = f"{self._local_root}/{fragment.files[0]}", self.table.dataset.schema
+        return storage_call(
+            StorageCall.TABLE_TAKE,
+            self.table.pin.path,
+            lambda: rows_of_file(place, offsets, columns, schema),
+        )
 
     def _deleted_before(self, fragment: Fragment, offsets: npt.NDArray[Any]) -> Any:
         """The number of deleted rows before each of some rows, none of which is deleted."""

@@ -21,6 +21,7 @@ from omnigraph.store.blobs import marked, stored
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import Staged, StagedKind
 from omnigraph.store.reading.altered_columns import AlteredColumn
+from omnigraph.store.reading.data_files import field_ids
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS, Table
 from omnigraph.store.versions.files import Files
@@ -31,7 +32,7 @@ from omnigraph.store.writing.altered_values import (
     write_values,
 )
 from omnigraph.store.writing.lance_fields import LanceColumn, columns_of, new_column, schema_of
-from omnigraph.store.writing.stage import Stager, checked_uuid, field_ids
+from omnigraph.store.writing.stage import Stager, checked_uuid
 
 __all__ = ["Alteration", "Alterer"]
 

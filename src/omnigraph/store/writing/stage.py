@@ -23,6 +23,7 @@ from omnigraph.store.blobs import marked
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Staged, StagedKind, WrittenBy
+from omnigraph.store.reading.data_files import field_ids
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 from omnigraph.store.versions.files import Files
@@ -35,7 +36,7 @@ from omnigraph.store.writing.inline_compaction import (
 )
 from omnigraph.store.writing.named_files import NamedFiles
 
-__all__ = ["Stager", "change_operation", "field_ids", "fragment_of"]
+__all__ = ["Stager", "change_operation", "fragment_of"]
 
 _UUID: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _FRAGMENT_BITS: Final = 32
@@ -325,16 +326,6 @@ def _rounded(table: Table, current: list[Any], changed: list[Any], removed: list
     rounded = [created_at_once(table, each) for each in scattered_creation(list(now.values()))]
     after = {fragment.id: fragment for fragment in (*changed, *rounded)}
     return list(after.values())
-
-
-def field_ids(fields: Iterable[Any]) -> list[int]:
-    """Return the numbers of fields, and of those inside of them."""
-    found: list[int] = []
-    for field in fields:
-        found.append(field.id())
-        if children := field.children():
-            found.extend(field_ids(children))
-    return found
 
 
 def _deletions(
