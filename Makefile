@@ -14,6 +14,8 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.13 python3.12; do \
 # Many tests wait for a disk, a server or a JVM, so there is one process more than processors. Tests of
 # one group share a process, and with it what takes long to start.
 PYTEST_ARGS ?= -n $(shell $(BIN)/python -c "import os; print(len(os.sched_getaffinity(0)) + 1)") --dist loadgroup
+# Compiled modules are kept, whatever the shell says: tests start hundreds of processes that import them.
+export PYTHONDONTWRITEBYTECODE :=
 CHECKED := $(wildcard src tests tools examples bench)
 
 .PHONY: help
