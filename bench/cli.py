@@ -8,11 +8,12 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 
 import omnigraph as og
-from omnigraph.cli import render
+from bench.figure import Figure, head, publish, table
 from omnigraph.cli.completing import ASKED
 from omnigraph.errors import JsonValue
 
@@ -21,37 +22,22 @@ SCHEMA = "node Person { name: String @key }"
 QUERY = "query q() { match { $p: Person } return { $p.name as name } }"
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The best and the median processor time of a command, and what it may take."""
-
-    name: str
-    best_ms: float
-    median_ms: float
-    target_ms: float | None
-
-
 def run() -> JsonValue:
-    """Measure, tell, and answer the figures."""
+    """Measure, tell, and publish the figures."""
     with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        found = list(measured(Path(folder)))
-    rows = [
-        (
-            each.name,
-            f"{each.best_ms:.0f} ms",
-            f"{each.median_ms:.0f} ms",
-            "-" if each.target_ms is None else f"{each.target_ms:.0f} ms",
-        )
-        for each in found
+        found = measured(Path(folder))
+    lines = [
+        *head("The command line, measured", "cli", 1),
+        f"Fresh processes with compiled files, the median of {ROUNDS} rounds. The graph has one "
+        "entity and lies on the local disk, or behind a server of this machine.",
+        "",
+        *table(found),
+        "",
     ]
-    render.out().line(("cli: processor time of a fresh process", "bold"))
-    render.out().table(("command", "best", "median", "target"), rows)
-    return [
-        {"name": each.name, "best_ms": each.best_ms, "target_ms": each.target_ms} for each in found
-    ]
+    return publish("cli", "\n".join(lines), found, 1)
 
 
-def measured(folder: Path) -> list[Measured]:
+def measured(folder: Path) -> list[Figure]:
     """Measure each command in a folder of its own."""
     with og.init(folder / "people.omni", SCHEMA) as graph:
         graph.mutate('query q() { insert Person { name: "Ada" } }')
@@ -61,7 +47,7 @@ def measured(folder: Path) -> list[Measured]:
     os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
     program = str(Path(sys.executable).with_name("omnigraph"))
     os.chdir(folder)
-    _cpu([program, "completion", "bash"])
+    _spent([program, "completion", "bash"])
     line = "omnigraph query people.omni --br"
     cases: list[tuple[str, list[str], float | None]] = [
         ("python -c pass", [sys.executable, "-c", "pass"], None),
@@ -73,7 +59,7 @@ def measured(folder: Path) -> list[Measured]:
     ]
     with _served(program) as url:
         cases.append(("a query on a server", [program, "query", url, "-e", QUERY], 250))
-        return [Measured(name, *_times(command), target) for name, command, target in cases]
+        return [_figure(*case) for case in cases]
 
 
 @contextmanager
@@ -91,15 +77,18 @@ def _served(program: str) -> Iterator[str]:
         server.terminate()
 
 
-def _times(command: Sequence[str]) -> tuple[float, float]:
-    _cpu(command)
-    found = sorted(_cpu(command) for _ in range(ROUNDS))
-    return found[0] * 1000, found[len(found) // 2] * 1000
+def _figure(name: str, command: Sequence[str], target_ms: float | None) -> Figure:
+    _spent(command)
+    rounds = [_spent(command) for _ in range(ROUNDS)]
+    cpu, wall = (median(each) for each in zip(*rounds, strict=True))
+    found = Figure(name=name, cpu=cpu, wall=wall)
+    return found if target_ms is None else found.below(target_ms / 1000)
 
 
-def _cpu(command: Sequence[str]) -> float:
-    """The processor time of a process and its children, in seconds."""
+def _spent(command: Sequence[str]) -> tuple[float, float]:
+    """The processor time of a process and its children, and the time that it took, in seconds."""
     nowhere = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    begin = perf_counter()
     pid = os.posix_spawn(command[0], list(command), os.environ, file_actions=nowhere)
     _, _, used = os.wait4(pid, 0)
-    return used.ru_utime + used.ru_stime
+    return used.ru_utime + used.ru_stime, perf_counter() - begin
