@@ -92,6 +92,26 @@ def test_what_comes_after_now(graph: og.Graph) -> None:
     assert [(event.commit.id, event.change.id) for event in page.events] == [(commit, "x")]
 
 
+def test_a_commit_that_lands_while_a_feed_finds_nothing_new_is_for_its_next_page(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = graph.changes.poll(start="now").cursor
+    repo = graph._repo
+    commits = repo.commits
+
+    def overtaken(*args: Any) -> Iterator[Any]:
+        found = list(commits(*args))
+        monkeypatch.undo()
+        change(graph, 'insert Person { name: "late" }')
+        return iter(found)
+
+    monkeypatch.setattr(repo, "commits", overtaken)
+    page = graph.changes.poll(cursor)
+    assert not page.events
+    [event] = graph.changes.poll(page.cursor).events
+    assert event.change.id == "late"
+
+
 def test_the_cursor_knows_its_filter(graph: og.Graph) -> None:
     history(graph)
     page = graph.changes.poll(types=["Knows"], operations=["insert", "delete"], limit=1)

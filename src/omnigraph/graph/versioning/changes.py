@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from itertools import takewhile
 from typing import Literal, cast
 
 import pyarrow as pa
@@ -358,12 +357,18 @@ class ChangeFeed:
         history = self._repo.commits(branch)
         if place.commit is None:
             return list(history)[::-1]
-        found = list(takewhile(lambda commit: commit.id != place.commit, history))
-        last = found[-1].parent_id if found else self._repo.snapshot(branch).head
-        if last != place.commit:
-            raise _gone(f"commit {place.commit} is no longer in the history of '{branch}'", place)
+        found: list[CommitRecord] = []
+        for commit in history:
+            if commit.id == place.commit:
+                break
+            found.append(commit)
+        else:
+            # A clean-up may have taken its record, but not its place before the commits that stay.
+            if not found or found[-1].parent_id != place.commit:
+                text = f"commit {place.commit} is no longer in the history of '{branch}'"
+                raise _gone(text, place)
         if place.position is not None:
-            found.append(self._repo.commit_info(CommitId(last), branch))
+            found.append(self._repo.commit_info(CommitId(place.commit), branch))
         return found[::-1]
 
     def _branch_of(self, place: Cursor) -> BranchName:
