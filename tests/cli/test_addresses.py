@@ -247,3 +247,11 @@ def test_destructive_work_on_shared_graphs_needs_a_word() -> None:
         answer = invoke(*words)
         assert answer.exit_code == 2
         assert "add --yes" in answer.stderr
+
+
+def test_a_server_that_is_named_by_its_url_gets_the_token_of_its_name(tmp_path: Path) -> None:
+    keep(tmp_path, "prod", "og_abcdefghijklmnop")
+    words = GraphWords(argument="https://graphs.example.com/graphs/people@draft")
+    address = resolve(words, config(), None)
+    assert (address.server, str(address)) == ("prod", words.argument)
+    assert token_for(address, tmp_path, {}) is not None

@@ -13,6 +13,7 @@ from omnigraph.cli.exits import Status, reporting, status_of
 from omnigraph.cli.lazy import LazyGroup
 from omnigraph.cli.main import GROUPS, Commands
 from omnigraph.cli.parameters import Exit
+from omnigraph.core.commits.records import FORMAT_VERSION
 from omnigraph.errors import CLASS_OF, Code
 from tests.cli.support import ROOT, invoke, process
 
@@ -20,7 +21,7 @@ COMMANDS = ("lint", "fmt", "explain", "schema", "version")
 
 
 def test_version() -> None:
-    expected = f"omnigraph {__version__} (internal schema version 4)\n"
+    expected = f"omnigraph {__version__} (internal schema version {FORMAT_VERSION})\n"
     for arguments in (("version",), ("--version",), ("-v",)):
         answer = invoke(*arguments)
         assert (answer.exit_code, answer.stdout) == (0, expected)
@@ -30,7 +31,7 @@ def test_version_as_json() -> None:
     assert json.loads(invoke("version", "--json").stdout) == {
         "name": "omnigraph",
         "version": __version__,
-        "internal_schema_version": 4,
+        "internal_schema_version": FORMAT_VERSION,
         "python_version": platform.python_version(),
     }
 

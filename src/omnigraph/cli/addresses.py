@@ -164,7 +164,7 @@ def resolve(
     if len(named) > 1:
         raise AddressUnusable(f"the graph is named by {' and by '.join(named)}; give one of them")
     if text := given.argument or given.store:
-        found = _parsed(text, "the command", branches)
+        found = _parsed(text, "the command", branches, config)
         if given.graph and found.is_remote and found.graph is None:
             return _on_server(found.place, given.graph, config, "the command")
         if given.graph:
@@ -174,7 +174,7 @@ def resolve(
         return _on_server(given.server, given.graph, config, "the command")
     place = _chosen(given.profile or profile, config)
     if place.store is not None and not given.graph:
-        return _parsed(place.store, place.origin, branches)
+        return _parsed(place.store, place.origin, branches, config)
     if place.server is not None:
         return _on_server(place.server, given.graph or place.graph, config, place.origin)
     if given.graph:
@@ -200,15 +200,20 @@ def server_of(name: str, config: Config) -> tuple[str, str | None]:
     return config.servers[name], name
 
 
-def _parsed(text: str, origin: str, branches: bool) -> GraphAddress:
+def _parsed(text: str, origin: str, branches: bool, config: Config) -> GraphAddress:
     place, branch = split_branch(text) if branches else (text, None)
     if not is_url(place):
         if place.startswith("~"):
             place = os.path.expanduser(place)
         return GraphAddress(place=place, branch=branch, origin=origin)
     base, separator, graph = place.rstrip("/").partition(_GRAPHS)
+    url, name = server_of(base, config)
     return GraphAddress(
-        place=base, graph=graph if separator else None, branch=branch, origin=origin
+        place=url,
+        graph=graph if separator else None,
+        branch=branch,
+        server=name,
+        origin=origin,
     )
 
 

@@ -140,7 +140,7 @@ class Target:
         if not self.is_quiet and not self.as_json and sys.stderr.isatty():
             on = f" ({self.branch})" if self.branch else ""
             origin = "" if self.address.origin == "the command" else f", by {self.address.origin}"
-            render.err().line((f"omnigraph {self.command} → {self.uri}{on}{origin}", "dim"))
+            render.err().message((f"omnigraph {self.command} → {self.uri}{on}{origin}", "dim"))
 
 
 def _agreed(question: str) -> bool:

@@ -8,7 +8,7 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Engine, Json, Spark, Types
 from omnigraph.cli.parameters import Option, UsageError
-from omnigraph.cli.plain import amount
+from omnigraph.cli.plain import amount, counted
 from omnigraph.cli.targets import Target
 from omnigraph.types import OutputFormat
 
@@ -80,5 +80,6 @@ def export(
     screen = render.err() if out == "-" else render.out()
     if not target.is_quiet:
         total = sum(done.rows.values())
-        screen.line(f"{total:,} entities, {amount(done.bytes)}, as of commit {done.commit}")
+        found = counted(total, "entity", "entities")
+        screen.line(f"{found}, {amount(done.bytes)}, as of commit {done.commit}")
     return Status.OK

@@ -10,7 +10,7 @@ from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json
 
 NAME: Final = "omnigraph"
-INTERNAL_SCHEMA_VERSION: Final = 4
+INTERNAL_SCHEMA_VERSION: Final = 6
 """The layout of a stored graph that this release writes."""
 
 
