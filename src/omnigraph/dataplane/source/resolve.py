@@ -98,8 +98,8 @@ def resolve(
         format: The format of files whose name does not tell, or tells a wrong one.
         storage_options: How to reach object storage.
         stdin: What `-` stands for; the standard input of the process by default.
-        arriving_bytes: Let tasks read a stream of lines, if it is the only source, and readers of
-            Arrow batches while they arrive, in pieces of so many bytes; None to copy all first.
+        arriving_bytes: Let tasks read a stream of lines or a reader of Arrow batches while it
+            arrives, in pieces of so many bytes, if it is the only source; None to copy all first.
 
     Raises:
         InvalidInput: It cannot be told what the source is, or whose rows it holds.
@@ -131,8 +131,10 @@ class _Resolver:
         if isinstance(source, Mapping):
             for key, value in source.items():
                 named = type_named(key, self.catalog)
-                if isinstance(value, pa.RecordBatchReader) and self.arriving_bytes is not None:
-                    yield self._batches(value, named, str(key), self.arriving_bytes)
+                # The first pieces of many readers together would be in memory.
+                arriving = self.arriving_bytes if len(source) == 1 else None
+                if isinstance(value, pa.RecordBatchReader) and arriving is not None:
+                    yield self._batches(value, named, str(key), arriving)
                 else:
                     yield from self._typed(value, named, str(key))
         elif _is_sequence(source):
