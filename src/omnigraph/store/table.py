@@ -50,11 +50,11 @@ LIST_KEYS_MAX: Final = 500
 class Table:
     """A pinned version: immutable, safe to share between threads."""
 
-    def __init__(self, pin: Pin, dataset: Any, seals: FileChecksums | None = None) -> None:
+    def __init__(self, pin: Pin, dataset: Any, checksums: FileChecksums | None = None) -> None:
         self.pin = pin
         self._dataset = dataset
-        self._seals = seals
-        self._is_checked = seals is None
+        self._checksums = checksums
+        self._is_checked = checksums is None
         self._described: list[Any] | None = None
         self._schema: pa.Schema | None = None
 
@@ -370,7 +370,7 @@ class Table:
     def _segments(self, options: dict[str, Any] | None) -> list[Any]:
         """The segments of all indexes, or of those that a scan with some options may use."""
         condition = "" if options is None else options.get("filter")
-        if condition is None or self._seals is None:
+        if condition is None or self._checksums is None:
             return []
         return [
             segment
@@ -380,10 +380,10 @@ class Table:
         ]
 
     def _damaged_segments(self, segments: Sequence[Any]) -> frozenset[str]:
-        if self._seals is None or not segments:
+        if self._checksums is None or not segments:
             return frozenset()
         place = tree_path(self.pin.path, self.pin.branch)
-        return self._seals.indexes.damaged(place, self._dataset, segments)
+        return self._checksums.indexes.damaged(place, self._dataset, segments)
 
     def _without_damaged_index(self, options: dict[str, Any], action: Callable[[], T]) -> T:
         """Call an action; once more without indexes, by its options, if they may be to blame."""
@@ -406,20 +406,20 @@ class Table:
 
     def _condemn(self, suspects: frozenset[str], failure: StorageFailure) -> None:
         """Note that a scan failed with some segments and succeeded without them."""
-        if self._seals is not None:
-            self._seals.indexes.condemn(self.pin.path, suspects, failure.text)
+        if self._checksums is not None:
+            self._checksums.indexes.condemn(self.pin.path, suspects, failure.text)
 
     def check(self, call: StorageCall, chosen: Sequence[Any] | None = None) -> None:
         """Compare the data files of some fragments, or of all, with their checksums, once.
 
         Everything here that reads rows does it first; so must whoever uses Lance's handle.
         """
-        if self._is_checked or self._seals is None:
+        if self._is_checked or self._checksums is None:
             return
         fragments = self._dataset.get_fragments() if chosen is None else chosen
         place = tree_path(self.pin.path, self.pin.branch)
         found = (fragment.metadata for fragment in fragments)
-        self._seals.check(call.value, place, self._dataset, found)
+        self._checksums.check(call.value, place, self._dataset, found)
         self._is_checked = chosen is None
 
     def _batches(

@@ -255,7 +255,7 @@ class Tables:
         version = int(latest.version)
         pin = Pin(path, version, branch)
         # Replaces what was kept: a fork made anew under its old name has the same versions.
-        self._cache.keep(Table(pin, latest, self._files.seals))
+        self._cache.keep(Table(pin, latest, self._files.checksums))
         return version
 
     def has_version(self, path: str, version: int, branch: str | None = None) -> bool:
@@ -562,7 +562,7 @@ class Tables:
             pin.path,
             lambda: self._gateway.open(pin.path, pin.version, pin.branch),
         )
-        return Table(pin, dataset, self._files.seals)
+        return Table(pin, dataset, self._files.checksums)
 
     def _near_head(self, path: str, branch: str | None, known: int) -> int | None:
         folder = f"{tree_path(path, branch)}/_versions"

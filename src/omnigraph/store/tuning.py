@@ -65,7 +65,7 @@ class StoreTuning:
     open_tables_max: int = 512  # that a handle keeps
 
     # Checksums (`integrity`). Writing one takes about 0.5 ms per MiB. `commit`, `years`.
-    sealed_bytes_max: int = 16 << 20  # files up to here get one, and verification compares it
+    checksum_file_bytes_max: int = 16 << 20  # files up to here get one; verification compares it
     # Files up to here are compared when a table is first read, in about 1 ms: reading one row of a
     # large table must not read all of it.
     compared_bytes_max: int = 2 << 20

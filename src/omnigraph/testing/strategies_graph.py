@@ -46,7 +46,7 @@ VECTORS: dict[int, tuple[tuple[float, ...], ...]] = {
 }
 """Vectors of which no two have nearly the same distance to a third: only equal ones tie."""
 
-_FEW: dict[Base, tuple[ConstValue, ...]] = {
+_SAMPLE_VALUES: dict[Base, tuple[ConstValue, ...]] = {
     Base.STRING: ("", "a", "b", "ab", "Ada", "a'b", "%", "é"),
     Base.BOOL: (False, True),
     Base.F32: (0.0, -0.0, 0.5, -1.0, 3.0, 0.10000000149011612),
@@ -79,7 +79,7 @@ def scalars(kind: ValueType) -> tuple[ConstValue, ...]:
     if kind.base in INT_RANGES:
         low, high = INT_RANGES[kind.base]
         return (*range(max(low, -2), 5), low, high)
-    return _FEW[kind.base]
+    return _SAMPLE_VALUES[kind.base]
 
 
 def _values(entity: EntityType, name: str) -> st.SearchStrategy[ConstValue]:

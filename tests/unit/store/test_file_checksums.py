@@ -65,7 +65,7 @@ READS: dict[str, Callable[[Table], object]] = {
 def test_names_carry_checksums(root: Root, tables: Tables) -> None:
     pin = made(tables)
     assert len(data_files(root)) == 2
-    assert all(file_checksums._SEALED.search(path.name) for path in data_files(root))
+    assert all(file_checksums._CHECKSUM_IN_NAME.search(path.name) for path in data_files(root))
     assert reopened(root, pin).read(["n"]).column("n").to_pylist() == [1, 2, 3]
 
 
@@ -105,23 +105,25 @@ def test_the_files_of_a_fork_and_of_its_trunk(root: Root, tables: Tables) -> Non
     assert reopened(root, fork).read(["id"]).num_rows == 4
 
 
-def test_rewritten_and_replaced_files_are_sealed(root: Root, tables: Tables) -> None:
+def test_rewritten_and_replaced_files_have_checksums_in_their_names(
+    root: Root, tables: Tables
+) -> None:
     pin = made(tables)
     table = tables.open(pin)
     receipt = tables.maintenance.rewrite(table, table.fragment_ids(), target_rows=100)
-    assert all(file_checksums._SEALED.search(name) for name in receipt.files)
+    assert all(file_checksums._CHECKSUM_IN_NAME.search(name) for name in receipt.files)
     staged = tables.stage_overwrite(table, ROWS, uuid="over")
-    assert all(file_checksums._SEALED.search(name) for name in staged.files)
+    assert all(file_checksums._CHECKSUM_IN_NAME.search(name) for name in staged.files)
     assert reopened(root, Pin("t", tables.land(staged))).read(["n"]).num_rows == 2
 
 
 def test_a_name_of_somebody_else_is_believed_and_its_footer_checked(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tuning.active, "sealed_bytes_max", 0)
+    monkeypatch.setattr(tuning.active, "checksum_file_bytes_max", 0)
     pin = made(tables)
     path = data_files(root)[0]
-    assert not file_checksums._SEALED.search(path.name)
+    assert not file_checksums._CHECKSUM_IN_NAME.search(path.name)
     assert reopened(root, pin).read(["n"]).num_rows == 3
     good = path.read_bytes()
     # The number of global buffers: Lance asks for memory for as many as it says.
@@ -151,7 +153,7 @@ def test_of_a_larger_file_reading_checks_the_footer_and_verification_the_content
 def test_what_is_no_data_file(
     root: Root, tables: Tables, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
-    monkeypatch.setattr(tuning.active, "sealed_bytes_max", 0)
+    monkeypatch.setattr(tuning.active, "checksum_file_bytes_max", 0)
     pin = made(tables)
     data_files(root)[0].write_bytes(content)
     with pytest.raises(StorageFailure) as caught:
@@ -159,7 +161,7 @@ def test_what_is_no_data_file(
     assert caught.value.kind is FailureKind.CORRUPT
 
 
-def test_deletions_are_sealed(root: Root, tables: Tables) -> None:
+def test_deletions_have_checksums_in_their_names(root: Root, tables: Tables) -> None:
     pin = made(tables)
     table = tables.open(pin)
     staged = tables.stage(table, deletes=table.locate(["a"]), uuid="less")

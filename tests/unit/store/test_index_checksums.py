@@ -136,10 +136,10 @@ def test_only_indexes_that_may_be_used_are_compared(root: Root, tables: Tables) 
     pin = made(tables, BTREE, IndexSpec("n", Btree(), "n_ordered"))
     table = reopened(root, pin)
     table.read(["id"])
-    assert not table._seals or not table._seals.indexes._sound
+    assert not table._checksums or not table._checksums.indexes._sound
     table.read(["id"], filter="n = 3")
-    assert table._seals
-    assert len(table._seals.indexes._sound) == 1
+    assert table._checksums
+    assert len(table._checksums.indexes._sound) == 1
 
 
 def test_a_fork_knows_the_damage_of_the_index_it_shares(root: Root, tables: Tables) -> None:

@@ -32,7 +32,7 @@ from omnigraph.store.io.durability import replace
 
 __all__ = ["FileChecksums", "damage_of_file", "is_checkable"]
 
-_SEALED: Final = re.compile(r"_([0-9a-f]{8})\.lance")
+_CHECKSUM_IN_NAME: Final = re.compile(r"_([0-9a-f]{8})\.lance")
 _DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
 _SUFFIX: Final = ".lance"
 # The upper half of the number of a deletion file whose lower half is its checksum.
@@ -53,41 +53,44 @@ class FileChecksums:
         self._checked: set[str] = set()
         self.indexes = IndexChecksums(base)
 
-    def seal(self, place: str, fragments: Iterable[Any]) -> list[Any]:
+    def add_to_names(self, place: str, fragments: Iterable[Any]) -> list[Any]:
         """Rename the small files of fragments that nothing refers to; return the fragments."""
         if self._base is None:
             return list(fragments)
         folder = self._base / place / "data"
         return [
-            dataclasses.replace(each, files=[_sealed(folder, file) for file in each.files])
+            dataclasses.replace(each, files=[_with_checksum(folder, file) for file in each.files])
             for each in fragments
         ]
 
     def move_in(self, source: Path, place: str, name: str) -> str:
-        """Move a data file that is whole to its table; return its name, sealed if it is small."""
+        """Move a data file that is whole to its table; return its name.
+
+        The name of a small file has its checksum.
+        """
         assert self._base is not None
         folder = self._base / place / "data"
         folder.mkdir(parents=True, exist_ok=True)
-        if os.path.getsize(source) <= tuning.active.sealed_bytes_max:
+        if os.path.getsize(source) <= tuning.active.checksum_file_bytes_max:
             checksum = zlib.crc32(source.read_bytes())
             name = f"{name.removesuffix(_SUFFIX)}_{checksum:08x}{_SUFFIX}"
         replace(source, folder / name)
         return name
 
-    def seal_deletions(self, place: str, fragment: Any) -> Any:
+    def add_to_deletions_name(self, place: str, fragment: Any) -> Any:
         """Rename the deletion file of a fragment that nothing refers to; return the fragment."""
         found = fragment.deletion_file
         if self._base is None or found is None or found.base_id is not None:
             return fragment
         path = self._base / place / found.path(fragment.id)
-        if os.path.getsize(path) > tuning.active.sealed_bytes_max:
+        if os.path.getsize(path) > tuning.active.checksum_file_bytes_max:
             return fragment
         number = _MARK << _HALF_BITS | zlib.crc32(path.read_bytes())
-        sealed = DeletionFile(
+        renamed = DeletionFile(
             found.read_version, number, found.file_type, found.num_deleted_rows, None
         )
-        replace(path, self._base / place / sealed.path(fragment.id))
-        return dataclasses.replace(fragment, deletion_file=sealed)
+        replace(path, self._base / place / renamed.path(fragment.id))
+        return dataclasses.replace(fragment, deletion_file=renamed)
 
     def check(self, verb: str, place: str, dataset: Any, fragments: Iterable[Any]) -> None:
         """Compare the files of fragments with their checksums, unless that was done before.
@@ -133,8 +136,8 @@ def _loss(path: str, own: str, version: int) -> str | None:
 
 def checksum_suffix(name: str) -> str:
     """Return the end of the name of a data file: its checksum, if it has one, and its kind."""
-    sealed = _SEALED.search(name)
-    return sealed[0] if sealed else _SUFFIX
+    found = _CHECKSUM_IN_NAME.search(name)
+    return found[0] if found else _SUFFIX
 
 
 def _names(fragments: Iterable[Any]) -> Iterator[tuple[int | None, str]]:
@@ -147,13 +150,13 @@ def _names(fragments: Iterable[Any]) -> Iterator[tuple[int | None, str]]:
             yield deletions.base_id, deletions.path(fragment.id)
 
 
-def _sealed(folder: Path, file: Any) -> Any:
+def _with_checksum(folder: Path, file: Any) -> Any:
     """Give a file its name; leave one alone that is large, or has others named after it."""
     name = str(file._path)
     path = folder / name
-    if file.base_id is not None or _SEALED.search(name) or path.with_suffix("").is_dir():
+    if file.base_id is not None or _CHECKSUM_IN_NAME.search(name) or path.with_suffix("").is_dir():
         return file
-    if os.path.getsize(path) > tuning.active.sealed_bytes_max:
+    if os.path.getsize(path) > tuning.active.checksum_file_bytes_max:
         return file
     found = copy.copy(file)
     found._path = f"{name.removesuffix(_SUFFIX)}_{zlib.crc32(path.read_bytes()):08x}{_SUFFIX}"
@@ -193,8 +196,8 @@ def damage_of_file(path: str, bytes_max: int | None = None) -> str | None:
 
 def _checksum(path: str) -> int | None:
     """Return the checksum that a name says."""
-    if sealed := _SEALED.search(path):
-        return int(sealed[1], 16)
+    if found := _CHECKSUM_IN_NAME.search(path):
+        return int(found[1], 16)
     number = _DELETIONS.search(path)
     return None if number is None else int(number[1]) & ((1 << _HALF_BITS) - 1)
 

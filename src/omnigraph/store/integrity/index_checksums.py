@@ -40,12 +40,12 @@ class IndexChecksums:
         self._sound: set[str] = set()
         self._damaged: set[str] = set()
 
-    def seal(self, place: str, segment: Any) -> Any:
+    def add_to_name(self, place: str, segment: Any) -> Any:
         """Rename the folder of a segment that nothing refers to; return the segment."""
         if self._base is None:
             return segment
         folder = self._base / place / INDEX_FOLDER
-        name = _sealed(segment.uuid, _checksum(folder / segment.uuid))
+        name = _with_checksum(segment.uuid, _checksum(folder / segment.uuid))
         replace(folder / segment.uuid, folder / name)
         return dataclasses.replace(segment, uuid=name)
 
@@ -107,7 +107,7 @@ class IndexChecksums:
         return "its files do not have the checksum that its name says"
 
 
-def _sealed(name: str, checksum: int) -> str:
+def _with_checksum(name: str, checksum: int) -> str:
     """Return a UUID that says a checksum; what is left of it is as random as the one given."""
     rest = uuid.UUID(name)
     low = rest.time_hi_version & 0x0FFF | _VERSION << 12
@@ -118,8 +118,8 @@ def _sealed(name: str, checksum: int) -> str:
 def _expected(name: str) -> int | None:
     """Return the checksum that a UUID says."""
     found = uuid.UUID(name)
-    is_sealed = found.time_mid == _MARK and found.time_hi_version >> 12 == _VERSION
-    return found.time_low if is_sealed else None
+    has_checksum = found.time_mid == _MARK and found.time_hi_version >> 12 == _VERSION
+    return found.time_low if has_checksum else None
 
 
 def _checksum(folder: Path) -> int:

@@ -38,9 +38,9 @@ def add_checksum(path: Path) -> int | None:
     parts = None if _checksum_of(data) is not None else split_version(data)
     if parts is None:
         return None
-    sealed = joined_version(*parts, checked=True)
-    path.write_bytes(sealed)
-    return len(sealed)
+    content = joined_version(*parts, checked=True)
+    path.write_bytes(content)
+    return len(content)
 
 
 def split_version(data: bytes) -> tuple[bytes, bytes, bytes] | None:

@@ -43,7 +43,7 @@ def build_segment(
         place,
         lambda: _build(table.dataset, wish.column, wish.kind, wish.name, covered),
     )
-    segment = files.seals.indexes.seal(place, segment)
+    segment = files.checksums.indexes.add_to_name(place, segment)
     created = files.of_index(place, segment.uuid)
     files.sync(place, created)
     return SegmentReceipt(wish.name, segment, created)

@@ -204,7 +204,7 @@ class Maintenance:
             pin.path,
             lambda: self._gateway.open(pin.path, pin.version, pin.branch),
         )
-        return Table(pin, dataset, self._files.seals)
+        return Table(pin, dataset, self._files.checksums)
 
 
 def _files(receipts: Sequence[RewriteReceipt] | Sequence[SegmentReceipt]) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ def _rewrite_fragments(
     table.check(StorageCall.TABLE_SCAN)
     result: Any = storage_call(StorageCall.TABLE_WRITE, place, lambda: task.execute(table.dataset))
     described: Mapping[str, Any] = json.loads(result.json())
-    written = files.seals.seal(place, _fragments(described["new_fragments"]))
+    written = files.checksums.add_to_names(place, _fragments(described["new_fragments"]))
     new = [fragment.to_json() for fragment in written]
     created = files.of_fragments(place, written)
     files.sync(place, created)

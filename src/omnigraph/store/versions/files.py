@@ -36,7 +36,7 @@ class Files:
     def __init__(self, root: Root, *, durable: bool) -> None:
         self._base: Path | None = root.local_path if root.is_local else None
         self._disk = Disk(root.local_path) if root.is_local and durable else None
-        self.seals = FileChecksums(self._base)
+        self.checksums = FileChecksums(self._base)
 
     @property
     def is_durable(self) -> bool:

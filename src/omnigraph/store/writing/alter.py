@@ -230,7 +230,7 @@ def _new_rows(
     for fragment in written.operation.fragments:
         for file in fragment.files:
             file.fields = [numbers[number] for number in file.fields]
-    return list(files.seals.seal(place, written.operation.fragments))
+    return list(files.checksums.add_to_names(place, written.operation.fragments))
 
 
 def _stored(field: pa.Field) -> pa.Field:

@@ -81,7 +81,7 @@ def write_values(
     for number in fragments:
         cancellation.check()
         fragment: Any = table.dataset.get_fragment(number)
-        (added,) = files.seals.seal(place, [writer.write(fragment)])
+        (added,) = files.checksums.add_to_names(place, [writer.write(fragment)])
         created = files.of_fragments(place, [added])
         receipts.append(ValuesReceipt(number, json.dumps(added.to_json()), created))
     files.sync(place, [name for receipt in receipts for name in receipt.files])

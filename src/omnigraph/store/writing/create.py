@@ -71,7 +71,9 @@ class TableCreator:
             place,
             lambda: self._gateway.write_new(place, content, row_ids=new.row_ids),
         )
-        first.operation.fragments = self._files.seals.seal(place, first.operation.fragments)
+        first.operation.fragments = self._files.checksums.add_to_names(
+            place, first.operation.fragments
+        )
         data = self._files.of_fragments(place, first.operation.fragments)
         self._files.sync(place, data)
         uuid = str(first.uuid)

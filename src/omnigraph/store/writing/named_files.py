@@ -33,9 +33,9 @@ _MAJOR, _MINOR = map(int, STORAGE_VERSION.split("."))
 class NamedFiles:
     """Writes data files of tables below one root. Thread-safe."""
 
-    def __init__(self, root: Root, seals: FileChecksums) -> None:
+    def __init__(self, root: Root, checksums: FileChecksums) -> None:
         self._root = root
-        self._seals = seals
+        self._checksums = checksums
         self._ids: Ids = UlidIds()
         self._options = dict(root.storage_options) or None
 
@@ -63,7 +63,7 @@ class NamedFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fill(str(path), rows)
         size = path.stat().st_size
-        return self._seals.move_in(Path(path), place, name), size
+        return self._checksums.move_in(Path(path), place, name), size
 
     def _fill(self, address: str, rows: pa.Table) -> None:
         with LanceFileWriter(

@@ -50,7 +50,7 @@ class Stager:
     def __init__(self, root: Root, gateway: Gateway, files: Files) -> None:
         self._gateway = gateway
         self._files = files
-        self._named = NamedFiles(root, files.seals)
+        self._named = NamedFiles(root, files.checksums)
 
     def write(
         self,
@@ -68,7 +68,9 @@ class Stager:
         def write() -> list[Any]:
             if by is not None and isinstance(rows, pa.Table) and not marked(table.schema):
                 return self._named.write(table.dataset, place, rows, by)
-            return self._files.seals.seal(place, self._gateway.write_rows(table.dataset, rows))
+            return self._files.checksums.add_to_names(
+                place, self._gateway.write_rows(table.dataset, rows)
+            )
 
         wrote = storage_call(StorageCall.TABLE_WRITE, place, write)
         receipts = []
@@ -199,7 +201,7 @@ class Stager:
             place,
             lambda: self._gateway.write_replacement(table.dataset, source),
         )
-        fragments = self._files.seals.seal(place, written.operation.fragments)
+        fragments = self._files.checksums.add_to_names(place, written.operation.fragments)
         written.operation.fragments = fragments
         files = self._files.of_fragments(place, fragments)
         self._files.sync(place, files)
@@ -299,7 +301,7 @@ class Stager:
 
     def _erased(self, place: str, fragment: Any, offsets: list[int]) -> Any:
         left = fragment.delete_rows(offsets)
-        return None if left is None else self._files.seals.seal_deletions(place, left)
+        return None if left is None else self._files.checksums.add_to_deletions_name(place, left)
 
     def base_uuid(self, table: Table) -> str | None:
         """Return what tells a fork from a later one of its name; None for the trunk."""
