@@ -31,7 +31,9 @@ GROUPS: Mapping[str, Callable[[argparse.Namespace], JsonValue]] = {
     "query": lambda chosen: query.run(_query_choice(chosen)),
     "outgrown": lambda chosen: outgrown.run(chosen.scale),
     "algorithms": lambda chosen: algorithms.run(chosen.scale),
-    "versioning": lambda chosen: versioning.run(chosen.scale),
+    "versioning": lambda chosen: versioning.run(
+        chosen.scale, [part for part in chosen.part if part in versioning.PARTS]
+    ),
     "years": lambda chosen: years.run(
         chosen.scale, [part for part in chosen.part if part in YEARS_PARTS]
     ),
@@ -75,8 +77,8 @@ def main() -> None:
         "--part",
         action="append",
         default=[],
-        choices=(*PARTS, *YEARS_PARTS),
-        help="of `load` and `years`: only this part of it",
+        choices=(*PARTS, *YEARS_PARTS, *versioning.PARTS),
+        help="of `load`, `years` and `versioning`: only this part of it",
     )
     only = arguments.add_argument_group("only for `query`")
     only.add_argument(

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Collection
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,7 @@ from bench.load.processes import forget_peaks, usage
 from bench.query.places import ROOT
 from bench.versioning import floor
 from bench.versioning.graphs import Delta, branched, items, made
+from omnigraph.cli import render
 from omnigraph.errors import JsonValue
 
 _ROWS, _MANY_ROWS = 1_000_000, 5_000_000
@@ -31,53 +34,60 @@ _TYPES, _MANY_TYPES = 10, 100
 _PAGE: Final = "versioning"
 
 
-def run(scale: float) -> JsonValue:
-    """Measure and tell; the figures as plain values."""
+def run(scale: float, parts: Collection[str] = ()) -> JsonValue:
+    """Measure and tell; the figures as plain values. Some parts alone are told, not published."""
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-bench-"))
+    chosen = [PARTS[name] for name in PARTS if name in parts] or PARTS.values()
     try:
-        figures = _figures(folder, scale)
+        figures = [figure for part in chosen for figure in part(folder, scale)]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return publish(_PAGE, page(figures, scale), figures, scale)
+    text = page(figures, scale)
+    if not parts:
+        return publish(_PAGE, text, figures, scale)
+    render.out().line(text)
+    return [{**asdict(each), "verdict": each.verdict} for each in figures]
 
 
-def _figures(folder: Path, scale: float) -> list[Figure]:
-    rows, many = int(_ROWS * scale), int(_MANY_ROWS * scale)
-    counts = [max(10, int(count * min(1.0, scale * 10))) for count in _COUNTS]
-    counts = [count for count in counts if count * 2 <= rows]
+def _three_way(folder: Path, scale: float) -> list[Figure]:
+    """Three-way merges, against what they consist of, other sizes of the target, and Spark."""
+    rows, many, counts = int(_ROWS * scale), int(_MANY_ROWS * scale), _counts(scale)
     small = _merges(folder, rows, counts)
     commit = _commit(folder)
-    large = _merges(folder, many, [counts[0], counts[-1]], others=False)
+    ends = list(dict.fromkeys((counts[0], counts[-1])))
+    large = _merges(folder, many, ends)
     found = [*small.values(), commit]
     found += [_floored(small, commit, count, rows) for count in counts]
-    for count in dict.fromkeys((counts[0], counts[-1])):
+    for count in ends:
         mine, other = (
-            large[f"merge {count:,} into {many:,}"],
-            small[f"merge {count:,} into {rows:,}"],
+            each[f"merge {count:,} into {size:,}"] for each, size in ((large, many), (small, rows))
         )
-        found.append(mine.at_most(1.3, other))
+        hand, less = (each[f"by hand, {count:,}"] for each in (large, small))
+        hand = replace(hand, name=f"{hand.name}, in {many:,}")
+        found += [
+            mine.at_most(1.3, other),
+            replace(hand, against=f"the same in {rows:,}", ratio=hand.cpu / less.cpu),
+        ]
     spark = _spark(folder, rows, counts)
     for count in counts:
         mine = small[f"merge {count:,} into {rows:,}"]
         found.append(_slower(spark[str(count)], mine, count, 3))
-    found.append(_large(folder, many, 2 * many // 5))
-    found += _reload(folder, many)
-    found.append(_diff(folder, many, counts[0]))
-    found.append(_feed(folder, max(20, int(_FEED_COMMITS * scale))))
-    found += _cycles(folder, _TYPES, _MANY_TYPES if scale >= 0.1 else 2 * _TYPES)
     return found
 
 
-def _merges(
-    folder: Path, rows: int, counts: list[int], *, others: bool = True
-) -> dict[str, Figure]:
+def _counts(scale: float) -> list[int]:
+    """The numbers of changed rows."""
+    counts = [max(10, int(count * min(1.0, scale * 10))) for count in _COUNTS]
+    return [count for count in counts if count * 2 <= int(_ROWS * scale)]
+
+
+def _merges(folder: Path, rows: int, counts: list[int]) -> dict[str, Figure]:
     """Three-way merges of so many changed rows, in turns with the other ways."""
     found: dict[str, Figure] = {}
     raw, bare = folder / "raw", folder / "bare"
     with made(folder / f"graph{rows}", rows) as graph:
-        if others:
-            floor.stored(raw, rows)
-            floor.stored(bare, rows)
+        floor.stored(raw, rows)
+        floor.stored(bare, rows)
         for count in counts:
             ours, theirs, least = Taken.nothing(), Taken.nothing(), Taken.nothing()
             for turn in range(_ROUNDS):
@@ -86,21 +96,15 @@ def _merges(
                 done = ours.time(lambda name=name: graph.branches.merge(name, resolve="theirs"))  # type: ignore[misc]
                 assert done.outcome == "merged", done
                 graph.branches.delete(name)
-                if others:
-                    table = lance.dataset(str(raw))
-                    theirs.time(lambda: floor.merge_insert(table, delta))  # noqa: B023
-                    fork = floor.fork_with(bare, delta, name)
-                    least.time(lambda: floor.merge_fork(bare, fork))  # noqa: B023
-            cpu, wall = ours.seconds
-            label = f"merge {count:,} into {rows:,}"
-            found[label] = Figure(name=label, cpu=cpu, wall=wall)
-            if others:
-                names = (f"raw merge_insert of {count:,}", f"by hand, {count:,}")
-                found[names[0]] = Figure(
-                    name=names[0], cpu=theirs.seconds[0], wall=theirs.seconds[1]
-                )
-                found[names[1]] = Figure(name=names[1], cpu=least.seconds[0], wall=least.seconds[1])
-                found[label] = found[label].at_most(1.0, found[names[0]])
+                table = lance.dataset(str(raw))
+                theirs.time(lambda: floor.merge_insert(table, delta))  # noqa: B023
+                fork = floor.fork_with(bare, delta, name)
+                least.time(lambda: floor.merge_fork(bare, fork))  # noqa: B023
+            label, raw_name = f"merge {count:,} into {rows:,}", f"raw merge_insert of {count:,}"
+            raw_figure = theirs.figure(raw_name)
+            found[label] = ours.figure(label).at_most(1.0, raw_figure)
+            found[raw_name] = raw_figure
+            found[f"by hand, {count:,}"] = least.figure(f"by hand, {count:,}")
     shutil.rmtree(folder / f"graph{rows}", ignore_errors=True)
     shutil.rmtree(raw, ignore_errors=True)
     shutil.rmtree(bare, ignore_errors=True)
@@ -261,6 +265,23 @@ def _cycle(graph: og.Graph, turn: int) -> None:
         text = f'query q() {{ insert T{number % 3} {{ name: "{turn}-{number}" }} }}'
         graph.mutate(text, branch=f"b{turn}")
     graph.branches.merge(f"b{turn}", delete_branch=True)
+
+
+def _larger(folder: Path, scale: float) -> list[Figure]:
+    many = int(_MANY_ROWS * scale)
+    return [_large(folder, many, 2 * many // 5)]
+
+
+PARTS: Final[dict[str, Callable[[Path, float], list[Figure]]]] = {
+    "merges": _three_way,
+    "large-merge": _larger,
+    "reload": lambda folder, scale: _reload(folder, int(_MANY_ROWS * scale)),
+    "diff": lambda folder, scale: [_diff(folder, int(_MANY_ROWS * scale), _counts(scale)[0])],
+    "feed": lambda folder, scale: [_feed(folder, max(20, int(_FEED_COMMITS * scale)))],
+    "branches": lambda folder, scale: _cycles(
+        folder, _TYPES, _MANY_TYPES if scale >= 0.1 else 2 * _TYPES
+    ),
+}
 
 
 def page(figures: list[Figure], scale: float) -> str:
