@@ -17,7 +17,7 @@ from omnigraph.runtime.cancellation import check
 UNREACHED: Final = -1
 # Up to so many vertices are followed one by one; arrays are not worth their calls there.
 _FRONTIER_VERTICES_MIN: Final = 32
-_CHECK_EVERY: Final = 4096
+_CHECK_EVERY_STEPS: Final = 4096
 
 
 def hops(outward: CsrGraph, sources: Ids, most: int | None = None) -> Ids:
@@ -56,7 +56,7 @@ def _stepwise(
     while current and len(current) <= _FRONTIER_VERTICES_MIN and (most is None or level < most):
         level += 1
         steps += 1
-        if steps % _CHECK_EVERY == 0:
+        if steps % _CHECK_EVERY_STEPS == 0:
             check()
         following: list[int] = []
         for vertex in current:
@@ -147,7 +147,7 @@ def _one_by_one(outward: CsrGraph, distances: Floats, waiting: Ids, limit: float
     steps = 0
     while heap and len(heap) <= 8 * _FRONTIER_VERTICES_MIN:
         steps += 1
-        if steps % _CHECK_EVERY == 0:
+        if steps % _CHECK_EVERY_STEPS == 0:
             check()
         distance, vertex = heapq.heappop(heap)
         if distance > known[vertex]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 ASKED: Final = "__complete"
 FILES: Final = ":files"
 _HOME: Final = "OMNIGRAPH_HOME"
-_RECENT_MAX: Final = 20
+_RECENT_GRAPHS_MAX: Final = 20
 _KINDS: Final = ("branch", "tag", "type")
 # Characters at which bash breaks words, so that it completes only what stands behind the last one.
 _BREAKS: Final = "@:="
@@ -108,7 +108,7 @@ def remember(
     recent = _read(folder / "recent.json").get("graphs", [])
     if recent[:1] != [graph]:
         others = [each for each in recent if each != graph]
-        _write(folder / "recent.json", {"graphs": [graph, *others][:_RECENT_MAX]})
+        _write(folder / "recent.json", {"graphs": [graph, *others][:_RECENT_GRAPHS_MAX]})
 
 
 def cache_folder(variables: Mapping[str, str]) -> Path:

@@ -10,11 +10,11 @@ from typing import Final
 from omnigraph.cli.environment import columns
 from omnigraph.cli.parameters import CommandParameter
 
-_WIDTH_MAX: Final = 100
-_WIDTH_MIN: Final = 40
+_WIDTH_CHARS_MAX: Final = 100
+_WIDTH_CHARS_MIN: Final = 40
 # Terms longer than this stand on a line of their own.
-_TERM_MAX: Final = 30
-_GAP: Final = 2
+_TERM_CHARS_MAX: Final = 30
+_GAP_CHARS: Final = 2
 
 Rows = Sequence[tuple[str, str]]
 
@@ -71,12 +71,12 @@ def _option_row(each: CommandParameter) -> tuple[str, str]:
 def _section(heading: str, rows: Rows) -> list[str]:
     lines = [f"{heading}:"]
     widest = max(len(term) for term, _ in rows)
-    column = min(widest, _TERM_MAX) + 2 + _GAP
+    column = min(widest, _TERM_CHARS_MAX) + 2 + _GAP_CHARS
     for term, text in rows:
         head = f"  {term}"
         if not text:
             lines.append(head)
-        elif len(head) + _GAP > column:
+        elif len(head) + _GAP_CHARS > column:
             lines += [head, *_filled(text, first=" " * column, rest=" " * column)]
         else:
             lines += _filled(text, first=head.ljust(column), rest=" " * column)
@@ -96,4 +96,4 @@ def _filled(text: str, *, first: str, rest: str) -> list[str]:
 
 def width_of_help() -> int:
     """The width of help: that of the terminal, up to what reads well."""
-    return max(min(columns(), _WIDTH_MAX) - 2, _WIDTH_MIN)
+    return max(min(columns(), _WIDTH_CHARS_MAX) - 2, _WIDTH_CHARS_MIN)

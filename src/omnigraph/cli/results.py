@@ -21,11 +21,11 @@ Form = Annotated[
 ]
 
 # A table shows the first and the last rows; the other formats show all.
-_SHOWN_MAX: Final = 100
-_ENDS: Final = 45
-_CELL_MAX: Final = 60
-_CELL_MIN: Final = 6
-_GAP: Final = 2
+_SHOWN_ROWS_MAX: Final = 100
+_ROWS_AT_EACH_END: Final = 45
+_CELL_CHARS_MAX: Final = 60
+_CELL_CHARS_MIN: Final = 6
+_GAP_CHARS: Final = 2
 _FRACTION: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z")
 
 
@@ -127,8 +127,8 @@ def plain_value(value: Any) -> JsonValue:
 def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """Cells cut so that a table of them is not wider than so many characters, if that can be."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    least = [max(_CELL_MIN, len(heading)) for heading in headings]
-    while sum(widths) + _GAP * (len(widths) - 1) > width:
+    least = [max(_CELL_CHARS_MIN, len(heading)) for heading in headings]
+    while sum(widths) + _GAP_CHARS * (len(widths) - 1) > width:
         most = max(range(len(widths)), key=lambda at: widths[at] - least[at])
         if widths[most] <= least[most]:
             break
@@ -138,14 +138,14 @@ def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
 
 def _show_table(screen: Screen, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     if columns:
-        is_long = len(rows) > _SHOWN_MAX
-        shown = [*rows[:_ENDS], *rows[-_ENDS:]] if is_long else rows
+        is_long = len(rows) > _SHOWN_ROWS_MAX
+        shown = [*rows[:_ROWS_AT_EACH_END], *rows[-_ROWS_AT_EACH_END:]] if is_long else rows
         cells = [[shown_value(row[name]) for name in columns] for row in shown]
         if screen.width is not None:
             cells = fitted(columns, cells, screen.width)
         if is_long:
-            middle = [f"… {len(rows) - 2 * _ENDS:,} more", *([""] * (len(columns) - 1))]
-            cells.insert(_ENDS, middle)
+            middle = [f"… {len(rows) - 2 * _ROWS_AT_EACH_END:,} more", *([""] * (len(columns) - 1))]
+            cells.insert(_ROWS_AT_EACH_END, middle)
         screen.table(columns, cells)
     screen.line((counted(len(rows), "row"), "dim"))
 
@@ -170,7 +170,7 @@ def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 def shown_value(value: Any) -> str:
     """A value as a cell of a table shows it."""
-    return _cut(_text(value).replace("\n", " "), _CELL_MAX)
+    return _cut(_text(value).replace("\n", " "), _CELL_CHARS_MAX)
 
 
 def _cut(text: str, most: int) -> str:

@@ -25,7 +25,7 @@ from omnigraph.results.wire import (
 )
 from omnigraph.runtime.clock import SystemClock
 
-_PAGE = 500
+_PAGE_COMMITS = 500
 
 
 class RemoteBranches:
@@ -242,7 +242,7 @@ class RemoteCommits:
         terms: dict[str, Any] = {
             "branch": branch or self._branch,
             "actor": actor,
-            "limit": _PAGE,
+            "limit": _PAGE_COMMITS,
             "cursor": None,
         }
         while True:

@@ -38,7 +38,7 @@ _SUFFIXES: Final = {
     ".arrows": "arrow",
     ".parquet": "parquet",
 }
-_PIECE: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 20
 
 
 class RemoteSnapshot:
@@ -484,7 +484,7 @@ class RemoteGraph(RemoteMaintenance):
             draft = f"{os.fspath(target)}.part" if is_path else ""
             file: Any = open(draft, "wb") if is_path else target  # noqa: SIM115
             try:
-                while piece := response.read(_PIECE):
+                while piece := response.read(_PIECE_BYTES):
                     file.write(piece)
                     transfer.add(len(piece), "write")
             finally:

@@ -22,7 +22,7 @@ from omnigraph.results.wire import plain, read_commit, read_warnings
 from omnigraph.results.writes import MutationResult
 
 T = TypeVar("T")
-_TRIES: Final = 10
+_ATTEMPTS_MAX: Final = 10
 
 
 class RemoteTransaction(TransactionBlock):
@@ -174,7 +174,7 @@ def transact(
     """Run a function in a transaction, anew on the newest state when others came first."""
     if not callable(fn):
         raise InvalidInput(Code.INPUT_INVALID, "`transact` takes a function of a transaction")
-    tries = _TRIES if retries is None else retries + 1
+    tries = _ATTEMPTS_MAX if retries is None else retries + 1
     for attempt in range(1, tries + 1):
         tx = make()
         try:

@@ -21,10 +21,10 @@ from omnigraph.errors import (
 )
 from omnigraph.runtime.clock import Clock, SystemClock
 
-_TRIES: Final = 4
+_ATTEMPTS_MAX: Final = 4
 _FIRST_WAIT_US: Final = 100_000
 _RETRIED: Final = frozenset({429, 503})
-_KEPT_MAX: Final = 8
+_KEPT_CONNECTIONS_MAX: Final = 8
 _CODE_OF: Final = {
     400: Code.INPUT_INVALID,
     401: Code.UNAUTHENTICATED,
@@ -131,8 +131,8 @@ class HttpTransport:
         if hasattr(data, "read"):
             is_safe = False
         wait = _FIRST_WAIT_US
-        for attempt in range(_TRIES):
-            last = attempt + 1 == _TRIES
+        for attempt in range(_ATTEMPTS_MAX):
+            last = attempt + 1 == _ATTEMPTS_MAX
             try:
                 with self._sent(method, self._address(path, terms), data, named) as response:
                     found = _read(response)
@@ -225,7 +225,7 @@ class HttpTransport:
 
     def _give_back(self, connection: http.client.HTTPConnection, is_whole: bool) -> None:
         with self._lock:
-            if is_whole and len(self._kept) < _KEPT_MAX and not self._is_closed:
+            if is_whole and len(self._kept) < _KEPT_CONNECTIONS_MAX and not self._is_closed:
                 self._kept.append(connection)
                 return
         connection.close()

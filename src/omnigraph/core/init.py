@@ -46,7 +46,7 @@ from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN, CommitId
 
-_SHOWN_MAX = 5
+_SHOWN_NAMES_MAX = 5
 
 
 def create_graph(
@@ -125,13 +125,15 @@ def refuse_foreign_files(root: Root, objects: ObjectStore) -> None:
         if folder in top:
             foreign += _no_tables(folder, objects)
     if foreign:
-        shown = ", ".join(foreign[:_SHOWN_MAX]) + (", ..." if len(foreign) > _SHOWN_MAX else "")
+        shown = ", ".join(foreign[:_SHOWN_NAMES_MAX]) + (
+            ", ..." if len(foreign) > _SHOWN_NAMES_MAX else ""
+        )
         text = f"{root.uri} is not empty: {shown}. Give a graph a folder of its own"
         raise InvalidInput(
             Code.FOLDER_NOT_EMPTY,
             text,
             uri=root.uri,
-            names=foreign[:_SHOWN_MAX],
+            names=foreign[:_SHOWN_NAMES_MAX],
             count=len(foreign),
         )
 

@@ -38,7 +38,6 @@ STAGED_BYTES: Final = "staging.staged_bytes"
 READ_BYTES: Final = "staging.read_bytes"
 _BUFFER_BYTES: Final = 1 << 20
 _MAPPED_BYTES: Final = 1 << 18
-_REQUESTS_AT_ONCE: Final = 8
 _SIZE_BYTES: Final = 8
 
 
@@ -228,7 +227,7 @@ class SharedStaging:
         if self._root.is_local or len(ranges) <= 1:
             buffers = [fetch(each) for each in ranges]
         else:
-            with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "omnigraph-staged") as pool:
+            with ThreadPoolExecutor(tuning.active.staged_requests_max, "omnigraph-staged") as pool:
                 buffers = list(pool.map(fetch, ranges))
         found: dict[int, Content] = {}
         for each, buffer in zip(ranges, buffers, strict=True):

@@ -49,7 +49,9 @@ class BulkTuning:
     # Keys that a driver judges itself, beside workers that it would have to send them to. In one
     # partition 16 million have taken 2.9 GB, so these take some 750 MB at most.
     driver_keys_max: int = 1 << 22
+    gathered_rows: int = 1 << 20  # of a table that are looked up at once: each call hashes all keys
     staged_memory_bytes: int = 128 << 20  # of staged parts that stay in memory
+    staged_requests_max: int = 8  # at once to object storage, which is asked for many small parts
 
     # Files that are written. Parts `bulk` and `export`.
     fragment_bytes: int = 64 << 20  # of a data file of a load

@@ -47,6 +47,7 @@ class Tuning:
 
     # Search (`exec.search`). `query`, Q9 to Q11.
     exact_candidates_max: int = 4_096  # up to here candidates are compared exactly at once
+    picked_vectors_share: int = 3  # above one in so many, reading all costs less than picking
     split_text_bytes: int = 16 << 20  # of text that is split into words at once
     segment_text_bytes: int = 512 << 20  # of one segment of an index, which is built in memory
 
@@ -74,6 +75,8 @@ class Tuning:
     image_batch_rows: int = 8_192
     image_batch_bytes: int = 64 << 20
     indexed_images_max: int = 1 << 16  # images that are indexed, for each time it was wanted
+    sliced_images_max: int = 256  # rows up to here are cut out sooner than parts are joined
+    sliced_rows_max: int = 32  # rows up to here are cut out of a table sooner than copied
 
     # Merges of branches (`exec.merge`). `versioning`.
     fast_forward_rows_min: int = 50_000  # fewer rows are copied as fast as files are linked

@@ -19,7 +19,7 @@ from omnigraph.errors import Code, InvalidInput, JsonValue
 
 SOURCE_CHARS_MAX = 16 * 1024 * 1024
 DIAGNOSTICS_MAX = 100
-_CARET_LINE_MAX = 200
+_CARET_LINE_CHARS_MAX = 200
 _NEWLINE = re.compile("\r\n?|\n")
 _SUGGESTION_CHARS_MAX = 80
 
@@ -168,10 +168,12 @@ def _render_one(source: Source, item: Diagnostic) -> str:
     head = f"{source.name}:{line}:{column}: {item.severity}[{item.code}]: {item.message}"
     shown = source.line(line)
     # A very long line is cut around the caret: the report must stay readable for any input.
-    cut = max(0, column - 1 - _CARET_LINE_MAX // 2) if len(shown) > _CARET_LINE_MAX else 0
+    cut = (
+        max(0, column - 1 - _CARET_LINE_CHARS_MAX // 2) if len(shown) > _CARET_LINE_CHARS_MAX else 0
+    )
     lead = "".join(_blank(char) for char in shown[cut : column - 1])
     width = (end_column if end_line == line else len(shown) + 1) - column
-    visible = shown[cut : cut + _CARET_LINE_MAX]
+    visible = shown[cut : cut + _CARET_LINE_CHARS_MAX]
     width = max(1, min(width, cut + len(visible) - column + 1))
     gutter = f"{line:>5} | "
     parts = [head, gutter + visible, " " * 5 + " | " + lead + "^" * width]

@@ -33,8 +33,8 @@ Describe: TypeAlias = Callable[[Positions, list[str]], Iterable[tuple[JsonValue,
 
 _Rows = TypeVar("_Rows", bound=Sized)
 
-_TEXT_MAX = 200
-_QUOTED_MAX = 60
+_TEXT_CHARS_MAX = 200
+_QUOTED_CHARS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def plain_values(values: pa.Array, kind: ValueType) -> list[JsonValue]:
 def plain_value(value: str | float | bool | None, kind: ValueType) -> JsonValue:
     """One stored scalar as a JSON value."""
     if isinstance(value, str):
-        return value if len(value) <= _TEXT_MAX else value[:_TEXT_MAX] + "…"
+        return value if len(value) <= _TEXT_CHARS_MAX else value[:_TEXT_CHARS_MAX] + "…"
     if isinstance(value, float):
         if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -129,7 +129,7 @@ def plain_value(value: str | float | bool | None, kind: ValueType) -> JsonValue:
 def quoted(value: JsonValue) -> str:
     """A value inside a message: in quotes, on one line, not too long."""
     text = worded(value)
-    text = text if len(text) <= _QUOTED_MAX else text[:_QUOTED_MAX] + "…"
+    text = text if len(text) <= _QUOTED_CHARS_MAX else text[:_QUOTED_CHARS_MAX] + "…"
     return "'" + "".join(char if char.isprintable() else " " for char in text) + "'"
 
 

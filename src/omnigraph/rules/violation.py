@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from omnigraph.errors import Code, ConstraintViolated, JsonValue
 from omnigraph.lang.catalog.model import EntityKind
 
-KEPT_MAX: Final = 1000
+KEPT_VIOLATIONS_MAX: Final = 1000
 
 # The file and the line that a row of the input came from. Later rows come from later places.
 Origin: TypeAlias = Callable[[int], tuple[str, int]]
@@ -99,7 +99,7 @@ class Violations:
     A collector can be pickled and merged into another one.
     """
 
-    def __init__(self, kept_max: int = KEPT_MAX) -> None:
+    def __init__(self, kept_max: int = KEPT_VIOLATIONS_MAX) -> None:
         self.kept_max: Final = kept_max
         self._total = 0
         self._kept: list[Violation] = []

@@ -13,16 +13,26 @@ from typing import Final, Protocol
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.types import ULID
 
-__all__ = ["TIME_MS_MAX", "Ids", "UlidIds", "decode", "encode", "is_ulid", "time_ms"]
+__all__ = [
+    "CHANCE_BITS",
+    "ID_CHARS",
+    "TIME_MS_MAX",
+    "Ids",
+    "UlidIds",
+    "decode",
+    "encode",
+    "is_ulid",
+    "time_ms",
+]
 
 TIME_MS_MAX: Final = (1 << 48) - 1
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGIT: Final = {char: digit for digit, char in enumerate(_ALPHABET)}
 _PAIRS: Final = [first + second for first in _ALPHABET for second in _ALPHABET]
 _SHIFTS: Final = range(120, -1, -10)  # of pairs of digits of a ULID, the first one first
-_ID_CHARS: Final = 26
-_CHANCE_BITS: Final = 80
-_CHANCE_BYTES: Final = _CHANCE_BITS // 8
+ID_CHARS: Final = 26
+CHANCE_BITS: Final = 80  # random ones, below those of the time
+_CHANCE_BYTES: Final = CHANCE_BITS // 8
 _STEP_MASK: Final = (1 << 32) - 1
 
 
@@ -53,12 +63,12 @@ def decode(text: str) -> int:
 
 def is_ulid(text: str) -> bool:
     """True if the text is a ULID in canonical spelling."""
-    return len(text) == _ID_CHARS and ULID.fullmatch(text) is not None
+    return len(text) == ID_CHARS and ULID.fullmatch(text) is not None
 
 
 def time_ms(text: str) -> int:
     """Return the milliseconds since the epoch that a ULID carries."""
-    return decode(text) >> _CHANCE_BITS
+    return decode(text) >> CHANCE_BITS
 
 
 class UlidIds:
@@ -89,10 +99,10 @@ class UlidIds:
         if not 0 <= now_ms <= TIME_MS_MAX:
             raise ValueError(f"{now_ms} ms does not fit a ULID")
         with self._lock:
-            fresh = now_ms << _CHANCE_BITS | int.from_bytes(self._entropy(_CHANCE_BYTES))
+            fresh = now_ms << CHANCE_BITS | int.from_bytes(self._entropy(_CHANCE_BYTES))
             forked = self._pid != os.getpid()
             self._pid = os.getpid()
-            if forked or now_ms > self._last >> _CHANCE_BITS:
+            if forked or now_ms > self._last >> CHANCE_BITS:
                 self._last = fresh
             else:
                 # A step of random size: guessing a neighbour stays as hard as guessing an id.

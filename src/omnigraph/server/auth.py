@@ -22,7 +22,6 @@ from omnigraph.types import Actor
 PREFIX: Final = "og_"
 ANONYMOUS: Final = "anonymous"
 _TOKEN_CHARS_MAX: Final = 8192
-_CACHED_MAX: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ MULTIPART: Final = "multipart/mixed"
 OCTETS: Final = "application/octet-stream"
 _FORMATS: Final = {NDJSON: "ndjson", ARROW: "arrow", PARQUET: "parquet"}
 # What an Arrow stream may ask for at once: a forged length must not reserve memory.
-_ARROW_READ_MAX: Final = 256 << 20
-_ARROW_MARK: Final = 8
-_FOOTER_MAX: Final = 8 << 20
-_BLOB_CHUNK: Final = 4 << 20
+_ARROW_READ_BYTES_MAX: Final = 256 << 20
+_ARROW_MARK_BYTES: Final = 8
+_FOOTER_BYTES_MAX: Final = 8 << 20
+_BLOB_CHUNK_BYTES: Final = 4 << 20
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 
 
@@ -175,8 +175,8 @@ class _Filled:
         self._file = file
 
     def read(self, size: int = -1) -> bytes:
-        if size > _ARROW_READ_MAX:
-            raise body_limit("arrow_message_bytes", _ARROW_READ_MAX, size)
+        if size > _ARROW_READ_BYTES_MAX:
+            raise body_limit("arrow_message_bytes", _ARROW_READ_BYTES_MAX, size)
         found = []
         while size:
             piece = self._file.read(size)
@@ -247,7 +247,7 @@ class ArrowStream:
     def __init__(self, sink: Sink) -> None:
         """Hand the stream to this sink."""
         self._sink = sink
-        self._skip = _ARROW_MARK
+        self._skip = _ARROW_MARK_BYTES
         self._tail = bytearray()
 
     def write(self, data: Any) -> int:
@@ -255,9 +255,9 @@ class ArrowStream:
         piece = bytes(data)
         self._tail += piece[self._skip :]
         self._skip = max(0, self._skip - len(piece))
-        if len(self._tail) > 2 * _FOOTER_MAX:
-            self._sink.write(self._tail[:-_FOOTER_MAX])
-            del self._tail[:-_FOOTER_MAX]
+        if len(self._tail) > 2 * _FOOTER_BYTES_MAX:
+            self._sink.write(self._tail[:-_FOOTER_BYTES_MAX])
+            del self._tail[:-_FOOTER_BYTES_MAX]
         return len(piece)
 
     def flush(self) -> None:
@@ -358,13 +358,13 @@ def blob(call: RouteCall) -> Reply | Streamed:
         return Reply(body=b"", media=OCTETS, headers=headers)
 
     def write(sink: Sink) -> None:
-        for place in range(start, end, _BLOB_CHUNK):
+        for place in range(start, end, _BLOB_CHUNK_BYTES):
             piece = call.graph.read_blob(
                 asked.type,
                 asked.id,
                 asked.property,
                 offset=place,
-                length=min(_BLOB_CHUNK, end - place),
+                length=min(_BLOB_CHUNK_BYTES, end - place),
                 branch=pinned.branch,
                 at=pinned.commit,
             )

@@ -36,7 +36,7 @@ WORD_OF: Final[Mapping[int, str]] = {
     429: "too_many_requests",
     500: "internal",
 }
-_TIMEOUT: Final = 408
+_TIMEOUT_STATUS: Final = 408
 # What a server tells about failures that are its own business.
 _HIDDEN: Final = "the server could not do this; its log has the reason under the request id"
 
@@ -75,7 +75,7 @@ class HttpFailure(Exception):
 def status_of(error: GraphError) -> int:
     """The status of an error."""
     if error.code is Code.TIMEOUT:
-        return _TIMEOUT
+        return _TIMEOUT_STATUS
     if error.code is Code.CLOSED:
         return 503
     return next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))

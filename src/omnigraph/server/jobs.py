@@ -35,7 +35,7 @@ from omnigraph.server.streams import Sink
 
 logger = logging.getLogger("omnigraph.server")
 
-_PIECE: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 20
 _TERMS: Final = (
     "branch", "at", "types", "format", "source", "message", "depth", "keep", "older_than",
 )  # fmt: skip
@@ -360,7 +360,7 @@ def part(call: RouteCall) -> Streamed:
 
     def write(sink: Sink) -> None:
         with file.open("rb") as source:
-            while piece := source.read(_PIECE):
+            while piece := source.read(_PIECE_BYTES):
                 sink.write(piece)
 
     headers = {"content-length": str(file.stat().st_size)}

@@ -18,7 +18,7 @@ _BOUNDARY: Final = re.compile(r'boundary="?([^";]{1,70})"?', re.IGNORECASE)
 _NAME: Final = re.compile(r'name="?([^";]+)"?', re.IGNORECASE)
 _PARTS_MAX: Final = 1024
 _HEADER_BYTES_MAX: Final = 8192
-_PIECE: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ def parts_of(content_type: str, body: Any) -> Iterator[list[BodyPart]]:
         callbacks: Any = {f"on_{name}": getattr(taken, f"on_{name}") for name in names}
         parser = MultipartParser(found[1].encode("latin-1"), callbacks)
         try:
-            while piece := body.read(_PIECE):
+            while piece := body.read(_PIECE_BYTES):
                 parser.write(piece)
         except MultipartParseError as error:
             raise _damaged(str(error)) from error

@@ -22,7 +22,7 @@ from omnigraph.server.state import Server
 from omnigraph.server.workers import Workers
 
 ADDRESS_LINE: Final = "OMNIGRAPH_LISTEN_ADDR"
-_BACKLOG: Final = 1024
+_WAITING_CONNECTIONS_MAX: Final = 1024
 
 
 def serve(
@@ -65,7 +65,7 @@ def _listen(config: ServerConfig) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((config.host, config.port))
-    listening.listen(_BACKLOG)
+    listening.listen(_WAITING_CONNECTIONS_MAX)
     listening.set_inheritable(True)
     return listening
 
@@ -96,7 +96,7 @@ def _run(
         server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=config.budgets.shutdown_seconds,
-        backlog=_BACKLOG,
+        backlog=_WAITING_CONNECTIONS_MAX,
     )
     _Gentle(settings, alive).run(sockets=[listening])
 

@@ -14,11 +14,11 @@ from omnigraph.errors import Cancelled, Code, InvalidInput, LimitExceeded
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 # The loop stops to read the socket above the first mark, and goes on below the second one.
-_HIGH: Final = 4 << 20
-_LOW: Final = 1 << 20
+_PAUSE_BYTES: Final = 4 << 20
+_RESUME_BYTES: Final = 1 << 20
 # How much larger than its compressed form a body may become, once it is past the floor.
 RATIO_MAX: Final = 200
-RATIO_FLOOR: Final = 64 << 20
+RATIO_FLOOR_BYTES: Final = 64 << 20
 
 
 def body_limit(resource: str, limit: int, actual: int) -> LimitExceeded:
@@ -105,7 +105,7 @@ class Upload(io.RawIOBase):
                 self._holding.take(len(piece))
                 self._chunks.append(memoryview(piece))
                 self._held += len(piece)
-                if self._held > _HIGH:
+                if self._held > _PAUSE_BYTES:
                     self._has_room.clear()
             self._failure = self._failure or error
             self._ended = self._ended or ended or error is not None
@@ -142,7 +142,7 @@ class Upload(io.RawIOBase):
                     self._chunks[0] = first[taken:]
             self._held -= done
             self._holding.take(-done)
-            if self._held < _LOW and not self._has_room.is_set():
+            if self._held < _RESUME_BYTES and not self._has_room.is_set():
                 self._loop.call_soon_threadsafe(self._has_room.set)
         return done
 
@@ -165,7 +165,7 @@ class Growth:
         self._given += count
         if self._given > self._bytes_max:
             raise body_limit("load_decompressed_bytes", self._bytes_max, self._given)
-        if self._given > max(RATIO_FLOOR, RATIO_MAX * self._upload.received):
+        if self._given > max(RATIO_FLOOR_BYTES, RATIO_MAX * self._upload.received):
             text = f"the body became {RATIO_MAX} times as large as it came in"
             raise LimitExceeded(
                 Code.LIMIT_EXCEEDED, text, resource="load_compression_ratio", most=RATIO_MAX
@@ -222,7 +222,7 @@ class Sink:
         """Hand bytes to the loop; wait while too many wait there."""
         piece = bytes(data)
         with self._has_room:
-            while self._held > _HIGH and not self._left:
+            while self._held > _PAUSE_BYTES and not self._left:
                 self._has_room.wait()
             if self._left:
                 raise Cancelled(Code.CANCELLED, "the client left before the end of the answer")

@@ -32,7 +32,7 @@ from omnigraph.rules.violation import Rule, Violation, Violations
 _HEAD_BYTES: Final = 64 << 10
 _TEXT_CHARS_MAX: Final = 200
 _BLOCK_BYTES: Final = 1 << 20
-_TRIES_MAX: Final = 8
+_LINE_ENDS_TRIED_MAX: Final = 8
 
 
 def decode_csv(
@@ -213,7 +213,7 @@ class _Source:
     def _ends_row(self, block: bytes) -> bool:
         """True if a row ends in a block, as far as a quick look tells."""
         end = len(block)
-        for _ in range(_TRIES_MAX):
+        for _ in range(_LINE_ENDS_TRIED_MAX):
             end = block.rfind(b"\n", 0, end)
             if end < 0:
                 return False

@@ -26,8 +26,8 @@ from omnigraph.rules.violation import Rule
 
 Stored: TypeAlias = "ConstValue | bytes"
 
-_TEXT_MAX = 200
-_NUMBER_MAX = 60
+_TEXT_CHARS_MAX = 200
+_NUMBER_CHARS_MAX = 60
 _DIGITS_MAX = 20  # of an integer that any type can hold, with its sign
 
 
@@ -163,7 +163,7 @@ def described(value: Json) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Number | Constant):
-        return value if len(value) <= _NUMBER_MAX else value[:_NUMBER_MAX] + "…"
+        return value if len(value) <= _NUMBER_CHARS_MAX else value[:_NUMBER_CHARS_MAX] + "…"
     if isinstance(value, str):
         return f"text {quoted(value)}"
     return "an object" if isinstance(value, Mapping) else "a list"
@@ -173,10 +173,14 @@ def shown(value: Json) -> JsonValue:
     """A value as a violation carries it: as it is, if that is short."""
     if isinstance(value, Integer) and len(value) <= _DIGITS_MAX:
         return int(value)
-    if isinstance(value, Number) and len(value) <= _NUMBER_MAX and math.isfinite(float(value)):
+    if (
+        isinstance(value, Number)
+        and len(value) <= _NUMBER_CHARS_MAX
+        and math.isfinite(float(value))
+    ):
         return float(value)
     if isinstance(value, str):
-        return clean(value if len(value) <= _TEXT_MAX else value[:_TEXT_MAX] + "…")
+        return clean(value if len(value) <= _TEXT_CHARS_MAX else value[:_TEXT_CHARS_MAX] + "…")
     if value is None or isinstance(value, bool):
         return value
     return described(value)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from omnigraph.core.storage_errors import storage_errors
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export.checksums import BLOCK_BYTES, differing_block
 from omnigraph.dataplane.export.parts import Part, PartReceipt
 from omnigraph.dataplane.export.target import open_file
@@ -26,7 +27,6 @@ from omnigraph.store.io.streams import delete_stream, open_input, stream_size
 # Up to so many bytes of an export are read back as a whole; beyond, the ends of every file are.
 READ_BACK_BYTES: Final = 1 << 30
 _PROBES_MAX: Final = 64
-_REQUESTS_AT_ONCE: Final = 8
 _MISSING: Final = "missing"
 
 
@@ -108,7 +108,7 @@ def verify(uri: str, parts: Sequence[Part], receipts: Sequence[PartReceipt]) -> 
         text = f"{part.uri!r} is not what was written: {problem}. Run the export again"
         raise Unavailable(Code.UNAVAILABLE, text, file=part.uri)
 
-    with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "omnigraph-verify") as pool:
+    with ThreadPoolExecutor(tuning.active.staged_requests_max, "omnigraph-verify") as pool:
         # The first problem in the order of the files, whichever was found first.
         for _ in pool.map(check, parts, receipts):
             pass

@@ -19,7 +19,7 @@ from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export.cells import NULL, cells, glued
 from omnigraph.lang.values import DAYS, INT_RANGES, INTEGERS, Base, ValueType
 
-_MARGIN_DIVISOR: Final = 8  # a table that must grow gets this part of itself on top, at either end
+_MARGIN_SHARE: Final = 8  # a table that must grow gets this part of itself on top, at either end
 _BASES: Final = INTEGERS | {Base.BOOL, Base.DATE}
 _BOUNDS: Final = {Base.BOOL: (0, 1), Base.DATE: (DAYS.start, DAYS.stop - 1)}
 
@@ -90,7 +90,7 @@ def _is_small(low: int, high: int) -> bool:
 
 def _widened(low: int, high: int, base: Base) -> tuple[int, int]:
     """The range of a table, with some margin for the next batches."""
-    margin = (high - low) // _MARGIN_DIVISOR + 1
+    margin = (high - low) // _MARGIN_SHARE + 1
     least, most = _BOUNDS.get(base) or INT_RANGES[base]
     return max(low - margin, least), min(high + margin, most)
 

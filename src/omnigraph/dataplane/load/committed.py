@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.load.exchange import Emitter, Partition, stored_channel
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.load.receipt import ScanReceipt
@@ -26,7 +27,6 @@ from omnigraph.store.tables import Pin
 Codes: TypeAlias = "npt.NDArray[np.signedinteger]"
 
 _BATCH_ROWS: Final = 1 << 16
-_GATHERED_ROWS: Final = 1 << 20
 _PLACES: Final = (ROW_ID, ROW_ADDRESS)
 
 
@@ -89,7 +89,7 @@ class Committed:
     def codes(self, key: str, column: str, values: pa.Array) -> Iterator[Codes]:
         """For the rows that have one of some distinct texts in a column: which of them."""
         pieces = (rows.column(0) for rows in self.among(key, [column], values))
-        for chunks in gathered(pieces, max(len(values), _GATHERED_ROWS)):
+        for chunks in gathered(pieces, max(len(values), tuning.active.gathered_rows)):
             arrays = [array for chunk in chunks for array in chunk.chunks]
             at = pc.index_in(pa.chunked_array(arrays), value_set=values, skip_nulls=True)
             yield at.drop_null().to_numpy().astype(np.int64)

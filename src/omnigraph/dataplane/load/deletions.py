@@ -18,6 +18,7 @@ import pyarrow as pa
 from omnigraph.dataplane.load.plan import LoadPlan
 from omnigraph.dataplane.staging import StagedPart, Staging
 from omnigraph.store.maintenance.orphan_files import deletion_paths
+from omnigraph.store.reading.row_addresses import FRAGMENT_BITS
 from omnigraph.store.table import ROW_ADDRESS, Table
 from omnigraph.store.tables import DeletionReceipt, Pin
 
@@ -25,7 +26,6 @@ from omnigraph.store.tables import DeletionReceipt, Pin
 # and a list of Python's numbers for those of one fragment at a time.
 SHARE_ROWS: Final = 1 << 22
 _WAITING_ROWS: Final = 1 << 20
-_FRAGMENT_BITS: Final = 32
 
 # By table key, the first fragment of each share of a table, ascending.
 Shares: TypeAlias = Mapping[str, tuple[int, ...]]
@@ -83,7 +83,7 @@ class DeletionSpill:
         contents: list[dict[str, pa.Table]] = []
         for key, parts in self._waiting.items():
             addresses = np.sort(np.concatenate(parts))
-            starts = np.array(self._shares[key][1:], np.uint64) << np.uint64(_FRAGMENT_BITS)
+            starts = np.array(self._shares[key][1:], np.uint64) << np.uint64(FRAGMENT_BITS)
             for share, part in enumerate(np.split(addresses, np.searchsorted(addresses, starts))):
                 if len(part):
                     places.append((key, share))

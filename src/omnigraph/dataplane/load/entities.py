@@ -17,6 +17,7 @@ from omnigraph.dataplane.decode.model import Decoded, DecodeSpec
 from omnigraph.dataplane.load.exchange import (
     ID,
     LINE,
+    LINE_BITS,
     Emitter,
     Lines,
     ends_channel,
@@ -33,12 +34,9 @@ from omnigraph.rules.identity import entity_ids
 from omnigraph.rules.report import joined
 from omnigraph.rules.unique import judge_given_ids, uniques
 from omnigraph.rules.violation import Origin, Violations
-from omnigraph.runtime.ids import decode, encode
+from omnigraph.runtime.ids import CHANCE_BITS, ID_CHARS, decode, encode
 
-_ID_CHARS: Final = 26
-_LINE_BITS: Final = 35
 _SPLIT_BITS_MIN: Final = 20
-_CHANCE_BITS: Final = 80
 _PAIR_BITS: Final = 10
 _PAIRS: Final = 4  # pairs of characters that depend on the line
 _CHARS: Final = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
@@ -55,10 +53,10 @@ def new_ids(load_id: str, split: int, lines: npt.NDArray[np.int64]) -> pa.String
     and the order of ids is the order of the input.
     """
     count = len(lines)
-    if count and int(lines[-1]) >> _LINE_BITS:
-        raise ValueError(f"a split has fewer than 2**{_LINE_BITS} lines")
+    if count and int(lines[-1]) >> LINE_BITS:
+        raise ValueError(f"a split has fewer than 2**{LINE_BITS} lines")
     first = _first(load_id, split)
-    text = np.empty((count, _ID_CHARS // 2), np.uint16)
+    text = np.empty((count, ID_CHARS // 2), np.uint16)
     text[:] = np.frombuffer(encode(first).encode(), np.uint16)
     low = lines + (first & ((1 << _PAIRS * _PAIR_BITS) - 1))
     for place in range(_PAIRS):
@@ -66,7 +64,7 @@ def new_ids(load_id: str, split: int, lines: npt.NDArray[np.int64]) -> pa.String
         if count and digits[0] == digits[-1]:
             digits = digits[:1]  # the same in all ids
         text[:, -1 - place] = _PAIR_OF[digits & ((1 << _PAIR_BITS) - 1)]
-    offsets = np.arange(0, (count + 1) * _ID_CHARS, _ID_CHARS, dtype=np.int32)
+    offsets = np.arange(0, (count + 1) * ID_CHARS, ID_CHARS, dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
     return pa.Array.from_buffers(pa.string(), count, buffers)
 
@@ -74,10 +72,10 @@ def new_ids(load_id: str, split: int, lines: npt.NDArray[np.int64]) -> pa.String
 def _first(load_id: str, split: int) -> int:
     """The number that the ids of a split count on from."""
     bits = max(_SPLIT_BITS_MIN, split.bit_length())
-    room = _CHANCE_BITS - _LINE_BITS
+    room = CHANCE_BITS - LINE_BITS
     seed = decode(load_id)
-    time, chance = seed >> _CHANCE_BITS, seed & ((1 << room - bits) - 1)
-    return (time << room | chance << bits | split) << _LINE_BITS
+    time, chance = seed >> CHANCE_BITS, seed & ((1 << room - bits) - 1)
+    return (time << room | chance << bits | split) << LINE_BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ FETCH_BYTES: Final = 32 << 20  # of small partitions that are fetched together
 _FLUSH_ROWS: Final = 1 << 20
 _BLOCK_ROWS: Final = 1 << 18
 _INT32_MAX: Final = (1 << 31) - 1
-_LINE_BITS: Final = 35
+LINE_BITS: Final = 35  # of a place; the split is above them
 
 Lines: TypeAlias = "npt.NDArray[np.int64]"
 Placed: TypeAlias = tuple[int, StagedPart]  # a partition, and what is in it
@@ -279,7 +279,7 @@ class Keys:
             mine = at == number
             local = pa.array(rows[mine] - self._starts[number])
             lines = self.tables[number].column(LINE).take(local).cast(pa.int64())
-            first = self.splits[number] << _LINE_BITS
+            first = self.splits[number] << LINE_BITS
             found[mine] = np.asarray(pc.add(lines, first).fill_null(-1))
         return found
 
@@ -319,7 +319,7 @@ def place_named(place: int) -> tuple[str, int]:
     """A place as violations name it: the split, spelled so that it sorts, and the line there."""
     if place < 0:
         return NOWHERE
-    return split_label(place >> _LINE_BITS), place & ((1 << _LINE_BITS) - 1)
+    return split_label(place >> LINE_BITS), place & ((1 << LINE_BITS) - 1)
 
 
 def split_label(number: int) -> str:

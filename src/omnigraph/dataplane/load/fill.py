@@ -38,7 +38,7 @@ from omnigraph.store.table import ROW_ID, Table, quoted
 from omnigraph.store.tables import Pin
 from omnigraph.types import BranchName
 
-BATCH = 4096  # entities of one task
+TASK_ENTITIES = 4096
 _SCAN_ROWS = 1 << 16
 
 
@@ -154,7 +154,7 @@ class VectorFiller:
             Unavailable: The provider did not answer.
             StopRequested: The monitor was told to stop.
         """
-        size = request.batch or BATCH * (runner.parallelism if runner.is_remote else 1)
+        size = request.batch or TASK_ENTITIES * (runner.parallelism if runner.is_remote else 1)
         vectors: dict[str, int] = {}
         last: Loaded | None = None
         commits = skipped = 0

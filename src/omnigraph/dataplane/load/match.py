@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.load.committed import Codes, Committed, LoadBase
 from omnigraph.dataplane.load.exchange import (
     ID,
@@ -36,7 +37,6 @@ from omnigraph.rules.violation import Violations
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID
 
 MATCHED: Final = (ID, ROW_ID, ROW_ADDRESS)
-_GATHERED_ROWS: Final = 1 << 20
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -113,7 +113,7 @@ def _places(
     row_ids, addresses = np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.uint64)
     known = np.zeros(len(ids), np.bool_)
     pieces = committed.among(key_of(entity), MATCHED, ids)
-    for tables in gathered(pieces, max(len(ids), _GATHERED_ROWS)):
+    for tables in gathered(pieces, max(len(ids), tuning.active.gathered_rows)):
         rows = pa.concat_tables(tables)
         at = pc.index_in(rows.column(ID), value_set=ids, skip_nulls=True)
         rows = rows.filter(at.is_valid())

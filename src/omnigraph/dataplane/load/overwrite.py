@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.load.committed import ColumnRequest, Committed, LoadBase
 from omnigraph.dataplane.load.deletions import DeletionSpill, Shares
 from omnigraph.dataplane.load.exchange import (
@@ -37,8 +38,6 @@ from omnigraph.rules.endpoints import report_dangling
 from omnigraph.rules.report import gathered, joined
 from omnigraph.rules.violation import Violations
 from omnigraph.store.table import ROW_ADDRESS
-
-_GATHERED_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +107,7 @@ def _lost(
     channels = (ids_channel(key_of(node)), claims_channel(key_of(node)))
     ids = texts_of(table for channel in channels for table in partition.tables(channel))
     stored = committed.among(key_of(edge), columns)
-    for tables in gathered(stored, max(len(ids), _GATHERED_ROWS)):
+    for tables in gathered(stored, max(len(ids), tuning.active.gathered_rows)):
         rows = pa.concat_tables(tables)
         lost = rows.filter(pc.invert(pc.is_in(rows.column(0), value_set=ids)))
         if lost.num_rows:

@@ -15,7 +15,7 @@ from omnigraph.dataplane.source.model import Input
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
-from omnigraph.rules.violation import KEPT_MAX
+from omnigraph.rules.violation import KEPT_VIOLATIONS_MAX
 from omnigraph.types import MAIN, BranchName, LoadMode
 
 
@@ -82,7 +82,7 @@ class LoadRequest:
     actor: str | None = None
     idempotency_key: str | None = None
     message: str | None = None
-    violations_max: int = KEPT_MAX
+    violations_max: int = KEPT_VIOLATIONS_MAX
     violations_file: str | None = None
     split_bytes: int = field(default_factory=lambda: tuning.active.split_bytes)
     partitions: int | None = None

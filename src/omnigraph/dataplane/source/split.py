@@ -38,7 +38,7 @@ from omnigraph.store.io.streams import open_input, open_output
 
 # What opening a file costs, in bytes that could be read in the same time.
 OPEN_BYTES: Final = 4 << 10
-_SLACK_DIVISOR: Final = 16
+_SLACK_SHARE: Final = 16
 _IPC_MAGIC: Final = b"ARROW1"
 _UNPACKED_FACTOR_MAX: Final = 16
 _ROW_BYTES: Final = 64  # what a row takes at least once it is unpacked and has an id
@@ -94,7 +94,7 @@ def pack(splits: Sequence[Split], *, bytes_per_task: int) -> tuple[SplitPack, ..
     room = 0
     # A small one that does not quite fit is taken, too: otherwise every pack would be a bit too
     # small, and the rest of them all would be one more.
-    slack = bytes_per_task // _SLACK_DIVISOR
+    slack = bytes_per_task // _SLACK_SHARE
     for part in splits:
         size = part.bytes + OPEN_BYTES
         if room <= 0 or size > room + slack:

@@ -16,7 +16,7 @@ Image: TypeAlias = Mapping[str, Any]
 # A side or the merge base, of which the state is taken, or values for properties.
 Choice: TypeAlias = Literal["ours", "theirs", "base"] | Mapping[str, Any]
 # The most conflicts that an error lists; all of them are counted.
-LISTED_MAX: Final = 1_000
+LISTED_CONFLICTS_MAX: Final = 1_000
 
 
 class ConflictKind(StrEnum):
@@ -204,5 +204,5 @@ def refused(what: str, conflicts: tuple[MergeConflict, ...]) -> Conflict:
         f"{what} gives {number}, the first: {first}; say how to resolve them, or look at all of "
         "them with a dry run"
     )
-    listed: list[JsonValue] = [item.as_json() for item in conflicts[:LISTED_MAX]]
+    listed: list[JsonValue] = [item.as_json() for item in conflicts[:LISTED_CONFLICTS_MAX]]
     return Conflict(Code.MERGE_CONFLICT, text, conflicts=listed, total=count)

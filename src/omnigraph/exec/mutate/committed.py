@@ -28,8 +28,6 @@ from omnigraph.store.table import LIST_KEYS_MAX, ROW_ADDRESS, ROW_ID, Table
 PLACES: Final = (ROW_ID, ROW_ADDRESS)
 _PLACE_FIELDS: Final = tuple(pa.field(name, pa.uint64()) for name in PLACES)
 _TEXT: Final = ValueType(Base.STRING)
-# So many rows are cut out of a table sooner than they are copied.
-_SLICES_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +320,7 @@ class CommittedRows:
 
 def take_few(rows: pa.Table, places: Sequence[int]) -> pa.Table:
     """Some rows of a table, without copying them if they are few."""
-    if len(places) > _SLICES_MAX:
+    if len(places) > tuning.active.sliced_rows_max:
         return rows.take(pa.array(places, pa.int64()))
     return pa.concat_tables([rows.slice(0, 0), *(rows.slice(place, 1) for place in places)])
 

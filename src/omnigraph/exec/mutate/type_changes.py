@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,8 +32,6 @@ from omnigraph.rules.identity import entity_id
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.table import ROW_ID
 
-# So many rows are cut out one by one sooner than all parts are put together.
-_SLICES_MAX: Final = 256
 # The id of an entity; a number in the place of one that is missing, which nobody can ask for.
 _Name: TypeAlias = "str | int"
 
@@ -83,7 +81,7 @@ class ImageTable:
         """The images of those entities that have one. Needs the index."""
         assert self._at is not None
         known = [self._at[name] for name in ids if name in self._at]
-        if len(known) > _SLICES_MAX:
+        if len(known) > tuning.active.sliced_images_max:
             return self._take(known)
         few = (self._parts[part].slice(row, 1) for part, row in known)
         return pa.concat_tables([self._parts[0].slice(0, 0), *few])

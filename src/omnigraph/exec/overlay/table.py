@@ -18,7 +18,7 @@ from omnigraph.store.table import ROW_ID, Table
 
 RowNumbers = npt.NDArray[np.int64]
 # Rows that are not stored yet have identities above all that are.
-_FIRST_NEW: Final = 1 << 62
+_FIRST_NEW_ROW_ID: Final = 1 << 62
 _BATCH_ROWS: Final = 8_192
 
 
@@ -48,7 +48,7 @@ class TableOverlay:
         known = images.column(ROW_ID)
         new = np.flatnonzero(known.is_null().to_numpy())
         rows = known.fill_null(0).to_numpy().astype(np.int64)
-        rows[new] = _FIRST_NEW + np.arange(len(new))
+        rows[new] = _FIRST_NEW_ROW_ID + np.arange(len(new))
         ids = [images.column("id")]
         removed = np.empty(0, np.int64)
         if delta.removed is not None:

@@ -28,7 +28,7 @@ Ranks = npt.NDArray[np.int64]
 
 _BINS_MAX: Final = 1 << 18
 # Values that are rougher than so many bins decide too little.
-_REACH_MAX: Final = 256
+_REACH_BINS_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class RankKeys:
         if len(self) <= tuning.active.exact_candidates_max or not np.isfinite(self.rough.sum()):
             return self.all_ranks()[chosen]
         bins, reach = self._bins(self.rough)
-        if reach > _REACH_MAX:
+        if reach > _REACH_BINS_MAX:
             return self.all_ranks()[chosen]
         own = self._bins(self.exact(chosen))[0]
         # Who may fall into the bin of a chosen one is undecided; everybody else is certain.

@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.exec import tuning
 from omnigraph.exec.view import Handles, Mask
 from omnigraph.runtime.cancellation import checked
 from omnigraph.types import Metric
@@ -32,8 +33,6 @@ Scores = npt.NDArray[np.float64]
 _DECIMALS: Final = 12
 # Numbers that are picked or turned into doubles at once: what fits into a cache.
 _CHUNK_CELLS: Final = 1 << 17
-# Above one in so many, picking rows costs more than reading all.
-_PICKED_DIVISOR: Final = 3
 _ROUNDING_ERROR: Final = 2.0**-23
 
 
@@ -190,7 +189,7 @@ class NearestQuery:
         target = self.target.astype(np.float32)
         if handles is None:
             return np.asarray(matrix @ target)
-        if len(handles) * _PICKED_DIVISOR > len(matrix):
+        if len(handles) * tuning.active.picked_vectors_share > len(matrix):
             # Reading all rows in a row is faster than picking so many of them.
             return np.asarray((matrix @ target)[handles])
         found = np.empty(len(handles), np.float32)

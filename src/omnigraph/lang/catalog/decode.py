@@ -34,7 +34,7 @@ from omnigraph.lang.values import DAYS, MILLIS, Base, ValueType
 from omnigraph.types import Metric
 
 FORMAT = 1
-_DEPTH_MAX = 70
+_NESTED_LISTS_MAX = 70
 _INT_LITERAL_MAX = 10**20
 
 _T = TypeVar("_T")
@@ -344,7 +344,7 @@ def _literal(fields: _Object) -> Literal:
     if kind is None:
         raise corrupt(fields.at("kind"), "is not a known kind of literal")
     if kind is LiteralKind.LIST:
-        if fields.path.count(".items[") > _DEPTH_MAX:
+        if fields.path.count(".items[") > _NESTED_LISTS_MAX:
             raise corrupt(fields.path, "is nested too deeply")
         return Literal(kind, None, fields.each("items", _literal))
     value = fields.take("value")

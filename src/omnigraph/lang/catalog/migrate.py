@@ -44,7 +44,7 @@ from omnigraph.lang.source import did_you_mean
 _Entity = TypeVar("_Entity", NodeType, EdgeType)
 _Named = Sequence[NodeType] | Sequence[EdgeType] | Sequence[Property]
 
-_SHOWN_MAX = 3
+_SHOWN_NAMES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +161,8 @@ def _doubtful(label: str, accepted: _Named, wanted: _Named, result: _Named) -> I
     for name, old in hints:
         if dropped and old not in known:
             near = did_you_mean(old, dropped)
-            gone = ", ".join(f"`{item}`" for item in dropped[:_SHOWN_MAX])
-            gone += " and others" if len(dropped) > _SHOWN_MAX else ""
+            gone = ", ".join(f"`{item}`" for item in dropped[:_SHOWN_NAMES_MAX])
+            gone += " and others" if len(dropped) > _SHOWN_NAMES_MAX else ""
             note = f"`{label}{name}` is renamed from `{old}`, which does not exist, and {gone}"
             note += f" {'is' if len(dropped) == 1 else 'are'} dropped"
             yield f"{note}; {near}" if near else note

@@ -12,12 +12,12 @@ import re
 from math import comb
 
 PATTERN_CHARS_MAX = 1000
-_NESTING_MAX = 50
+_NESTED_GROUPS_MAX = 50
 _GROUP = re.compile(r"\(\?(?:P<[A-Za-z_]\w*>|[ims]*(?:-[ims]+)?[:)])")
 _COUNTED = re.compile(r"\{([0-9]*),?([0-9]*)\}")
 # What the linear-time engine unrolls at most, repetitions within repetitions multiplied.
 _COPIES_MAX = 1_000
-_WORK_MAX = 1_000_000
+_STEPS_MAX = 1_000_000
 _POSSESSIVE = re.compile(r"(?:[*+?]|\{[0-9]*,?[0-9]*\})\+")
 
 
@@ -45,7 +45,7 @@ def rejects(pattern: str, text: str) -> bool:
     Python's engine can take exponential time where the writers' cannot, so it is only asked when
     a bound on its work is small; otherwise the answer is no, and the writers have the last word.
     """
-    if _work(pattern, len(text)) > _WORK_MAX:
+    if _work(pattern, len(text)) > _STEPS_MAX:
         return False
     return re.search(pattern, text, re.ASCII) is None
 
@@ -57,7 +57,7 @@ def _work(pattern: str, length: int) -> int:
         # Each quantifier takes some of the text, one behind the other.
         return (length + 1) * comb(length + quantifiers, quantifiers)
     size = len(pattern) * copies
-    work: int = size ** min(length + 1, _WORK_MAX.bit_length())
+    work: int = size ** min(length + 1, _STEPS_MAX.bit_length())
     return work
 
 
@@ -105,8 +105,8 @@ def _foreign_syntax(pattern: str) -> str | None:
     while at < len(pattern):
         char = pattern[at]
         depth += (char == "(") - (char == ")")
-        if depth > _NESTING_MAX:
-            return f"groups are nested deeper than {_NESTING_MAX} levels"
+        if depth > _NESTED_GROUPS_MAX:
+            return f"groups are nested deeper than {_NESTED_GROUPS_MAX} levels"
         if char == "\\":
             fault = _foreign_escape(pattern[at + 1 : at + 2])
             if fault is not None:

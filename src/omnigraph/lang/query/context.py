@@ -21,7 +21,7 @@ from omnigraph.lang.query.typing import literal_hint
 from omnigraph.lang.source import DIAGNOSTICS_MAX, Diagnostics, Span, did_you_mean
 from omnigraph.lang.values import Base, ValueType
 
-_NEAR_MAX = 2_000
+_SUGGESTED_FROM_NAMES_MAX = 2_000
 
 
 class CheckContext:
@@ -42,7 +42,7 @@ class CheckContext:
         """A spelling hint; none once the report is full, so that no input makes this slow."""
         if self.found.errors >= DIAGNOSTICS_MAX:
             return None
-        return did_you_mean(word, islice(known, _NEAR_MAX))
+        return did_you_mean(word, islice(known, _SUGGESTED_FROM_NAMES_MAX))
 
     def misfit(self, name: str, literal: Literal, wanted: ValueType, problem: str) -> None:
         """Report a literal that is no value of a property."""

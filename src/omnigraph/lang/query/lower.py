@@ -19,7 +19,7 @@ _REVERSED = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Tow
 
 # How promising it is to start from a variable with such a condition.
 _BY_ID, _BY_UNIQUE, _BY_RANKING, _BY_EQUALITY, _BY_TEXT, _BY_OTHER = 100, 90, 60, 50, 40, 20
-_SEVERAL = 5  # how much less promising a list of values is than one value
+_LIST_PENALTY = 5  # how much less promising a list of values is than one value
 
 
 class Lowering:
@@ -54,7 +54,7 @@ class Lowering:
         if single:
             best = max(best, self._promise_of(key, single))
         if listed:
-            best = max(best, self._promise_of(key, single | listed) - _SEVERAL)
+            best = max(best, self._promise_of(key, single | listed) - _LIST_PENALTY)
         return best
 
     def _promise_of(self, key: str, columns: set[str]) -> int:

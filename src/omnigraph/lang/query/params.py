@@ -25,7 +25,7 @@ from omnigraph.lang.values import (
     to_f32,
 )
 
-_INT_TEXT_MAX = 21
+_INT_CHARS_MAX = 21
 _MISSING = object()
 
 
@@ -128,7 +128,7 @@ def _integer(value: object, kind: ValueType) -> int:
     if isinstance(value, str) and kind.base in (Base.I64, Base.U64):
         # 64-bit integers may come as text, because JSON numbers lose them in many clients.
         digits = value.removeprefix("-")
-        if len(value) <= _INT_TEXT_MAX and digits.isascii() and digits.isdigit():
+        if len(value) <= _INT_CHARS_MAX and digits.isascii() and digits.isdigit():
             value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _Unfit(f"expected {kind.required()}, got {_name(value)}")

@@ -2,18 +2,17 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from omnigraph.store.blobs import marked
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import KEY_FILTER, ORDERED_INDEX
+from omnigraph.store.reading.row_addresses import FRAGMENT_BITS
 from omnigraph.store.table import CREATED_AT, ROW_ADDRESS, Table, quoted
 
 __all__ = ["FragmentInfo", "SegmentInfo", "Shape", "TableProbe", "read_shape"]
-
-_FRAGMENT_BITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,5 +118,5 @@ class TableProbe:
         found = self._table.scan(
             [], filter=f"{CREATED_AT} <= {version}", row_address=True, fragments=fragments
         )
-        places = (np.asarray(batch.column(ROW_ADDRESS)) >> _FRAGMENT_BITS for batch in found)
+        places = (np.asarray(batch.column(ROW_ADDRESS)) >> FRAGMENT_BITS for batch in found)
         return frozenset(int(number) for each in places for number in np.unique(each))

@@ -35,7 +35,7 @@ _TIERS: Final = (FANOUT, FANOUT**2, FANOUT**3)
 
 # A fragment that lists more characters than this has more runs of creation than one fold of single
 # rows brings together. A run takes 10 to 20 numbers of one to three digits.
-_CREATION_TEXT_MAX: Final = 80 * FANOUT
+_CREATION_CHARS_MAX: Final = 80 * FANOUT
 
 
 def fold_candidates(table: Table, fragments: Sequence[Any]) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ def scattered_creation(fragments: Sequence[Any]) -> list[Any]:
         fragment
         for fragment in fragments
         if (created := fragment.created_at_version_meta) is not None
-        and len(created.json()) > _CREATION_TEXT_MAX
+        and len(created.json()) > _CREATION_CHARS_MAX
     ]
 
 

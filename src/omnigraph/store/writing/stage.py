@@ -24,6 +24,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Staged, StagedKind, WrittenBy
 from omnigraph.store.reading.data_files import field_ids
+from omnigraph.store.reading.row_addresses import FRAGMENT_BITS
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 from omnigraph.store.versions.files import Files
@@ -39,8 +40,7 @@ from omnigraph.store.writing.named_files import NamedFiles
 __all__ = ["Stager", "change_operation", "fragment_of"]
 
 _UUID: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_FRAGMENT_BITS: Final = 32
-_OFFSET_MASK: Final = (1 << _FRAGMENT_BITS) - 1
+_OFFSET_MASK: Final = (1 << FRAGMENT_BITS) - 1
 _STAGE: Final = "table.stage"
 
 
@@ -146,7 +146,7 @@ class Stager:
         )
         folded, receipts = self._fold(table, current, addresses, by)
         new.extend(map(fragment_of, receipts))
-        elsewhere = addresses[~np.isin(addresses >> _FRAGMENT_BITS, folded)]
+        elsewhere = addresses[~np.isin(addresses >> FRAGMENT_BITS, folded)]
         changed, removed = self.erase(table, elsewhere)
         theirs, files = _deletions(table, current, deleted)
         if theirs.keys() & {*folded, *(each.id for each in changed)}:
@@ -263,7 +263,7 @@ class Stager:
             held: Fragments that the commit rewrites: of their rows only the addresses are told.
         """
         place = _place(table)
-        is_held = np.isin(addresses >> _FRAGMENT_BITS, list(held))
+        is_held = np.isin(addresses >> FRAGMENT_BITS, list(held))
         changed, removed = self.erase(table, addresses[~is_held])
         files = self._files.of_deletions(place, changed)
         self._files.sync(place, files)
@@ -282,7 +282,7 @@ class Stager:
         """Write deletion files; return the changed fragments and those with no row left."""
         changed: list[Any] = []
         removed: list[int] = []
-        owners = addresses >> _FRAGMENT_BITS
+        owners = addresses >> FRAGMENT_BITS
         if len(owners):
             # What is deleted already is read and written again.
             table.check(StorageCall.TABLE_ERASE)
