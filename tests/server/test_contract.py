@@ -21,6 +21,9 @@ QUERY = {"query": ALL}
 # By operation: a request that a policy is asked about.
 REQUESTS: dict[str, tuple[str, Any]] = {
     "cluster_query": ("", QUERY),
+    "cluster_read": ("", {"query_source": ALL}),
+    "cluster_change": ("", QUERY),
+    "cluster_ingest": ("", {"data": ""}),
     "cluster_explain": ("", QUERY),
     "cluster_profile": ("", QUERY),
     "cluster_transaction": ("", {"statements": [{"mutate": "query q() {}"}]}),

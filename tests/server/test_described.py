@@ -35,6 +35,7 @@ KNOWN: dict[str, list[Any]] = {
     "tag": ["v1"],
     "name": ["new", "v1", "work"],
     "query": [ALL, 'query q() { insert Person { name: "A" } }'],
+    "query_source": [ALL],
     "params": [{}],
     "data": [LINE, "\n"],
     "type": ["Person", "Knows"],

@@ -193,6 +193,27 @@ def test_what_is_wrong_has_its_status(served: Served, call: Http) -> None:
     assert "request_id" in refused
 
 
+def test_deprecated_routes_answer_and_name_their_successors(call: Http) -> None:
+    status, headers, found = call("POST", "/graphs/beta/read", {"query_source": ALL})
+    assert (status, headers["deprecation"]) == (200, "true")
+    assert headers["link"] == '</graphs/beta/query>; rel="successor-version"'
+    asked = json.loads(found)
+    now = call.json("POST", "/graphs/beta/query", {"query": ALL})
+    assert {**asked, "graph_commit_id": now["graph_commit_id"]} == now
+    call.json("POST", f"{A}/branches", {"name": "old"})
+    text = QUERIES[QUERIES.index("query set_age") :]
+    old = {"query_source": text, "query_name": "set_age", "params": {"name": "B", "age": 7}}
+    for path in ("change", "mutate"):
+        status, headers, found = call("POST", f"{A}/{path}", {**old, "branch": "old"})
+        assert (status, json.loads(found)["query_name"]) == (200, "set_age")
+        assert headers.get("link", "").startswith(f"<{A}/mutate>") is (path == "change")
+    done = call.json("POST", f"{A}/ingest", {"data": lines("O"), "branch": "old"})
+    assert (done["total_entities"], done["branch"]) == (1, "old")
+    status, headers, _ = call("POST", f"{A}/change", {"query_source": text, "query": text})
+    assert (status, headers["deprecation"]) == (400, "true")
+    call.fails(400, "POST", f"{A}/read", {"query_source": text, "query_name": "set_age"})
+
+
 def test_the_feed_starts_at_the_baseline(call: Http) -> None:
     call.json("POST", f"{A}/branches", {"name": "feed"})
     _, _, found = call("POST", f"{A}/changes/baseline", {"branch": "feed"})

@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 from starlette.routing import Route as StarletteRoute
@@ -136,6 +136,8 @@ class _Endpoint:
             extra.append(_CLOSE)
         if (version := exchange.headers.get(_API_HEADER)) is not None:
             extra.append((_API_HEADER.encode(), version[:64].encode("latin-1")))
+        if route.successor is not None:
+            extra += _deprecated(route.successor, exchange.path)
         took = server.clock.ticks_ns() - begin
         server.metrics.count(route.name, found.status, took)
         _log(route, exchange, found.status, took, failure)
@@ -205,6 +207,12 @@ def _log(
         code = failure.code.value if isinstance(failure, GraphError) else type(failure).__name__
         line["failure"] = code
     logger.info(encode(line).decode())
+
+
+def _deprecated(successor: str, path: Mapping[str, str]) -> Headers:
+    """The headers of every answer of a deprecated route: another one is to be asked instead."""
+    address = quote(successor.format(**path))
+    return [(b"deprecation", b"true"), (b"link", f'<{address}>; rel="successor-version"'.encode())]
 
 
 def _failed(server: Server, error: GraphError | HttpFailure, request_id: str) -> WholeAnswer:
@@ -285,7 +293,21 @@ async def _read_body(
 
 def decoded_body(data: bytes, kind: type[Any]) -> Any:
     """A body of JSON as the shape that its route takes."""
-    return _checked(functools.partial(msgspec.json.decode, data, type=kind))
+    return _checked(functools.partial(_decode, data, kind))
+
+
+def _decode(data: bytes, kind: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError:
+        older = getattr(kind, "older_names", {})
+        given = msgspec.json.decode(data) if older else None
+        if not isinstance(given, dict) or not older.keys() & given.keys():
+            raise
+        renamed = {older.get(name, name): value for name, value in given.items()}
+        if len(renamed) < len(given):
+            raise
+        return msgspec.convert(renamed, kind)
 
 
 async def _streaming(

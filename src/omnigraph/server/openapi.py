@@ -17,9 +17,9 @@ _PARAMETER: Final = re.compile(r"{(\w+)(?::path)?}")
 _KEYED: Final = frozenset(
     f"cluster_{name}"
     for name in (
-        "mutate", "mutate_if", "invoke", "invoke_if", "load", "load_ndjson", "merge",
-        "apply_schema", "start_job", "transaction", "create_branch", "delete_branch", "reset",
-        "revert", "protect", "rename_branch", "create_tag", "delete_tag",
+        "mutate", "mutate_if", "change", "invoke", "invoke_if", "load", "load_ndjson", "ingest",
+        "merge", "apply_schema", "start_job", "transaction", "create_branch", "delete_branch",
+        "reset", "revert", "protect", "rename_branch", "create_tag", "delete_tag",
     )
 )  # fmt: skip
 _STATUSES: Final = (400, 401, 403, 404, 409, 410, 412, 413, 429, 500, 503)
@@ -63,6 +63,8 @@ def _operation(route: Route, is_open: bool) -> dict[str, Any]:
     }
     if route.input is not None or route.body == "stream":
         found["requestBody"] = _body(route)
+    if route.successor is not None:
+        found["deprecated"] = True
     if route.secured and not is_open:
         found["security"] = [{"bearer_token": []}]
     return found

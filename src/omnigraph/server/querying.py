@@ -16,7 +16,7 @@ from omnigraph.policy.authorization import Permission
 from omnigraph.results.wire import ChangeOutput, change_json, plain
 from omnigraph.runtime.cancellation import limited
 from omnigraph.server.call import Reply, RouteCall
-from omnigraph.server.requests import ChangeInput, InvokeInput, QueryInput
+from omnigraph.server.requests import ChangeInput, InvokeInput, QueryInput, ReadInput
 from omnigraph.server.warm_reads import LOOP_SECONDS, WORK
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -31,14 +31,19 @@ class ReadTarget(TypedDict):
     snapshot: NotRequired[str]
 
 
-class ReadOutput(TypedDict):
-    """The answer of a reading query."""
+class OldReadOutput(TypedDict):
+    """The answer of a reading query, without the commit that it has read."""
 
     query_name: str
     target: ReadTarget
     row_count: int
     columns: list[str]
     rows: list[dict[str, Any]]
+
+
+class ReadOutput(OldReadOutput):
+    """The answer of a reading query."""
+
     graph_commit_id: str
     column_types: NotRequired[list[str]]
 
@@ -80,6 +85,22 @@ def query(call: RouteCall) -> Reply:
         reply = _read_at(call, pinned, asked.query, asked.name, asked)
     took = WORK.ticks_ns() - begin
     call.served.warm.note(call.actor, asked.branch, (asked.query, asked.name), pinned, took)
+    return reply
+
+
+def read(call: RouteCall) -> Reply:
+    """Run a reading query, by the names that its fields had before."""
+    asked: ReadInput = call.body
+    call.body = QueryInput(
+        query=asked.query_source,
+        name=asked.query_name,
+        params=asked.params,
+        branch=asked.branch,
+        snapshot=asked.snapshot,
+    )
+    reply = query(call)
+    if isinstance(reply.body, dict):
+        del reply.body["graph_commit_id"]
     return reply
 
 

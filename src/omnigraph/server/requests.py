@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -14,11 +14,22 @@ Operation = Literal["insert", "update", "delete"]
 
 
 class Input(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A part of a request whose fields are known."""
+    """A part of a request whose fields are known.
+
+    Attributes:
+        older_names: Names that fields had before, and that are still understood.
+    """
+
+    older_names: ClassVar[dict[str, str]] = {}
+
+
+_OLDER_NAMES = {"query_source": "query", "query_name": "name"}
 
 
 class QueryInput(Input):
     """A reading query."""
+
+    older_names = _OLDER_NAMES
 
     query: str
     name: str | None = None
@@ -29,8 +40,20 @@ class QueryInput(Input):
     column_types: bool = False
 
 
+class ReadInput(Input):
+    """A reading query as clients asked before there was `/query`."""
+
+    query_source: str
+    query_name: str | None = None
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+    snapshot: str | None = None
+
+
 class ChangeInput(Input):
     """A changing query."""
+
+    older_names = _OLDER_NAMES
 
     query: str
     name: str | None = None

@@ -48,6 +48,7 @@ class Route:
         body: How the body comes.
         secured: Needs a token, where there are any.
         at_once: Answers it on the loop, or returns None if that could take long.
+        successor: The path of the route that takes its place; then this one is deprecated.
     """
 
     method: str
@@ -63,6 +64,7 @@ class Route:
     body: Body = "none"
     secured: bool = True
     at_once: Callable[[RouteCall], Reply | None] | None = None
+    successor: str | None = None
 
     @property
     def is_write(self) -> bool:
@@ -99,10 +101,14 @@ _SERVER: Final = (
 _QUERIES: Final = (
     _post(f"{G}/query", "cluster_query", querying.query, pool="read", tag="queries",
           input=requests.QueryInput, output=querying.ReadOutput, at_once=querying.query_at_once),
+    _post(f"{G}/read", "cluster_read", querying.read, pool="read", tag="queries",
+          input=requests.ReadInput, output=querying.OldReadOutput, successor=f"{G}/query"),
     _post(f"{G}/explain", "cluster_explain", querying.explain, pool="read", tag="queries",
           input=requests.QueryInput),
     _post(f"{G}/mutate", "cluster_mutate", querying.mutate, tag="queries",
           input=requests.ChangeInput, output=ChangeOutput),
+    _post(f"{G}/change", "cluster_change", querying.mutate, tag="queries",
+          input=requests.ChangeInput, output=ChangeOutput, successor=f"{G}/mutate"),
     _post(f"{G}/mutate/if-graph-commit", "cluster_mutate_if", querying.mutate_if, tag="queries",
           input=requests.ChangeInput, output=ChangeOutput),
     _post(f"{G}/profile", "cluster_profile", querying.profile, pool="read", tag="queries",
@@ -120,6 +126,9 @@ _QUERIES: Final = (
 _BULK: Final = (
     _post(f"{G}/load", "cluster_load", bulk.load, pool="bulk", tag="bulk", body="stream",
           input=requests.LoadInput, terms=requests.LoadTerms, output=LoadOutput),
+    _post(f"{G}/ingest", "cluster_ingest", bulk.load, pool="bulk", tag="bulk", body="stream",
+          input=requests.LoadInput, terms=requests.LoadTerms, output=LoadOutput,
+          successor=f"{G}/load"),
     _post(f"{G}/load/ndjson", "cluster_load_ndjson", bulk.load_ndjson, pool="bulk", tag="bulk",
           body="stream", terms=requests.LoadTerms, output=LoadOutput),
     _get(f"{G}/export", "cluster_export", bulk.export, pool="bulk", tag="bulk",
