@@ -17,13 +17,18 @@ from omnigraph.store.table import BATCH_ROWS, overflows
 __all__ = ["field_ids", "has_plain_file", "rows_of_file"]
 
 
-def field_ids(fields: Iterable[Any]) -> list[int]:
-    """Return the numbers of fields, and of those inside of them."""
+def field_ids(fields: Iterable[Any], *, leaves_only: bool = False) -> list[int]:
+    """Return the numbers of fields, and of those inside of them.
+
+    Leaves are the fields that have values of their own: a column of a file each.
+    """
     found: list[int] = []
     for field in fields:
-        found.append(field.id())
-        if children := field.children():
-            found.extend(field_ids(children))
+        children = field.children()
+        if not (children and leaves_only):
+            found.append(field.id())
+        if children:
+            found.extend(field_ids(children, leaves_only=leaves_only))
     return found
 
 

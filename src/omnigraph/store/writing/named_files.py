@@ -7,7 +7,6 @@ its commit; its files are called after it, and what it leaves behind is found by
 Tables with blobs are written by Lance itself: their bytes lie in further files.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from omnigraph.store import tuning
 from omnigraph.store.integrity.file_checksums import FileChecksums
 from omnigraph.store.io.streams import stream_size
 from omnigraph.store.model import WrittenBy
+from omnigraph.store.reading.data_files import field_ids
 from omnigraph.store.root import Root
 from omnigraph.store.versions.gateway import STORAGE_VERSION
 
@@ -43,7 +43,7 @@ class NamedFiles:
         """Write rows into new fragments. Nothing refers to them yet."""
         # With what Lance keeps on fields, such as how to encode them.
         rows = rows.cast(dataset.schema)
-        fields = leaf_fields(dataset.lance_schema.fields())
+        fields = field_ids(dataset.lance_schema.fields(), leaves_only=True)
         found = []
         for start in range(0, rows.num_rows, tuning.active.file_rows_max):
             part = rows.slice(start, tuning.active.file_rows_max)
@@ -71,12 +71,3 @@ class NamedFiles:
         ) as writer:
             for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
                 writer.write_batch(batch)
-
-
-def leaf_fields(fields: Iterable[Any]) -> list[int]:
-    """Return the numbers of the fields that have values of their own: a column of a file each."""
-    found: list[int] = []
-    for field in fields:
-        children = field.children()
-        found += leaf_fields(children) if children else [field.id()]
-    return found
