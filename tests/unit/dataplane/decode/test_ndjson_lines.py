@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.dataplane.decode.lines import TooLong, blocks, find_lines
-from omnigraph.dataplane.decode.route import UNKNOWN, Router
+from omnigraph.dataplane.decode.ndjson import UNKNOWN, Router
 from omnigraph.lang import compile_schema
 
 TEXTS = st.lists(st.sampled_from([b"", b"\r", b"a", b"bc", b"d" * 9, b"e\r", b"\r\r"]), max_size=20)
