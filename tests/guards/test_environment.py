@@ -67,6 +67,10 @@ def test_only_the_edges_read_the_environment() -> None:
             if isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv"}:
                 found.add(path.relative_to(SOURCE).as_posix())
     assert found == set(READERS)
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    told = page.partition("| who reads | what for |")[2].partition("\n\n")[0]
+    named = re.findall(r"`((?:\w+\.)+\w+)`", "".join(re.findall(r"^\| (.*?) \|", told, re.M)))
+    assert {f"{name.replace('.', '/')}.py" for name in named} == found
 
 
 def test_the_page_names_every_variable_and_no_other() -> None:

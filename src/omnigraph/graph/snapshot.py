@@ -216,7 +216,7 @@ def on_spark(
     from omnigraph.dataplane.spark.config import configured, unavailable  # noqa: PLC0415
 
     asked = one_of(EngineChoice, engine, "engine")
-    config = configured(spark)
+    config = configured(spark, variables=parts.variables)
     missing = unavailable(config)
     if missing is not None:
         if asked == "spark":

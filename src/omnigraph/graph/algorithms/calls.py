@@ -318,7 +318,7 @@ class Algorithms:
     ) -> tuple[Engine, str]:
         """Returns the engine that it runs on, and the reason."""
         asked: EngineChoice = one_of(EngineChoice, terms.engine, "engine")
-        config = configured(terms.spark)
+        config = configured(terms.spark, variables=self._parts.variables)
         if asked == "spark":
             if (missing := unavailable(config)) is not None:
                 raise InvalidInput(Code.ENGINE_UNAVAILABLE, missing)
@@ -365,7 +365,7 @@ class Algorithms:
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
         catalog, most = self._plans(pinned).catalog, self._parts.limits.bytes_max
-        with acquire(configured(spark)) as held:
+        with acquire(configured(spark, variables=self._parts.variables)) as held:
             frames = DenseFrames(held, self._parts.repo, pinned, catalog)
             blocks = Blocks(frames, selection, SparkRunner(held))
             done = run.compute(blocks, task, most)

@@ -80,6 +80,7 @@ class Bulk:
         repo: Repository,
         embeddings: Embeddings,
         settings: Settings | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         """Work on a graph.
 
@@ -87,15 +88,17 @@ class Bulk:
             repo: The graph.
             embeddings: Computes the vectors of texts that are loaded.
             settings: How many tasks run at once in this process, and when Spark is taken.
+            variables: The environment; by default that of the process.
         """
         self._repo = repo
         self._embeddings = embeddings
         self._settings = settings or Settings()
+        self._variables = variables
 
     @classmethod
     def of(cls, parts: GraphContext) -> Bulk:
         """The bulk work of an open graph."""
-        return cls(parts.repo, parts.embeddings, parts.settings)
+        return cls(parts.repo, parts.embeddings, parts.settings, parts.variables)
 
     def load(
         self,
@@ -302,7 +305,7 @@ class Bulk:
             options["columns"] = ",".join(columns)
         if where is not None:
             options["where"] = where
-        with acquire(configured(spark)) as held:
+        with acquire(configured(spark, variables=self._variables)) as held:
             if held.is_owned:
                 prune_columns(held.session)
             else:
@@ -332,7 +335,7 @@ class Bulk:
                 text = f"{name} has no column '{column}'" + (f"; {near}" if near else "")
                 raise InvalidInput(Code.INPUT_INVALID, text, column=column)
         shown = {column: column for column in chosen}
-        with acquire(configured(spark)) as held:
+        with acquire(configured(spark, variables=self._variables)) as held:
             frames = DenseFrames(held, self._repo, snapshot, catalog)
             return frames.nodes(name, shown) if kind == "node" else frames.edges(name, shown)
 
@@ -355,7 +358,7 @@ class Bulk:
         self, operation: str, execution: Execution, size: int | None, *, has_frames: bool = False
     ) -> Iterator[tuple[Runner, Monitor]]:
         """The runner that is chosen, and its monitor; an interrupt stops the tasks."""
-        config = configured(execution.spark)
+        config = configured(execution.spark, variables=self._variables)
         chosen, reason = choose(
             execution.engine,
             bytes_total=size,
