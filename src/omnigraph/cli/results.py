@@ -1,18 +1,17 @@
 """Rows as text: a table, one field per line, CSV, JSON lines or one JSON document."""
 
-import base64
 import csv
 import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import NULL, Part, Screen, counted
 from omnigraph.errors import JsonValue
+from omnigraph.results.wire import plain
 
 Format: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
 Form = Annotated[
@@ -105,23 +104,7 @@ def show_lines(screen: Screen, documents: Iterable[JsonValue]) -> None:
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, JsonValue]:
     """A row as JSON can say it."""
-    return {name: plain_value(value) for name, value in row.items()}
-
-
-def plain_value(value: Any) -> JsonValue:
-    """A value as JSON can say it: dates as texts, bytes in base 64."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return f"base64:{base64.b64encode(value).decode()}"
-    if isinstance(value, Mapping):
-        return plain_row(value)
-    if isinstance(value, list | tuple):
-        return [plain_value(each) for each in value]
-    plain: JsonValue = value
-    return plain
+    return {name: plain(value) for name, value in row.items()}
 
 
 def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
@@ -180,5 +163,5 @@ def _cut(text: str, most: int) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return NULL
-    plain = plain_value(value)
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    shown = plain(value)
+    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)

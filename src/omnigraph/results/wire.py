@@ -272,28 +272,29 @@ def read_change(found: Mapping[str, Any]) -> MutationResult:
     )
 
 
+def loaded_types(done: LoadResult, kind: str) -> list[LoadedType]:
+    """The counts of a load for the types of one kind, `node` or `edge`, as JSON."""
+    return [
+        {
+            "name": key.removeprefix(f"{kind}:"),
+            "entities_loaded": counts.inserted + counts.updated,
+            "inserted": counts.inserted,
+            "updated": counts.updated,
+            "deleted": counts.deleted,
+        }
+        for key, counts in done.counts.items()
+        if key.startswith(f"{kind}:")
+    ]
+
+
 def load_json(done: LoadResult, base: str | None = None, version: int | None = None) -> LoadOutput:
     """The result of a load as JSON."""
-
-    def listed(kind: str) -> list[LoadedType]:
-        return [
-            {
-                "name": key.removeprefix(f"{kind}:"),
-                "entities_loaded": counts.inserted + counts.updated,
-                "inserted": counts.inserted,
-                "updated": counts.updated,
-                "deleted": counts.deleted,
-            }
-            for key, counts in done.counts.items()
-            if key.startswith(f"{kind}:")
-        ]
-
     found: LoadOutput = {
         "branch": done.commit.branch,
         "branch_created": done.branch_created,
         "mode": done.mode,
-        "nodes": listed("node"),
-        "edges": listed("edge"),
+        "nodes": loaded_types(done, "node"),
+        "edges": loaded_types(done, "edge"),
         "total_entities": sum(c.inserted + c.updated for c in done.counts.values()),
         "commit": commit_json(done.commit, version),
         "graph_commit_id": done.commit.id,

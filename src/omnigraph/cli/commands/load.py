@@ -19,6 +19,7 @@ from omnigraph.cli.records import warning_records
 from omnigraph.cli.results import shown_value
 from omnigraph.cli.targets import Target
 from omnigraph.errors import Code, ConstraintViolated, JsonValue, NotFound
+from omnigraph.results.wire import loaded_types, plain
 from omnigraph.types import InputFormat, LoadMode
 
 _VIOLATIONS_SHOWN_MAX: Final = 20
@@ -173,42 +174,28 @@ def complete(error: ConstraintViolated, data: Sequence[str], file: Path | None) 
 def sources(data: Sequence[str]) -> object:
     """The data as the library takes it: a list of places, or places by type."""
     typed: dict[str, list[str]] = {}
-    plain: list[str] = []
+    untyped: list[str] = []
     for text in data:
         name, separator, place = text.partition("=")
         # A path may contain the sign; the name of a type has no slash and no dot.
         if separator and name.replace("_", "").replace(":", "").isalnum():
             typed.setdefault(name, []).append(place)
         else:
-            plain.append(text)
-    if typed and plain:
-        return [*plain, typed]
-    return typed or plain
+            untyped.append(text)
+    if typed and untyped:
+        return [*untyped, typed]
+    return typed or untyped
 
 
 def as_document(done: og.LoadResult) -> JsonValue:
     """The result in plain values, under the names of the wire."""
-
-    def listed(kind: str) -> list[JsonValue]:
-        return [
-            {
-                "name": key.removeprefix(f"{kind}:"),
-                "entities_loaded": counts.inserted + counts.updated,
-                "inserted": counts.inserted,
-                "updated": counts.updated,
-                "deleted": counts.deleted,
-            }
-            for key, counts in done.counts.items()
-            if key.startswith(f"{kind}:")
-        ]
-
     return {
         "graph_commit_id": done.commit.id,
         "branch": done.commit.branch,
         "branch_created": done.branch_created,
         "mode": done.mode,
-        "nodes": listed("node"),
-        "edges": listed("edge"),
+        "nodes": plain(loaded_types(done, "node")),
+        "edges": plain(loaded_types(done, "edge")),
         "total_entities": sum(c.inserted + c.updated for c in done.counts.values()),
         "actor_id": done.commit.actor,
         "engine": done.engine,
