@@ -1,6 +1,7 @@
 """One suite for a graph in reach and one behind a server: the same calls, results and errors."""
 
 import io
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -181,6 +182,41 @@ def test_branches_merge_or_conflict(graph: Any) -> None:
     assert (done.outcome, done.branch_deleted) == ("merged", True)
     assert done.counts["node:Person"].updated == 1
     assert graph.branches.list() == ["main"]
+
+
+@pytest.mark.parametrize("by", ["file", "function"])
+def test_conflicts_are_settled_one_by_one(graph: Any, tmp_path: Path, by: str) -> None:
+    graph.branches.create("draft")
+    for name, theirs, ours in (("Ada", 21, 41), ("Bo", 22, 42)):
+        graph.mutate(AGE, {"n": name, "a": theirs}, branch="draft")
+        graph.mutate(AGE, {"n": name, "a": ours})
+    answers: dict[str, Any] = {"Ada": "theirs", "Bo": {"age": 7}}
+    file = tmp_path / "choices.jsonl"
+    planned = graph.branches.merge("draft", dry_run=True)
+    assert planned.write_resolutions(file) == 2
+    with pytest.raises(og.errors.InvalidInput, match=f"{file.name}, line 1: .* has no choice"):
+        graph.branches.merge("draft", resolve=file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        answer = answers[line["entity_id"]]
+        is_side = isinstance(answer, str)
+        line["choice"], line["value"] = (answer, None) if is_side else ("value", answer)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    resolve = file if by == "file" else lambda conflict: answers[conflict.id]
+    tried = graph.branches.merge("draft", resolve=resolve, dry_run=True)
+    assert (tried.conflicts, tried.commit) == ((), None)
+    assert {each.id: choice for each, choice in tried.settled} == answers
+    with pytest.raises(og.errors.Conflict) as left:
+        graph.branches.merge("draft", resolve=lambda each: "ours" if each.id == "Bo" else None)
+    assert [each["entity_id"] for each in left.value.conflicts] == ["Ada"]
+    done = graph.branches.merge("draft", resolve=resolve, delete_branch=True, idempotency_key=by)
+    assert (done.outcome, len(done.settled), done.branch_deleted) == ("merged", 2, True)
+    rows = graph.query("query q() { match { $p: Person } return { $p.name as n, $p.age as a } }")
+    assert {row["n"]: row["a"] for row in rows if row["n"] in answers} == {"Ada": 21, "Bo": 7}
+    again = graph.branches.merge("draft", resolve=resolve, delete_branch=True, idempotency_key=by)
+    assert (again.replayed, again.commit.id) == (True, done.commit.id)
+    with pytest.raises(og.errors.InvalidInput, match="function"):
+        graph.branches.merge("draft", resolve="both")
 
 
 def test_history_diff_and_blame_agree(graph: Any) -> None:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from omnigraph.client.arguments import at_text, keyed
 from omnigraph.client.remote_diff import RemoteDiff
+from omnigraph.client.resolving import RemoteResolving
 from omnigraph.client.transport import HttpTransport, segment
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.merge.resolution_file import Resolution
 from omnigraph.results.changes import Change, ChangeEvent, ChangePage, OperationName
 from omnigraph.results.commits import Branch, Commit, Tag, time_of
 from omnigraph.results.merging import MergeResult, ResetResult
@@ -103,7 +104,7 @@ class RemoteBranches:
         source: str,
         into: str = "main",
         *,
-        resolve: Literal["ours", "theirs"] | None = None,
+        resolve: Resolution | None = None,
         granularity: Literal["property", "row"] = "property",
         dry_run: bool = False,
         delete_branch: bool = False,
@@ -111,17 +112,19 @@ class RemoteBranches:
         idempotency_key: str | None = None,
     ) -> MergeResult:
         """Bring the changes of one branch into another; see `Branches.merge`."""
-        _check_resolve(resolve)
         body = {
             "source": source,
             "target": into,
-            "resolve": resolve,
             "granularity": granularity,
-            "dry_run": dry_run,
             "delete_branch": delete_branch,
             "message": message,
         }
-        return read_merge(self._post("/merge", body, idempotency_key))
+
+        def ask(more: Mapping[str, Any]) -> MergeResult:
+            return read_merge(self._post("/merge", {**body, **more}, idempotency_key))
+
+        resolving = RemoteResolving(ask, lambda: [self.show(each).head for each in (source, into)])
+        return resolving.run(resolve, dry_run=dry_run)
 
     def reset(
         self,
@@ -150,27 +153,20 @@ class RemoteBranches:
         commit: str | datetime,
         branch: str | None = None,
         *,
-        resolve: Literal["ours", "theirs"] | None = None,
+        resolve: Resolution | None = None,
         dry_run: bool = False,
         message: str | None = None,
         idempotency_key: str | None = None,
     ) -> MergeResult:
         """Take back what a commit changed; see `Branches.revert`."""
-        _check_resolve(resolve)
-        body = {
-            "commit": at_text(commit),
-            "branch": branch or self._branch,
-            "resolve": resolve,
-            "dry_run": dry_run,
-            "message": message,
-        }
-        return read_merge(self._post("/revert", body, idempotency_key))
+        known = branch or self._branch
+        body = {"commit": at_text(commit), "branch": known, "message": message}
 
+        def ask(more: Mapping[str, Any]) -> MergeResult:
+            return read_merge(self._post("/revert", {**body, **more}, idempotency_key))
 
-def _check_resolve(resolve: object) -> None:
-    if resolve not in (None, "ours", "theirs"):
-        text = "through a server, conflicts are settled by 'ours' or 'theirs'"
-        raise InvalidInput(Code.INPUT_INVALID, text)
+        resolving = RemoteResolving(ask, lambda: [self.show(known).head])
+        return resolving.run(resolve, dry_run=dry_run)
 
 
 class RemoteTags:

@@ -134,6 +134,7 @@ class MergeOutput(TypedDict):
     replayed: bool
     commit: CommitOutput | None
     merge_conflicts: NotRequired[list[dict[str, Any]]]
+    settled: NotRequired[list[dict[str, Any]]]
     actor_id: NotRequired[str]
     branch_deleted: NotRequired[bool]
     branch_delete_error: NotRequired[str]
@@ -414,6 +415,10 @@ def merge_json(done: MergeResult, version: int | None = None) -> MergeOutput:
     }
     if done.conflicts:
         found["merge_conflicts"] = [dict(item.as_json()) for item in done.conflicts]
+    if done.settled:
+        found["settled"] = [
+            {**item.as_json(), "choice": plain(choice)} for item, choice in done.settled
+        ]
     if done.commit is not None and done.commit.actor is not None:
         found["actor_id"] = done.commit.actor
     if done.branch_deleted or done.branch_delete_error is not None:
@@ -424,7 +429,7 @@ def merge_json(done: MergeResult, version: int | None = None) -> MergeOutput:
 
 
 def read_merge(found: Mapping[str, Any]) -> MergeResult:
-    """The result of a merge of JSON; what settled its conflicts stays with the server."""
+    """The result of a merge of JSON."""
     return MergeResult(
         outcome=found["outcome"],
         commit=_maybe_commit(found["commit"]),
@@ -433,6 +438,7 @@ def read_merge(found: Mapping[str, Any]) -> MergeResult:
         base=found["base"],
         counts=read_counts(found["counts"]),
         conflicts=tuple(map(_read_conflict, found.get("merge_conflicts", ()))),
+        settled=tuple((_read_conflict(each), each["choice"]) for each in found.get("settled", ())),
         replayed=found["replayed"],
         branch_deleted=found.get("branch_deleted", False),
         branch_delete_error=found.get("branch_delete_error"),

@@ -133,6 +133,13 @@ class DeleteBranchTerms(Input):
     if_head: str | None = None
 
 
+class ResolutionsInput(Input):
+    """A file of resolutions, by its name and its text."""
+
+    text: str
+    name: str = "resolutions"
+
+
 class MergeInput(Input):
     """A merge."""
 
@@ -140,7 +147,7 @@ class MergeInput(Input):
     target: str = "main"
     delete_branch: bool = False
     dry_run: bool = False
-    resolve: Literal["ours", "theirs"] | None = None
+    resolve: Literal["ours", "theirs"] | ResolutionsInput | None = None
     granularity: Granularity = "property"
     message: str | None = None
 
@@ -161,7 +168,7 @@ class RevertInput(Input):
     commit: str
     branch: str | None = None
     dry_run: bool = False
-    resolve: Literal["ours", "theirs"] | None = None
+    resolve: Literal["ours", "theirs"] | ResolutionsInput | None = None
     message: str | None = None
 
 

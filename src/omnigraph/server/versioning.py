@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Literal, NotRequired, TypedDict
 
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.exec.merge.resolution_file import Resolution, ResolutionFile
 from omnigraph.results.changes import Change
 from omnigraph.results.commits import Commit
 from omnigraph.results.wire import (
@@ -143,7 +144,7 @@ def merge(call: RouteCall) -> Reply:
     done = call.graph.branches.merge(
         asked.source,
         asked.target,
-        resolve=asked.resolve,
+        resolve=_resolution(asked.resolve),
         granularity=asked.granularity,
         dry_run=asked.dry_run,
         delete_branch=asked.delete_branch,
@@ -151,6 +152,14 @@ def merge(call: RouteCall) -> Reply:
         idempotency_key=call.idempotency_key,
     )
     return Reply(body=merge_json(done))
+
+
+def _resolution(
+    given: Literal["ours", "theirs"] | requests.ResolutionsInput | None,
+) -> Resolution | None:
+    if isinstance(given, requests.ResolutionsInput):
+        return ResolutionFile.parse(given.name, given.text)
+    return given
 
 
 def reset(call: RouteCall) -> Reply:
@@ -183,7 +192,7 @@ def revert(call: RouteCall) -> Reply:
     done = call.graph.branches.revert(
         asked.commit,
         asked.branch,
-        resolve=asked.resolve,
+        resolve=_resolution(asked.resolve),
         dry_run=asked.dry_run,
         message=asked.message,
         idempotency_key=call.idempotency_key,

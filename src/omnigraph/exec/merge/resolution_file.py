@@ -8,15 +8,53 @@ conflicts that it finds itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
-from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.merge.conflicts import Choice, ConflictKey, MergeConflict
+from omnigraph.errors import Code, InvalidInput, LimitExceeded, NotFound
+from omnigraph.exec.merge.conflicts import Choice, ConflictKey, MergeConflict, Side
 
+# What settles conflicts: a side, a function, or a file of resolutions.
+Resolution: TypeAlias = Side | Callable[[MergeConflict], Choice | None] | str | os.PathLike[str]
+
+_FILE_SUFFIX: Final = ".jsonl"
+_FILE_BYTES_MAX: Final = 256 << 20
 _STATES: Final = ("base", "ours", "theirs")
 _NAMES: Final = ("kind", "entity_kind", "type_name", "entity_id", "properties", *_STATES)
+
+
+def file_of(given: object) -> Path | None:
+    """The file of resolutions that a caller names; None if it is something else."""
+    is_path = isinstance(given, os.PathLike)
+    if is_path or (isinstance(given, str) and given.endswith(_FILE_SUFFIX)):
+        return Path(given)  # type: ignore[arg-type]
+    return None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of resolutions.
+
+    Raises:
+        InvalidInput: It is no text.
+        LimitExceeded: It is too large.
+        NotFound: There is no such file.
+    """
+    try:
+        size = path.stat().st_size
+        if size > _FILE_BYTES_MAX:
+            text = f"{path} has {size:,} bytes, a file of resolutions at most {_FILE_BYTES_MAX:,}"
+            raise LimitExceeded(
+                Code.LIMIT_EXCEEDED, text, bound="resolution_file_bytes", limit=_FILE_BYTES_MAX
+            )
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(Code.INPUT_INVALID, f"{path} is no text in UTF-8") from error
+    except OSError as error:
+        text = f"the file of resolutions {path} cannot be read: {error.strerror}"
+        raise NotFound(Code.FILE_NOT_FOUND, text, path=str(path)) from error
 
 
 def template(
@@ -73,14 +111,16 @@ class ResolutionFile:
                 raise _refused(name, item.line, text)
 
     @classmethod
-    def parse(cls, name: str, lines: Iterable[str]) -> ResolutionFile:
+    def parse(cls, name: str, text: str) -> ResolutionFile:
         """Read lines of JSON; empty lines are skipped.
 
         Raises:
             InvalidInput: A line is none of such a file; the error tells which.
         """
         found = [
-            _parsed(name, number, line) for number, line in enumerate(lines, 1) if line.strip()
+            _parsed(name, number, line)
+            for number, line in enumerate(text.split("\n"), 1)
+            if line.strip()
         ]
         return cls(name, found)
 

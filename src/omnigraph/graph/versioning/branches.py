@@ -14,10 +14,11 @@ from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.merge.merger import Merger
 from omnigraph.exec.merge.requests import MergeRequest, ResetRequest, RevertRequest
+from omnigraph.exec.merge.resolution_file import Resolution
 from omnigraph.exec.merge.tasks import Running
 from omnigraph.graph.arguments import key_of
 from omnigraph.graph.values import commit_of
-from omnigraph.graph.versioning.merging import Resolution, as_resolve, merge_result
+from omnigraph.graph.versioning.merging import as_resolve, merge_result
 from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.commits import Branch
 from omnigraph.results.merging import MergeResult, ResetResult
