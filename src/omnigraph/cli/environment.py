@@ -62,9 +62,11 @@ def pager() -> str | None:
 def columns() -> int:
     """The width of the terminal in characters."""
     try:
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+        found = int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
     except (OSError, ValueError):
-        return 80
+        found = 0
+    # A terminal that nobody has told its size says 0.
+    return found if found > 0 else 80
 
 
 def debugging() -> bool:

@@ -11,7 +11,7 @@ takes `merge` (with the mode append: update what exists), `actor`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from pyspark.sql.datasource import (
@@ -47,6 +47,7 @@ class DefaultSource(DataSource):
     """
 
     driver: ClassVar[tuple[str, str] | None] = None
+    _pinned_options: Mapping[str, str] | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -63,13 +64,14 @@ class DefaultSource(DataSource):
             found = spark_schema(opened.entity, opened.columns)
             if table is not None:
                 return _remembering(found, table)
-            self.options = _pinned(self.options, opened)
+            self._pinned_options = _pinned(self.options, opened)
             return found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader that is pinned to one commit."""
         with carried_errors():
-            opened = Opened(self.options or _remembered(schema))
+            chosen = self._pinned_options or self.options
+            opened = Opened(chosen or _remembered(schema))
             if reads_changes(self.options):
                 return ChangesReader(opened, schema.names, self.options)
             _check_declared(schema, spark_schema(opened.entity))
@@ -93,7 +95,7 @@ class DefaultSource(DataSource):
             )
 
 
-def _pinned(options: Mapping[str, str], opened: Opened) -> MutableMapping[str, str]:
+def _pinned(options: Mapping[str, str], opened: Opened) -> Mapping[str, str]:
     """The options with the commit that they mean now: a frame is planned more than once."""
     pinned = CaseInsensitiveDict(options)
     for name in ("at", "time"):

@@ -6,17 +6,14 @@ commit, which is refused when others have changed meanwhile what was read or is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import Commit
 from omnigraph.core.repository import Repository
-from omnigraph.dataplane.load.entities import Entities, with_defaults
 from omnigraph.exec.access import QueryEngine, SnapshotReader
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.delta import stage
@@ -29,98 +26,16 @@ from omnigraph.exec.mutate.mutator import (
     request_digest,
     tables_read,
 )
-from omnigraph.exec.mutate.pending import PendingChanges
-from omnigraph.exec.mutate.type_changes import LoadedRow
-from omnigraph.exec.mutate.values import Stored
 from omnigraph.exec.overlay.table import TableOverlay
 from omnigraph.exec.overlay.views import OverlayReader
 from omnigraph.exec.preconditions import required_head
-from omnigraph.lang.catalog.model import Catalog, EdgeType, EntityType
-from omnigraph.lang.ir.expr import Column, ConstValue, EntityRef
-from omnigraph.lang.ir.ops import EmbedSpec, MutationPlan, ReadPlan
-from omnigraph.lang.query.scope import entity_ref
-from omnigraph.rules.report import joined
-from omnigraph.rules.unique import judge_ids
-from omnigraph.rules.violation import Violations
+from omnigraph.lang.catalog.model import Catalog
+from omnigraph.lang.ir.expr import ConstValue, EntityRef
+from omnigraph.lang.ir.ops import MutationPlan, ReadPlan
 from omnigraph.runtime import telemetry
 
 if TYPE_CHECKING:
     from omnigraph.dataplane.load.small_load import SmallLoad
-
-
-def load_entities(
-    pending: PendingChanges, catalog: Catalog, entities: Sequence[Entities], *, is_merge: bool
-) -> dict[EntityRef, int]:
-    """Take entities that were read from an input; how many of each type were touched.
-
-    Args:
-        pending: The changes so far.
-        catalog: The schema.
-        entities: What was read. The keys of all are judged before the first is taken.
-        is_merge: Entities that exist get what the rows name; otherwise they are violations.
-
-    Raises:
-        ConstraintViolated: A key exists already, or is twice in the input.
-    """
-    by_type: dict[EntityRef, list[Entities]] = {}
-    for item in entities:
-        by_type.setdefault(entity_ref(item.entity), []).append(item)
-    known, out = {}, Violations()
-    for ref, items in by_type.items():
-        names = joined(pa.chunked_array([item.names for item in items], pa.string())).drop_null()
-        found = pending.changes_of(ref).known(names.to_pylist())
-        taken = None if is_merge else pa.array(found, pa.string())
-        judge_ids(items[0].entity, names, out, committed=taken)
-        known[ref] = found
-    out.raise_if_any()
-    for ref, items in by_type.items():
-        entity = items[0].entity
-        if isinstance(entity, EdgeType):
-            ends = (catalog.node_by_name[name] for name in (entity.source, entity.target))
-            source, target = map(entity_ref, ends)
-            pending.note_ends(ref, source, target)
-        for item in items:
-            pending.changes_of(ref).put_rows(_rows(item, known[ref]))
-    touched = {ref: pending.changes_of(ref).settle() for ref in by_type}
-    return {ref: count for ref, count in touched.items() if count}
-
-
-def _rows(entities: Entities, known: Mapping[str, Mapping[str, Stored]]) -> list[LoadedRow]:
-    """Whole images: of new entities with defaults, of others with what the rows do not name."""
-    ids = entities.rows.column("id").to_pylist()
-    is_new = pa.array([name not in known for name in ids], pa.bool_())
-    specs = _embeds(entities.entity)
-    found = []
-    for part in (with_defaults(entities.filter(is_new)), _of_known(entities, is_new)):
-        absent = {name: mask.to_pylist() for name, mask in part.absent.items()}
-        for place, row in enumerate(part.rows.to_pylist()):
-            left = {name for name, mask in absent.items() if mask[place]}
-            before = known.get(row["id"])
-            named = {name: value for name, value in row.items() if name not in left}
-            # A vector belongs to its text: whoever names the text alone gets it computed.
-            wanted = [spec for spec in specs if _is_computed(spec, left, row)]
-            cleared = {spec.target.name: None for spec in wanted}
-            image = row if before is None else {**before, **named}
-            found.append(LoadedRow({**image, **cleared}, tuple(wanted), is_new=before is None))
-    return found
-
-
-def _of_known(entities: Entities, is_new: pa.Array) -> Entities:
-    return entities.filter(pa.array([not each for each in is_new.to_pylist()], pa.bool_()))
-
-
-def _is_computed(spec: EmbedSpec, left: set[str], row: Mapping[str, Stored]) -> bool:
-    target, source = spec.target.name, spec.source.name
-    return source not in left and (target in left or row[target] is None)
-
-
-def _embeds(entity: EntityType) -> list[EmbedSpec]:
-    columns = {item.name: Column(item.name, item.type) for item in entity.properties}
-    return [
-        EmbedSpec(columns[item.name], columns[item.embed.source], item.embed.model)
-        for item in entity.properties
-        if item.embed is not None
-    ]
 
 
 class OpenTransaction:
@@ -167,7 +82,7 @@ class OpenTransaction:
     def load(self, small: SmallLoad, *, is_merge: bool) -> dict[EntityRef, int]:
         """Take the entities of a small input; returns how many of each type it touched."""
         # The decoders come with it, for which other transactions do not wait.
-        from omnigraph.exec.mutate.transaction import load_entities  # noqa: PLC0415
+        from omnigraph.exec.mutate.loaded_rows import load_entities  # noqa: PLC0415
 
         self._repo.require_writable()
         for rows in small.sources:
