@@ -11,7 +11,9 @@ import omnigraph as og
 from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import Prepared
+from omnigraph.exec import tuning
 from tests.graphs import clean
+from tests.large_merges import BY_TASKS
 
 BEFORE = "node Person { name: String @key }\n"
 CITY = BEFORE + "node City { name: String @key }\n"
@@ -109,14 +111,18 @@ def test_two_schemas_at_once_leave_no_version_behind(
     assert_heads_are_published(graph._repo)
 
 
+@pytest.mark.parametrize("size", ["small", "large"])
 def test_a_merge_that_ends_before_its_intent_leaves_nothing_in_the_way(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch, size: str
 ) -> None:
     def stop() -> None:
         raise KeyboardInterrupt
 
     before_its_commit(monkeypatch, stop)
-    with pytest.raises(KeyboardInterrupt):
+    with (
+        tuning.tuned(**BY_TASKS if size == "large" else {}),
+        pytest.raises(KeyboardInterrupt),
+    ):
         merge(graph, "one", "main")
     before = stored(graph)
     apply(graph, LARGER, "main")
