@@ -94,3 +94,11 @@ def test_either_a_file_or_a_text(arguments: tuple[str, ...]) -> None:
     answer = invoke("explain", "-s", "people.pg", *arguments)
     assert answer.exit_code == 2
     assert "either as a file" in answer.stderr
+
+
+def test_a_mistake_in_another_query_does_not_matter() -> None:
+    text = f"{ALL}\nquery wrong() {{ match {{ $p: Persn }} return {{ $p }} }}"
+    name = ALL.split()[1].partition("(")[0]
+    assert invoke("explain", "-s", "people.pg", "-e", text, name).exit_code == 0
+    for words in ((), ("wrong",), ("wrng",)):
+        assert "T1" in invoke("explain", "-s", "people.pg", "-e", text, *words).stderr

@@ -169,3 +169,29 @@ def test_a_branch_is_renamed_through_a_server(folder: Path, url: str) -> None:
     answer = invoke("branch", "rename", url, "draft", "final")
     assert (answer.exit_code, answer.stdout) == (0, "draft is final now\n"), answer.stderr
     assert invoke("branch", "delete", url, "final", "--yes").exit_code == 0
+
+
+def test_conflicts_are_settled_by_a_file_through_a_server(folder: Path, url: str) -> None:
+    born = 'query q($d: Date) { update Person set { born: $d } where name = "Yo" }'
+    add = 'query q() { insert Person { name: "Yo" } }'
+    said: dict[str, list[tuple[int, str]]] = {}
+    file = folder / "choices.jsonl"
+    for graph in (str(folder / "people.omni"), url):
+        assert invoke("branch", "create", graph, "base").exit_code == 0
+        assert invoke("mutate", f"{graph}@base", "-e", add).exit_code == 0
+        assert invoke("branch", "create", graph, "side", "--from", "base").exit_code == 0
+        for branch, day in (("base", "2001-01-01"), ("side", "2002-02-02")):
+            done = invoke("mutate", f"{graph}@{branch}", "-e", born, "-p", f"d={day}")
+            assert done.exit_code == 0, done.stderr
+        merge = ("branch", "merge", graph, "side", "--into", "base")
+        answers = [invoke(*merge, "--dry-run", "--resolutions", file)]
+        answers.append(invoke(*merge, "--resolve", file))
+        line = {**json.loads(file.read_text()), "choice": "theirs"}
+        file.write_text(json.dumps(line) + "\n")
+        answers.append(invoke(*merge, "--resolve", file, "--json=outcome,counts"))
+        assert [each.exit_code for each in answers] == [1, 1, 0], answers
+        said[graph] = [(each.exit_code, each.stdout + each.stderr) for each in answers]
+        for branch in ("side", "base"):
+            assert invoke("branch", "delete", graph, branch, "--yes").exit_code == 0
+    here, there = said.values()
+    assert here == there

@@ -219,6 +219,41 @@ def test_conflicts_are_settled_one_by_one(graph: Any, tmp_path: Path, by: str) -
         graph.branches.merge("draft", resolve="both")
 
 
+def test_a_function_is_asked_again_when_others_have_written(graph: Any) -> None:
+    graph.branches.create("draft")
+    graph.mutate(AGE, {"n": "Bo", "a": 20}, branch="draft")
+    graph.mutate(AGE, {"n": "Bo", "a": 40})
+    asked: list[Any] = []
+
+    def resolve(conflict: Any) -> Any:
+        asked.append(conflict.ours["age"])
+        if len(asked) == 1:
+            graph.mutate(AGE, {"n": "Bo", "a": 50})
+        return {"age": conflict.ours["age"] + conflict.theirs["age"]}
+
+    done = graph.branches.merge("draft", resolve=resolve, delete_branch=True)
+    assert (asked, done.outcome) == ([40, 50], "merged")
+    assert [each.theirs["age"] for each, _ in done.settled] == [20]
+    ages = "query q() { match { $p: Person } return { $p.name as n, $p.age as a } }"
+    assert {row["n"]: row["a"] for row in graph.query(ages)}["Bo"] == 70
+
+
+@pytest.mark.parametrize("by", ["file", "function"])
+def test_a_revert_is_settled_one_by_one(graph: Any, tmp_path: Path, by: str) -> None:
+    wrong = graph.mutate(AGE, {"n": "Bo", "a": 20}).commit.id
+    graph.mutate(AGE, {"n": "Bo", "a": 30})
+    planned = graph.branches.revert(wrong, dry_run=True)
+    assert [each.id for each in planned.conflicts] == ["Bo"]
+    file = tmp_path / "choices.jsonl"
+    planned.write_resolutions(file)
+    line = {**json.loads(file.read_text()), "choice": "value", "value": {"age": 25}}
+    file.write_text(json.dumps(line) + "\n")
+    done = graph.branches.revert(wrong, resolve=file if by == "file" else lambda _: {"age": 25})
+    assert [choice for _, choice in done.settled] == [{"age": 25}]
+    ages = "query q() { match { $p: Person } return { $p.name as n, $p.age as a } }"
+    assert {row["n"]: row["a"] for row in graph.query(ages)}["Bo"] == 25
+
+
 def test_history_diff_and_blame_agree(graph: Any) -> None:
     before = graph.snapshot()
     done = graph.mutate(AGE, {"n": "Ada", "a": 70})

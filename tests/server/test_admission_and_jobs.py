@@ -206,3 +206,40 @@ def test_jobs_are_done_kept_and_expire(tmp_path: Path) -> None:
         assert send(served, "DELETE", second)[0] == 200
         assert json.loads(send(served, "GET", second)[2])["status"] == "cancelled"
         assert send(served, "GET", f"{G}/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] == 404
+
+
+def test_a_merge_as_a_job_settles_its_conflicts(tmp_path: Path) -> None:
+    config = config_of(tmp_path, jobs=tmp_path / "jobs")
+    with og.open(config.graphs[0].uri) as graph:
+        set_age = 'query q($a: I32) { update Person set { age: $a } where name = "A" }'
+        graph.load({"Person": [{"name": "A", "age": 1}]})
+        graph.branches.create("draft")
+        graph.mutate(set_age, {"a": 2}, branch="draft")
+        graph.mutate(set_age, {"a": 3})
+        planned = graph.branches.merge("draft", dry_run=True)
+        planned.write_resolutions(tmp_path / "c.jsonl")
+    line = {**json.loads((tmp_path / "c.jsonl").read_text()), "choice": "value"}
+    text = json.dumps({**line, "value": {"age": 9}})
+    asked = {"kind": "merge", "source": "draft", "delete_branch": True}
+    with serving(config) as served:
+
+        def ended(**more: Any) -> Any:
+            path = send(served, "POST", f"{G}/jobs", {**asked, **more})[1]["location"]
+            shown = until(
+                lambda: (
+                    found
+                    if (found := json.loads(send(served, "GET", path)[2]))["status"]
+                    not in ("queued", "running")
+                    else None
+                )
+            )
+            return shown
+
+        assert ended()["error"]["code"] == "merge_conflict"
+        refused = {**asked, "resolve": {"text": "nonsense"}}
+        assert send(served, "POST", f"{G}/jobs", refused)[0] == 400
+        done = ended(resolve={"text": text})
+        assert (done["status"], done["result"]["branch_deleted"]) == ("done", True), done
+        ask = "query q() { match { $p: Person } return { $p.age as age } }"
+        found = json.loads(send(served, "POST", f"{G}/query", {"query": ask})[2])
+        assert found["rows"] == [{"age": 9}]

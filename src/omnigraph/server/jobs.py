@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict
 
+import msgspec
+
 import omnigraph as og
 from omnigraph.errors import Code, Conflict, Gone, GraphError, Internal, InvalidInput, NotFound
 from omnigraph.graph.opening import graph_root
@@ -32,12 +34,14 @@ from omnigraph.server.job_parts import BucketParts, JobParts, LocalParts, shown_
 from omnigraph.server.job_records import LIFE_US, JobRecords, ServerJob
 from omnigraph.server.state import Server
 from omnigraph.server.streams import Sink
+from omnigraph.server.versioning import resolution
 
 logger = logging.getLogger("omnigraph.server")
 
 _PIECE_BYTES: Final = 1 << 20
 _TERMS: Final = (
     "branch", "at", "types", "format", "source", "message", "depth", "keep", "older_than",
+    "granularity", "delete_branch",
 )  # fmt: skip
 
 
@@ -229,6 +233,9 @@ class Jobs:
         if job.kind == "merge":
             done = graph.branches.merge(
                 terms["source"], terms["branch"] or "main", message=terms["message"],
+                resolve=resolution(_resolutions(terms.get("resolve"))),
+                granularity=terms.get("granularity", "property"),
+                delete_branch=terms.get("delete_branch", False),
                 idempotency_key=f"job:{job.id}",
             )  # fmt: skip
             return replace(job, status="done", result=merge_json(done))
@@ -242,6 +249,11 @@ class Jobs:
         )  # fmt: skip
         result = {"graph_commit_id": written.commit, "rows": dict(written.rows)}
         return replace(job, status="done", parts=self.parts.made(job, written), result=result)
+
+
+def _resolutions(kept: Any) -> Any:
+    """The resolutions of a merge, as the file of its job keeps them."""
+    return requests.ResolutionsInput(**kept) if isinstance(kept, dict) else kept
 
 
 def _maintained(
@@ -313,16 +325,16 @@ def start(call: RouteCall) -> Reply:
     }
     permission = known.get(asked.kind, Permission.MAINTAIN)
     call.server.authorise(call.actor, permission, branch=asked.branch, source=asked.source)
+    resolution(asked.resolve)
     jobs = _jobs(call)
-    terms: Mapping[str, Any] = {name: getattr(asked, name) for name in _TERMS}
+    terms: dict[str, Any] = {name: getattr(asked, name) for name in _TERMS}
     terms = {**terms, "asked_branch": asked.branch, "asked_at": asked.at}
+    terms["resolve"] = msgspec.to_builtins(asked.resolve)
     # The state of an export is the one of now, however often the work is taken up again.
     if asked.kind == "export":
         pinned = call.graph.snapshot(asked.branch, at=asked.at)
         terms = {**terms, "branch": pinned.branch, "at": pinned.commit}
-    job = jobs.start(
-        call.served.entry.id, asked.kind, call.actor, dict(terms), call.idempotency_key
-    )
+    job = jobs.start(call.served.entry.id, asked.kind, call.actor, terms, call.idempotency_key)
     headers = {"location": f"{call.public_uri}/jobs/{job.id}"}
     return Reply(body=_shown(jobs, job), status=202, headers=headers)
 

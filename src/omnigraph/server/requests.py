@@ -365,6 +365,9 @@ class JobInput(Input):
     types: list[str] | None = None
     format: Literal["ndjson", "arrow", "parquet"] = "ndjson"
     source: str | None = None
+    resolve: Literal["ours", "theirs"] | ResolutionsInput | None = None
+    granularity: Granularity = "property"
+    delete_branch: bool = False
     message: str | None = None
     depth: Literal["metadata", "files", "rows"] = "metadata"
     keep: int | None = None

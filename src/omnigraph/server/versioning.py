@@ -144,7 +144,7 @@ def merge(call: RouteCall) -> Reply:
     done = call.graph.branches.merge(
         asked.source,
         asked.target,
-        resolve=_resolution(asked.resolve),
+        resolve=resolution(asked.resolve),
         granularity=asked.granularity,
         dry_run=asked.dry_run,
         delete_branch=asked.delete_branch,
@@ -154,9 +154,14 @@ def merge(call: RouteCall) -> Reply:
     return Reply(body=merge_json(done))
 
 
-def _resolution(
+def resolution(
     given: Literal["ours", "theirs"] | requests.ResolutionsInput | None,
 ) -> Resolution | None:
+    """The resolution of conflicts, as a request says it.
+
+    Raises:
+        InvalidInput: A line of the resolutions is wrong.
+    """
     if isinstance(given, requests.ResolutionsInput):
         return ResolutionFile.parse(given.name, given.text)
     return given
@@ -192,7 +197,7 @@ def revert(call: RouteCall) -> Reply:
     done = call.graph.branches.revert(
         asked.commit,
         asked.branch,
-        resolve=_resolution(asked.resolve),
+        resolve=resolution(asked.resolve),
         dry_run=asked.dry_run,
         message=asked.message,
         idempotency_key=call.idempotency_key,

@@ -53,7 +53,8 @@ def explain(
     chosen = settings()
     queries = query_text(query, text, chosen)
     catalog = _catalog(schema, target, chosen)
-    plans = compile_queries(queries, catalog, INLINE if query is None else shown(query))
+    source = INLINE if query is None else shown(query)
+    plans = compile_queries(queries, catalog, source, only=name)
     chosen_plans = _select(plans, name)
     screen = render.out()
     if as_json:

@@ -39,7 +39,11 @@ def mutate(
     params_file: ParametersFile = None,
     if_commit: Annotated[
         str | None,
-        Option("--if-commit", metavar="COMMIT", help="Only if this is the head."),
+        Option(
+            "--if-commit",
+            metavar="COMMIT",
+            help="Only if no commit since this one changed data; else it ends with 4.",
+        ),
     ] = None,
     idempotency_key: IdempotencyKey = None,
     message: Message = None,

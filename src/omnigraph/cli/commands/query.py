@@ -19,7 +19,7 @@ from omnigraph.cli.queries import (
     query_name,
     query_text,
 )
-from omnigraph.cli.results import Form, chosen_format, plain_row, show_rows
+from omnigraph.cli.results import Form, chosen_format, plain_row, show_lines, show_rows
 from omnigraph.cli.targets import Target
 
 
@@ -52,16 +52,17 @@ def query(
     with target.open("r") as graph, render.paged(as_json=wanted != "table") as screen:
         pinned = graph.snapshot(target.on, at=at)
         rows = pinned.query(queries, values, name=name, timeout=timeout)
+        about: dict[str, Any] = {
+            "query_name": query_name(queries, name),
+            "target": {"branch": target.on} if at is None else {"snapshot": pinned.commit},
+            "graph_commit_id": pinned.commit,
+            "row_count": len(rows),
+        }
         if wanted == "json":
-            document: dict[str, Any] = {
-                "query_name": query_name(queries, name),
-                "target": {"branch": target.on} if at is None else {"snapshot": pinned.commit},
-                "graph_commit_id": pinned.commit,
-                "row_count": len(rows),
-                "columns": list(rows.columns),
-                "rows": [plain_row(row) for row in rows],
-            }
-            screen.json(document)
+            listed = [plain_row(row) for row in rows]
+            screen.json({**about, "columns": list(rows.columns), "rows": listed})
         else:
+            if wanted == "jsonl":
+                show_lines(screen, [{"kind": "metadata", **about}])
             show_rows(screen, rows.columns, rows, wanted)
     return Status.OK

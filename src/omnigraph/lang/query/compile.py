@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from omnigraph.errors import Code, InvalidInput
@@ -48,11 +48,19 @@ class Checked:
     unused_params: tuple[ast.Parameter, ...]
 
 
-def compile_queries(text: str, catalog: Catalog, name: str = "<query>") -> tuple[Plan, ...]:
-    """Compile every query of a text; one `InvalidInput` carries all mistakes."""
+def compile_queries(
+    text: str, catalog: Catalog, name: str = "<query>", *, only: str | None = None
+) -> tuple[Plan, ...]:
+    """Compile every query of a text; one `InvalidInput` carries all mistakes.
+
+    With `only`, types and properties are checked in the queries of that name alone, if there are
+    any: what is wrong in another one does not matter.
+    """
     source = Source(name, text)
     found = Diagnostics(source)
     file = parse_queries(source, found)
+    if chosen := tuple(query for query in file.queries if query.name.text == only):
+        file = replace(file, queries=chosen)
     if found.errors:
         # Queries that did parse are checked too: one run reports every independent mistake.
         check_file(file, catalog, found)
