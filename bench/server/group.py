@@ -14,7 +14,7 @@ from bench import report
 from bench.figure import Figure, head, publish, table
 from bench.server.bodies import Moved, moved
 from bench.server.running import ask, running
-from bench.server.traffic import PEOPLE, READ, WRITE, Traffic, busy
+from bench.server.traffic import PEOPLE, READ, SECONDS, WRITE, Traffic, busy
 from omnigraph.errors import JsonValue
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
@@ -30,14 +30,12 @@ def run(scale: float) -> JsonValue:
         with og.init(place, SCHEMA) as graph:
             graph.load({"Person": [{"name": f"p{n}", "age": n % 90} for n in range(PEOPLE)]})
         small = _small_reads(place, folder, max(50, int(400 * scale)))
-        traffic = [
-            busy(place, workers, int(6_000 * scale), max(4, int(200 * scale)), folder / "log")
-            for workers in (1, 2)
-        ]
+        seconds = max(2.0, SECONDS * scale)
+        traffic = [busy(place, workers, seconds, folder / "log") for workers in (1, 2)]
         bodies = moved(folder, max(1_000, int(1_000_000 * scale)))
         killed = _killed(place, folder, max(20, int(200 * scale)))
     figures = [*small, *(_body(each) for each in bodies)]
-    text = "\n".join([*_page(scale, figures, traffic, bodies), *killed, ""])
+    text = "\n".join([*_page(scale, seconds, figures, traffic, bodies), *killed, ""])
     return publish("server", text, figures, scale)
 
 
@@ -149,19 +147,19 @@ def _killed(place: Path, folder: Path, writes: int) -> list[str]:
 
 
 def _page(
-    scale: float, figures: list[Figure], traffic: list[Traffic], bodies: list[Moved]
+    scale: float, seconds: float, figures: list[Figure], traffic: list[Traffic], bodies: list[Moved]
 ) -> list[str]:
     lines = [
         *head("The server, measured", "server", scale),
         "Server and clients share the machine, over loopback. A small read finds one of "
         f"{PEOPLE:,} entities by its key; figures are per request, processor time is that of the "
-        "server. Of a large body, memory is what the server holds itself; the code of its "
-        f"libraries, mapped from files, is {bodies[0].mapped >> 20} MB more.",
+        "server. Of a large body, memory is what all processes of the server hold themselves, and "
+        "the temporary files of an upload lie on disk; the code of its libraries, mapped from "
+        f"files, is {bodies[0].mapped >> 20} MB more.",
         "",
         *table(figures),
         "",
-        "Eight readers and two writers at once, from two processes, a fixed number of requests, "
-        "or 30 seconds:",
+        f"Eight readers and two writers at once, from two processes, for {seconds:g} seconds:",
         "",
         "| processes | requests/s | read p50 | p99 | write p50 | p99 | answered | failed "
         "| processor per request |",

@@ -45,12 +45,12 @@ class Running:
 
     @contextmanager
     def watched(self) -> Iterator[list[int]]:
-        """Watch how much memory of its own a process of the server holds; the most is kept."""
+        """Watch how much memory of their own all its processes hold together; the most is kept."""
         most, stop = [0], threading.Event()
 
         def watch() -> None:
             while not stop.wait(_LOOK_SECONDS):
-                most[0] = max(most[0], *(_status(pid, "RssAnon") for pid in self.pids))
+                most[0] = max(most[0], sum(_status(pid, "RssAnon") for pid in self.pids))
 
         watching = threading.Thread(target=watch)
         watching.start()

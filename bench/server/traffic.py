@@ -1,4 +1,4 @@
-"""Readers and writers at once, from processes of their own, a fixed number of requests each."""
+"""Readers and writers at once, from processes of their own, for a minute."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from http.client import HTTPException
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 
@@ -17,7 +18,7 @@ from bench.server.running import Running, ask, running
 
 CLIENTS = 2
 READERS, WRITERS = 4, 1  # threads of each client, each with a connection
-SECONDS_MAX = 30.0  # of one run, whatever is left to do
+SECONDS = 60.0  # of one run
 
 READ = "query one($name: String) { match { $p: Person { name: $name } } return { $p.age as age } }"
 WRITE = "query add($name: String) { insert Person { name: $name, age: 1 } }"
@@ -53,15 +54,15 @@ class Traffic:
         return (len(self.reads.took) + len(self.writes.took)) / self.seconds
 
 
-def busy(place: Path, workers: int, reads: int, writes: int, log: Path) -> Traffic:
-    """Serve a graph to two clients at once."""
+def busy(place: Path, workers: int, wanted: float, log: Path) -> Traffic:
+    """Serve a graph to two clients at once, for so many seconds."""
     with running(place, "--workers", str(workers), log=log) as server:
         connection = server.connect()
         for number in range(50):
             _read(server, number, connection)
         connection.close()
         before, begin = server.cpu, perf_counter()
-        clients = [_client(server, number, reads // CLIENTS, writes) for number in range(CLIENTS)]
+        clients = [_client(server, number, wanted) for number in range(CLIENTS)]
         told = [json.loads(client.communicate()[0]) for client in clients]
         seconds, cpu = perf_counter() - begin, server.cpu - before
     return Traffic(
@@ -79,10 +80,10 @@ def _joined(found: Sequence[Answers]) -> Answers:
     )
 
 
-def _client(server: Running, number: int, reads: int, writes: int) -> subprocess.Popen[str]:
+def _client(server: Running, number: int, wanted: float) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "bench.server.traffic", server.host, str(server.port)]
-    counts = [str(number), str(reads), str(writes // CLIENTS)]
-    return subprocess.Popen([*command, *counts], stdout=subprocess.PIPE, text=True)
+    terms = [str(number), str(wanted)]
+    return subprocess.Popen([*command, *terms], stdout=subprocess.PIPE, text=True)
 
 
 def _read(server: Running, number: int, connection: object = None) -> None:
@@ -93,16 +94,15 @@ def _read(server: Running, number: int, connection: object = None) -> None:
 def main() -> None:
     """Be a client: threads that read, and one that writes; print what each request took."""
     arguments = argparse.ArgumentParser()
-    for name, kind in (("host", str), ("port", int), ("client", int), ("reads", int)):
+    for name, kind in (("host", str), ("port", int), ("client", int), ("seconds", float)):
         arguments.add_argument(name, type=kind)
-    arguments.add_argument("writes", type=int)
     chosen = arguments.parse_args()
     server = Running(None, chosen.host, chosen.port)  # type: ignore[arg-type]
-    reads, writes, end = Answers(), Answers(), perf_counter() + SECONDS_MAX
+    reads, writes, end = Answers(), Answers(), perf_counter() + chosen.seconds
 
-    def repeat(count: int, answers: Answers, label: str) -> None:
+    def repeat(answers: Answers, label: str) -> None:
         connection = server.connect()
-        for number in range(count):
+        for number in count():
             begin = perf_counter()
             if begin > end:
                 return
@@ -119,14 +119,10 @@ def main() -> None:
                 continue
             answers.took.append(perf_counter() - begin)
 
-    threads = [
-        threading.Thread(target=repeat, args=(chosen.reads // READERS, reads, ""))
-        for _ in range(READERS)
-    ]
+    threads = [threading.Thread(target=repeat, args=(reads, "")) for _ in range(READERS)]
     for number in range(WRITERS):
         label = f"new-{chosen.port}-{chosen.client}-{number}"
-        part = (chosen.writes // WRITERS, writes, label)
-        threads.append(threading.Thread(target=repeat, args=part))
+        threads.append(threading.Thread(target=repeat, args=(writes, label)))
     for thread in threads:
         thread.start()
     for thread in threads:
