@@ -78,8 +78,41 @@ def test_a_file_that_is_missing_or_changed_is_found(here: Path) -> None:
 
 def test_a_version_that_is_missing_is_found(here: Path) -> None:
     folder = table("edges") / "_versions"
-    min(folder.glob("*.manifest")).unlink()
+    newest = min(folder.glob("*.manifest"))
+    newest.unlink()
     assert ("error", "pin") in aspects("metadata")
+    with og.open("people.omni", "r") as graph:
+        [found] = graph.verify().findings
+        assert (found.place, "Dataset at path" in found.text) == (
+            newest.relative_to("people.omni").as_posix(),
+            False,
+        )
+        with pytest.raises(Corrupt, match="restore it from a backup") as caught:
+            graph.query("query q() { match { $a: Person  $a knows $b } return { $b.name } }")
+        assert caught.value.details["path"] == found.place
+
+
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_a_newest_version_of_the_manifest_that_is_missing_is_named(here: Path, branch: str) -> None:
+    place = Path("people.omni", "__manifest", *(() if branch == "main" else ("tree", branch)))
+    newest = min((place / "_versions").glob("*.manifest"))
+    newest.unlink()
+    answer = invoke("verify", "people.omni")
+    assert answer.exit_code == 1
+    assert newest.relative_to("people.omni").as_posix() in answer.stdout.replace("\n", "")
+    assert f"the newest version of branch '{branch}' is missing" in answer.stdout
+
+
+def test_repair_tells_of_files_that_it_cannot_bring_back(here: Path) -> None:
+    lost = min((table("nodes") / "data").glob("*.lance"))
+    lost.unlink()
+    answer = invoke("repair", "people.omni")
+    assert answer.exit_code == 1
+    assert "cannot be repaired (file)" in answer.stdout
+    assert "nothing to repair" not in answer.stdout
+    with og.open("people.omni") as graph:
+        [flaw] = graph.repair(dry_run=True).irreparable
+        assert flaw.place == lost.relative_to("people.omni").as_posix()
 
 
 def test_a_write_that_waits_is_told_and_repair_is_refused(here: Path) -> None:

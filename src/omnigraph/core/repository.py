@@ -43,7 +43,7 @@ from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.retry import RetryPolicy
 from omnigraph.core.schema.alignment import TypeState, type_diff
 from omnigraph.core.schema.schema_state import AcceptedSchema, SchemaFiles
-from omnigraph.core.storage_errors import not_stored, public, storage_errors
+from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.core.update_refs import Refs
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
@@ -246,13 +246,13 @@ class Repository:
     def table(self, pin: TablePin) -> Table:
         """A published table, to read."""
         self.require_open()
-        with _still_stored(pin):
+        with self._still_stored(pin):
             return self.tables.open(store_pin(pin))
 
     def written_by(self, pin: TablePin) -> str | None:
         """The identity of the commit that wrote a published table."""
         self.require_open()
-        with _still_stored(pin):
+        with self._still_stored(pin):
             return self.tables.transaction_uuid(store_pin(pin))
 
     def type_diff(self, older: TypeState | None, newer: TypeState, wanted: EntityType) -> TableDiff:
@@ -265,13 +265,24 @@ class Repository:
                 if failure.kind is not FailureKind.NOT_FOUND:
                     raise
                 key = table_key(newer.entity.kind, newer.entity.name)
-                raise not_stored(newer.pin.path, newer.pin.version, table_key=key) from failure
+                raise self.manifest.missing_table(newer.pin, key) from failure
+
+    @contextmanager
+    def _still_stored(self, pin: TablePin) -> Iterator[None]:
+        """Say `Gone` when a snapshot has outlived what it pins, `Corrupt` if a head needs it."""
+        with storage_errors():
+            try:
+                yield
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+                raise self.manifest.missing_table(store_pin(pin), pin.table_key) from failure
 
     def read(self, snapshot: GraphVersion, table_key: str) -> pa.Table:
         """A whole table of a snapshot; for small tables and tests."""
         self.require_open()
         pin = snapshot.pin(table_key)
-        with _still_stored(pin):
+        with self._still_stored(pin):
             table = self.tables.open(store_pin(pin))
             return table.read(table.schema.names)
 
@@ -581,18 +592,6 @@ class Repository:
 
 def _claims(parts: Components) -> Claims:
     return open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
-
-
-@contextmanager
-def _still_stored(pin: TablePin) -> Iterator[None]:
-    """Say `Gone` when a snapshot has outlived what it pins."""
-    with storage_errors():
-        try:
-            yield
-        except StorageFailure as failure:
-            if failure.kind is not FailureKind.NOT_FOUND:
-                raise
-            raise not_stored(pin.path, pin.version, table_key=pin.table_key) from failure
 
 
 def store_pin(pin: TablePin) -> Pin:

@@ -68,6 +68,12 @@ def not_stored(path: str, version: int, **details: JsonValue) -> Gone:
     return Gone(Code.GONE, text, path=path, version=version, **details)
 
 
+def missing_version(path: str, what: str, **details: JsonValue) -> Corrupt:
+    """The error of a version file that the head of a branch needs."""
+    text = f"{path!r} is missing: it is {what}. What to do: {_REMEDY}"
+    return Corrupt(Code.CORRUPT, text, path=path, **details)
+
+
 def damaged(path: str, reason: str, **details: JsonValue) -> Corrupt:
     """The error of a file or table that cannot be what was written: where, and what to do."""
     text = f"{path!r} is damaged: {reason}. What to do: {_REMEDY}"

@@ -149,13 +149,17 @@ class RepairResult:
         tables: The tables that were further than what is published.
         commits: The ids of the commits that took them into use, by branch.
         dry_run: Nothing was changed.
+        irreparable: What is missing or damaged: no repair brings it back, only a backup. Files are
+            looked for and not read; `verify("files")` reads them.
     """
 
     tables: tuple[RepairedTable, ...]
     commits: Mapping[str, str]
     dry_run: bool
+    irreparable: tuple[VerifyFinding, ...] = ()
 
     @property
     def is_settled(self) -> bool:
         """True if nothing is left to do."""
-        return all(table.action in ("healed", "forced") for table in self.tables)
+        is_done = all(table.action in ("healed", "forced") for table in self.tables)
+        return is_done and not self.irreparable

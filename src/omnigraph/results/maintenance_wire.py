@@ -38,6 +38,7 @@ def repair_json(done: RepairResult) -> dict[str, JsonValue]:
         "tables": [asdict(each) for each in done.tables],
         "commits": dict(done.commits),
         "dry_run": done.dry_run,
+        "irreparable": [asdict(each) for each in done.irreparable],
     }
 
 
@@ -47,6 +48,7 @@ def read_repair(found: Mapping[str, Any]) -> RepairResult:
         tables=tuple(RepairedTable(**each) for each in found["tables"]),
         commits=found["commits"],
         dry_run=found["dry_run"],
+        irreparable=tuple(VerifyFinding(**each) for each in found.get("irreparable", ())),
     )
 
 

@@ -48,7 +48,7 @@ from omnigraph.store.versions.gateway import (
     transaction_uuid,
     tree_path,
 )
-from omnigraph.store.versions.latest import is_passed, near_head
+from omnigraph.store.versions.latest import NOTE, is_passed, near_head, noted_in
 from omnigraph.store.versions.strict_commit import Placer, open_placer
 from omnigraph.store.versions.torn_versions import TornVersions
 from omnigraph.store.writing.create import NewTable, TableCreator
@@ -260,8 +260,24 @@ class Tables:
 
     def has_version(self, path: str, version: int, branch: str | None = None) -> bool:
         """Tell whether a version is stored, without opening it."""
-        place = f"{tree_path(path, branch)}/_versions/{manifest_name(version)}"
+        place = self.version_file(Pin(path, version, branch))
         return storage_call(StorageCall.OBJECT_EXISTS, place, lambda: self._backend.exists(place))
+
+    @staticmethod
+    def version_file(pin: Pin) -> str:
+        """Return the path of the file that is a version."""
+        return f"{tree_path(pin.path, pin.branch)}/_versions/{manifest_name(pin.version)}"
+
+    def noted_version(self, path: str, branch: str | None = None) -> int | None:
+        """Return the version that Lance noted as its newest commit, if there is such a note."""
+        place = f"{tree_path(path, branch)}/_versions/{NOTE}"
+        try:
+            data = storage_call(StorageCall.OBJECT_GET, place, lambda: self._backend.get(place))
+        except StorageFailure as failure:
+            if failure.kind is FailureKind.NOT_FOUND:
+                return None
+            raise
+        return noted_in(data)
 
     def remove_versions(self, path: str, versions: "Sequence[StoredVersion]") -> None:
         """Remove versions that nothing pins; their files stay until nothing refers to them."""

@@ -37,6 +37,8 @@ def repair(target: Target, force: Force = False, as_json: Json = False) -> Statu
                 f"its table is at {table.head} ({table.verdict})"
             )
             screen.line(f"  {table.explanation}")
-        if not done.tables:
+        for flaw in done.irreparable:
+            screen.line(f"cannot be repaired ({flaw.aspect}) {flaw.place}: {flaw.text}")
+        if not done.tables and not done.irreparable:
             screen.line("nothing to repair")
     return Status.OK if done.is_settled else Status.FAILED

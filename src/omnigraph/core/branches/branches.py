@@ -34,7 +34,6 @@ from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.manifest.refs import require_unprotected, tags_of
-from omnigraph.core.storage_errors import not_stored
 from omnigraph.errors import (
     Busy,
     Code,
@@ -251,7 +250,7 @@ class Branches:
             if failure.kind is not FailureKind.NOT_FOUND:
                 raise
             self.check_base(snapshot)
-            raise not_stored(pin.path, pin.version, table_key=table_key) from failure
+            raise self._manifest.missing_table(at, table_key) from failure
 
     def check_base(self, base: GraphVersion) -> None:
         """Refuse a base whose branch, or what it is being made from, was deleted meanwhile."""

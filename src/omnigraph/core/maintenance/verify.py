@@ -16,12 +16,13 @@ from omnigraph.core.commits.lineage import Ancestry
 from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, table_key
 from omnigraph.core.storage_errors import public
 from omnigraph.errors import GraphError
-from omnigraph.store.failures import StorageFailure
+from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin
 from omnigraph.types import MAIN, BranchName
 
 if TYPE_CHECKING:
     from omnigraph.core.repository import Repository
+    from omnigraph.store.maintenance.inventory import TableInventory
 
 _RESTORE = "restore it from a backup"
 
@@ -80,6 +81,7 @@ class MetadataVerifier:
                 yield Flaw(aspect=Aspect.MANIFEST, place=f"branch {name}", text=str(error))
                 continue
             self.heads[name] = head
+            yield from self._newest(head)
             yield from self._lineage(head)
             yield from self._schema(head)
         for pin in self.pins():
@@ -116,6 +118,26 @@ class MetadataVerifier:
                 is_harmless=True,
             )
 
+    def _newest(self, head: GraphVersion) -> Iterator[Flaw]:
+        """A newer version of the manifest that was committed and is gone, as the note of it tells.
+
+        A note is written after its version, so it is never ahead of what was stored. Only a torn
+        version is taken away by us, and that was never acknowledged.
+        """
+        tables = self._repo.tables
+        noted = tables.noted_version(MANIFEST, head.fork)
+        if noted is None or noted <= head.manifest_version:
+            return
+        file = tables.version_file(Pin(MANIFEST, noted, head.fork))
+        torn = {each.path for each in self._repo.set_aside()}
+        if file in torn or tables.has_version(MANIFEST, noted, head.fork):
+            return
+        text = (
+            f"the newest version of branch '{head.branch}' is missing, so the branch shows an "
+            f"older state, commit {head.head}: {_RESTORE} before anything is written to it"
+        )
+        yield Flaw(aspect=Aspect.MANIFEST, place=file, text=text)
+
     def _lineage(self, head: GraphVersion) -> Iterator[Flaw]:
         place = f"branch {head.branch}"
         log = self._repo.manifest.commits(head.branch)
@@ -151,8 +173,12 @@ class MetadataVerifier:
         try:
             count = self._repo.tables.open(at).row_count
         except StorageFailure as failure:
-            text = f"version {pin.version} of {pin.table_key} cannot be read: {public(failure)}"
-            yield Flaw(aspect=Aspect.PIN, place=pin.path, text=text)
+            what = f"version {pin.version} of {pin.table_key}"
+            if failure.kind is FailureKind.NOT_FOUND:
+                place, text = self._repo.tables.version_file(at), f"{what} is missing: {_RESTORE}"
+            else:
+                place, text = pin.path, f"{what} cannot be read: {public(failure)}"
+            yield Flaw(aspect=Aspect.PIN, place=place, text=text)
             return
         if count != pin.row_count:
             text = f"{pin.table_key} has {count} rows, the history says {pin.row_count}: {_RESTORE}"
@@ -191,6 +217,34 @@ class MetadataVerifier:
                     text = f"fork {name} is left of a deleted branch: `omnigraph cleanup` drops it"
                     yield Flaw(aspect=Aspect.FORK, place=pin.path, text=text, is_harmless=True)
 
+    def missing_files(self) -> Iterator[Flaw]:
+        """Files that stored versions refer to, of whatever age, and that are not there."""
+        for path in self.paths():
+            try:
+                yield from missing_files(self._repo.tables.inventories.take(path))
+            except StorageFailure as failure:
+                yield Flaw(aspect=Aspect.FILE, place=path, text=str(public(failure)))
+
     def paths(self) -> list[str]:
         """The manifest, and the tables that any branch has."""
         return [MANIFEST, *sorted({pin.path for pin in self.pins()})]
+
+
+def irreparable(repo: Repository) -> list[Flaw]:
+    """The flaws that only a backup mends, as far as they show without reading the files."""
+    metadata = MetadataVerifier(repo)
+    found = [flaw for flaw in metadata.flaws() if flaw.aspect is not Aspect.DRIFT]
+    found.extend(metadata.missing_files())
+    return [flaw for flaw in found if not flaw.is_harmless]
+
+
+def missing_files(found: TableInventory) -> Iterator[Flaw]:
+    """Files of one table that its stored versions refer to, and that are not there."""
+    stored = {each.owner for each in found.files}
+    stored.update(item.info.path for item in found.versions)
+    for path in sorted(found.all_referenced() - stored):
+        # Landing removes the copy of a transaction that Lance makes; versions hold it.
+        if "/_transactions/" in path or not path.startswith(f"{found.path}/"):
+            continue
+        text = f"it is missing, and a stored version of {found.path} refers to it: {_RESTORE}"
+        yield Flaw(aspect=Aspect.FILE, place=path, text=text)

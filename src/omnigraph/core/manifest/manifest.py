@@ -40,6 +40,7 @@ from omnigraph.core.manifest.formats import ManifestFormat, format_of
 from omnigraph.core.manifest.original_formats import Originals
 from omnigraph.core.manifest.refs import renamed_branches
 from omnigraph.core.manifest.successive_states import PUBLISHED, states_between
+from omnigraph.core.storage_errors import missing_version, not_stored
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
@@ -492,6 +493,20 @@ class Manifest:
             return Gone(Code.GONE, text, branch=info.name, version=version)
         text = f"branch '{info.name}' has no manifest version {version}, the newest is {last}"
         return NotFound(Code.NOT_FOUND, text, branch=info.name, version=version)
+
+    def missing_table(self, pin: Pin, table_key: str) -> Corrupt | Gone:
+        """The error of a version of a table that is missing: a head needs it, or it went."""
+        same = (pin.path, pin.version, pin.branch)
+        for name in self.names():
+            try:
+                head = self.snapshot(name)
+            except NotFound:
+                continue  # deleted since it was named
+            if any(same == (at.path, at.version, at.table_branch) for at in head.tables.values()):
+                file = self._tables.version_file(pin)
+                what = f"version {pin.version} of {table_key}, which branch '{name}' needs"
+                return missing_version(file, what, table_key=table_key, version=pin.version)
+        return not_stored(pin.path, pin.version, table_key=table_key)
 
     def at_commit(self, commit: CommitId, hint: BranchName = MAIN) -> GraphVersion:
         """The state that a commit published, looked for on `hint` first."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
-from omnigraph.core.maintenance.verify import Aspect, Flaw, MetadataVerifier
+from omnigraph.core.maintenance.verify import Aspect, Flaw, MetadataVerifier, missing_files
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.dataplane.progress import Monitor
@@ -95,7 +95,7 @@ class Verifier:
                 text = str(public(failure))
                 done.flaws.append(Flaw(aspect=Aspect.FILE, place=path, text=text))
                 continue
-            done.flaws.extend(_missing(found))
+            done.flaws.extend(missing_files(found))
             tasks.extend(self._tasks(found))
         for pin in metadata.pins():
             done.flaws.extend(self._indexes(pin))
@@ -208,17 +208,6 @@ class Verifier:
                     f"no {name}, the first is {first!r}: {_RESTORE}, or delete them"
                 )
                 yield Flaw(aspect=Aspect.ENDPOINT, place=pin.path, text=text)
-
-
-def _missing(found: TableInventory) -> Iterator[Flaw]:
-    stored = {each.owner for each in found.files}
-    stored.update(item.info.path for item in found.versions)
-    for path in sorted(found.all_referenced() - stored):
-        # Landing removes the copy of a transaction that Lance makes; versions hold it.
-        if "/_transactions/" in path or not path.startswith(f"{found.path}/"):
-            continue
-        text = f"it is missing, and a stored version of {found.path} refers to it: {_RESTORE}"
-        yield Flaw(aspect=Aspect.FILE, place=path, text=text)
 
 
 def _of_rows(pin: TablePin, receipts: Iterable[RowsReceipt]) -> Iterator[Flaw]:

@@ -33,11 +33,12 @@ from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, Corrupt, Gone, GraphError, InvalidInput, Unavailable
 from omnigraph.graph.arguments import one_of
 from omnigraph.graph.context import GraphContext
+from omnigraph.graph.maintenance.reports import finding
 from omnigraph.graph.values import commit_of, warnings_of
 from omnigraph.lang.catalog.model import Catalog, EntityKind
 from omnigraph.lang.source import did_you_mean
 from omnigraph.lang.values import Base
-from omnigraph.results.maintenance import VerifyFinding, VerifyResult
+from omnigraph.results.maintenance import VerifyResult
 from omnigraph.results.writes import (
     CopyResult,
     EmbedResult,
@@ -247,15 +248,7 @@ class Bulk:
         now = monitor.now
         return VerifyResult(
             depth=depth.value,
-            findings=tuple(
-                VerifyFinding(
-                    severity="warning" if flaw.is_harmless else "error",
-                    aspect=flaw.aspect.value,
-                    place=flaw.place,
-                    text=flaw.text,
-                )
-                for flaw in done.flaws
-            ),
+            findings=tuple(finding(flaw) for flaw in done.flaws),
             branches=done.branches,
             commits=done.commits,
             tables=done.tables,

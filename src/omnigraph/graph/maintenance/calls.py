@@ -148,7 +148,8 @@ class MaintenanceCalls(TransactionCalls):
         `recover` takes back what writers of this graph left. What another tool has committed to a
         table is judged by its transactions: if they only rewrote fragments or built indexes, the
         rows are the same and the table is published as it is. Anything else is left alone and
-        reported, unless `force` says to take it as it is.
+        reported, unless `force` says to take it as it is. Files that are missing are told, too:
+        nothing but a backup brings them back.
 
         Example:
             ```python
@@ -165,9 +166,13 @@ class MaintenanceCalls(TransactionCalls):
             RecoveryRequired: A write is under way, or waits for recovery.
             Forbidden: The handle is for reading only.
         """
+        from omnigraph.core.maintenance.verify import irreparable  # noqa: PLC0415
+        from omnigraph.core.storage_errors import storage_errors  # noqa: PLC0415
         from omnigraph.graph.maintenance.reports import repair_result  # noqa: PLC0415
 
         who = self._actor if actor is None else Actor(actor)
         self._authorizer.ask(Permission.MAINTAIN, actor=who)
         found, made = self._repo.repair(dry_run=bool(dry_run), force=bool(force), actor=who)
-        return repair_result(found, made, dry_run=bool(dry_run))
+        with storage_errors():
+            flaws = irreparable(self._repo)
+        return repair_result(found, made, flaws, dry_run=bool(dry_run))

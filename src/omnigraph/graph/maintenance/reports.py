@@ -7,9 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 from omnigraph.core.cleanup.cleaner import Cleaned, CleanedPart
 from omnigraph.core.layout import intent_path
+from omnigraph.core.maintenance.verify import Flaw
 from omnigraph.core.recovery.repair import Drift, DriftVerdict
 from omnigraph.core.recovery.settlement import Settled, Settlement
-from omnigraph.results.maintenance import CleanedTable, CleanupResult, RepairedTable, RepairResult
+from omnigraph.results.maintenance import (
+    CleanedTable,
+    CleanupResult,
+    RepairedTable,
+    RepairResult,
+    VerifyFinding,
+)
 from omnigraph.results.recovery import RecoveredWrite, RecoveryResult, SetAsideFile
 from omnigraph.store.tables import SetAside
 from omnigraph.types import BranchName, CommitId
@@ -99,13 +106,28 @@ def _explanation(item: Settlement) -> str:
 
 
 def repair_result(
-    found: Iterable[Drift], made: Mapping[BranchName, CommitId], *, dry_run: bool
+    found: Iterable[Drift],
+    made: Mapping[BranchName, CommitId],
+    flaws: Iterable[Flaw],
+    *,
+    dry_run: bool,
 ) -> RepairResult:
     """The report of a repair."""
     return RepairResult(
         tables=tuple(_repaired(drift, made, dry_run=dry_run) for drift in found),
         commits={str(branch): str(commit) for branch, commit in made.items()},
         dry_run=dry_run,
+        irreparable=tuple(finding(flaw) for flaw in flaws),
+    )
+
+
+def finding(flaw: Flaw) -> VerifyFinding:
+    """A flaw as callers are told of it."""
+    return VerifyFinding(
+        severity="warning" if flaw.is_harmless else "error",
+        aspect=flaw.aspect.value,
+        place=flaw.place,
+        text=flaw.text,
     )
 
 

@@ -21,7 +21,7 @@ from omnigraph.store.io.objects import Backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.versions.files import manifest_name
 
-__all__ = ["NOTE", "is_passed", "near_head", "noted_head"]
+__all__ = ["NOTE", "is_passed", "near_head", "noted_head", "noted_in"]
 
 NOTE: Final = "latest_version_hint.json"
 # The folder changes once more when the note gets its name. Some file systems count in 2 s.
@@ -58,14 +58,21 @@ def _note(folder: Path) -> int | None:
     try:
         with open(folder / NOTE, "rb") as file:
             noted_at = os.fstat(file.fileno()).st_mtime_ns
-            plain = json.loads(file.read())
+            version = noted_in(file.read())
         changed_at = os.stat(folder).st_mtime_ns
-    except (OSError, ValueError):
+    except OSError:
+        return None
+    return None if abs(changed_at - noted_at) > _SAME_MOMENT_NS else version
+
+
+def noted_in(data: bytes) -> int | None:
+    """Return the version that a note names; None if it is garbled."""
+    try:
+        plain = json.loads(data)
+    except ValueError:
         return None
     version = plain.get("version") if isinstance(plain, dict) else None
-    if not isinstance(version, int) or abs(changed_at - noted_at) > _SAME_MOMENT_NS:
-        return None
-    return version
+    return version if isinstance(version, int) else None
 
 
 def is_passed(backend: Backend, place: str, version: int) -> bool:
