@@ -9,7 +9,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.policy.authorization import AccessRequest
+from omnigraph.runtime.clock import ManualClock
 from omnigraph.server import querying
+from omnigraph.server.warm_reads import WarmReads
 from tests.server.support import G, config_of, send
 from tests.serving import Served, serving
 
@@ -117,3 +119,25 @@ def test_a_mistake_is_told_by_the_loop_as_by_a_thread(served: Served) -> None:
     wrong = {"query": ONE, "params": {"n": 7}}
     first = json.loads(send(served, "POST", f"{G}/query", wrong)[2])
     assert first["graph_error"]["code"] == "params_invalid"
+
+
+def test_a_read_that_took_long_once_comes_back_soon(tmp_path: Path) -> None:
+    clock, query = ManualClock(now_us=1), ("text", None)
+    with og.init(tmp_path / "g.omni", "node Person { name: String @key }") as graph:
+        pinned = graph.snapshot()
+        warm = WarmReads(clock, is_near=True)
+
+        def comes_back(milliseconds: int) -> bool:
+            clock.advance(milliseconds * 1_000)
+            warm.note("ada", None, query, pinned, 1)
+            return warm.find("ada", None, query) is pinned
+
+        assert comes_back(0)
+        waits = []
+        for _ in range(6):
+            warm.forget(query)
+            waits.append(next(wait for wait in range(50, 20_000, 50) if comes_back(50)))
+        assert waits == [50, 250, 1_250, 6_250, 10_000, 10_000]
+        clock.advance(60_000_000)
+        warm.forget(query)
+        assert (comes_back(49), comes_back(1)) == (False, True)
