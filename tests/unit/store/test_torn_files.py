@@ -266,3 +266,26 @@ def test_a_note_of_the_newest_version_may_say_anything(
     shutil.copytree(folder / "t", folder / "copy")
     (folder / "copy/_versions/latest_version_hint.json").write_bytes(note)
     assert fresh(folder).head("copy") == 3
+
+
+def test_a_fork_that_is_being_dropped_is_gone_and_not_damaged(
+    folder: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.fork("t", "draft", Pin("t", 1))
+    version = grow(tables, Pin("t", tables.head("t", "draft"), "draft"))
+    reader = fresh(folder).open(Pin("t", version, "draft"))
+    seen: list[FailureKind] = []
+    remove = shutil.rmtree
+
+    def halfway(path: Path, **options: bool) -> None:
+        """Remove a folder, its data first, and let somebody read then."""
+        if (path / "data").exists():
+            remove(path / "data")
+            with pytest.raises(StorageFailure) as caught:
+                reader.read()
+            seen.append(caught.value.kind)
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", halfway)
+    tables.drop_fork("t", "draft")
+    assert seen == [FailureKind.NOT_FOUND]

@@ -222,6 +222,8 @@ class Forks:
     def remove_files(self, path: str, branch: str, forks: Iterable[str]) -> None:
         """Remove the folder of a fork that is not there, except for forks that lie below it."""
         folder = self._root.local_path / tree_path(path, branch)
+        # Versions go first: a reader that misses a file of a version that is there calls it damage.
+        shutil.rmtree(folder / "_versions", ignore_errors=True)
         below = [name for name in forks if name.startswith(f"{branch}/")]
         if below:
             kept = {name.removeprefix(f"{branch}/").partition("/")[0] for name in below}
