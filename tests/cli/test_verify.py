@@ -92,6 +92,14 @@ def test_a_version_that_is_missing_is_found(here: Path) -> None:
         assert caught.value.details["path"] == found.place
 
 
+def test_a_copy_of_the_schema_that_was_edited_is_told_and_does_no_harm(here: Path) -> None:
+    Path("people.omni", "_schema.pg").write_text("node Town { name: String @key }")
+    with og.open("people.omni", "r") as graph:
+        [found] = graph.verify().findings
+        assert (found.severity, found.aspect, found.place) == ("warning", "schema", "_schema.pg")
+        assert graph.verify().is_sound
+
+
 @pytest.mark.parametrize("branch", ["main", "dev"])
 def test_a_newest_version_of_the_manifest_that_is_missing_is_named(here: Path, branch: str) -> None:
     place = Path("people.omni", "__manifest", *(() if branch == "main" else ("tree", branch)))
