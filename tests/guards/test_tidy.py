@@ -5,15 +5,16 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
+from typing import TypeVar
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 90
 CONFTEST_LINES_MAX = 150
+Node = TypeVar("Node", bound=ast.AST)
 ASKING = {"What", "How", "Who", "Whose", "Where", "Whether", "Which", "When", "Why"}
 
 # Spelled in pieces, or this file would break its own rules.
@@ -51,28 +52,36 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.fixture(scope="module", params=SOURCES, ids=name)
-def module(request: pytest.FixtureRequest) -> Path:
-    path: Path = request.param
-    return path
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def test_modules_are_short(module: Path) -> None:
-    assert len(module.read_text(encoding="utf-8").splitlines()) <= MODULE_LINES_MAX
+def nodes(*kinds: type[Node], inside: str = "") -> Iterator[tuple[str, Node]]:
+    """The nodes of some kinds in every module, or in those of one layer, each with its place."""
+    for path in SOURCES:
+        if not inside or inside in path.relative_to(ROOT / "src").parts:
+            for node in ast.walk(tree(path)):
+                if isinstance(node, kinds):
+                    yield f"{name(path)}:{getattr(node, 'lineno', 1)}", node
 
 
-def test_functions_are_short(module: Path) -> None:
+def test_modules_are_short() -> None:
+    lengths = {name(path): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
+    assert {path: lines for path, lines in lengths.items() if lines > MODULE_LINES_MAX} == {}
+
+
+def test_functions_are_short() -> None:
     long = [
-        f"{node.name}: {lines} lines"
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (lines := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
+        f"{place}: {lines} lines"
+        for place, node in nodes(ast.FunctionDef, ast.AsyncFunctionDef)
+        if (lines := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
     ]
     assert long == []
 
 
-def test_modules_say_what_they_own(module: Path) -> None:
-    assert ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+def test_modules_say_what_they_own() -> None:
+    assert [name(path) for path in SOURCES if not ast.get_docstring(tree(path))] == []
 
 
 # Classes of one name that are meant: the same thing in two layers, as the reason says.
@@ -89,20 +98,18 @@ NAMED_TWICE = {
 
 def test_a_class_name_means_one_thing() -> None:
     known: dict[str, list[str]] = defaultdict(list)
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                known[node.name].append(name(path))
+    for place, node in nodes(ast.ClassDef):
+        known[node.name].append(place)
     twice = {each: sorted(paths) for each, paths in known.items() if len(paths) > 1}
     assert {each: paths for each, paths in twice.items() if each not in NAMED_TWICE} == {}
     assert NAMED_TWICE.keys() <= twice.keys(), "an exception that is no longer needed"
 
 
-def test_docstrings_say_what_a_thing_is(module: Path) -> None:
+def test_docstrings_say_what_a_thing_is() -> None:
     """A thing or an action stands first, not a question about it."""
     asking = [
-        text.splitlines()[0]
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        f"{place}: {text.splitlines()[0]}"
+        for place, node in nodes(ast.AST)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and (text := ast.get_docstring(node))
         and text.split(maxsplit=1)[0].strip(",.:") in ASKING
@@ -110,32 +117,22 @@ def test_docstrings_say_what_a_thing_is(module: Path) -> None:
     assert asking == []
 
 
-def test_imports_are_absolute(module: Path) -> None:
-    relative = [
-        node.lineno
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.level
-    ]
-    assert relative == []
+def test_imports_are_absolute() -> None:
+    assert [place for place, node in nodes(ast.ImportFrom) if node.level] == []
 
 
-def test_the_core_is_synchronous(module: Path) -> None:
+def test_the_core_is_synchronous() -> None:
     """The server moves calls to threads; there are no asynchronous twins to keep in step."""
-    if "server" in module.relative_to(ROOT / "src").parts:
-        return
-    tree = ast.parse(module.read_text(encoding="utf-8"))
-    assert not any(isinstance(node, ast.AsyncFunctionDef) for node in ast.walk(tree))
+    found = [place for place, _ in nodes(ast.AsyncFunctionDef) if "/server/" not in place]
+    assert found == []
 
 
-def test_the_compiler_opens_and_prints_nothing(module: Path) -> None:
+def test_the_compiler_opens_and_prints_nothing() -> None:
     """The import contracts cannot see built-ins."""
-    if "lang" not in module.relative_to(ROOT / "src").parts:
-        return
     calls = [
-        f"{node.func.id}, line {node.lineno}"
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
+        f"{place}: {node.func.id}"
+        for place, node in nodes(ast.Call, inside="lang")
+        if isinstance(node.func, ast.Name)
         and node.func.id in {"open", "print", "input", "exec", "eval", "__import__"}
     ]
     assert calls == []
