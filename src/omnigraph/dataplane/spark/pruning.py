@@ -7,16 +7,19 @@ uses some columns of a scan, the rule has the same data source planned again for
 The rule is Java, since optimizer rules live in the JVM. The compiler with which Spark compiles its
 generated code compiles it, once per session, and only the driver runs it. It uses classes of Spark
 that may change: if anything is not as it expects, plans stay as they are and all columns are read.
+If the rule cannot be given to a session at all, the log says why.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
-from contextlib import suppress
 from typing import Any, Final
 
 from omnigraph.dataplane.spark.config import is_connect
+
+logger = logging.getLogger("omnigraph.spark")
 
 _NAME: Final = "omnigraph.spark.ColumnPruning"
 
@@ -161,9 +164,15 @@ def prune_columns(session: Any) -> None:
         if session in _given:
             return
         _given.add(session)
-        # A session without the rule gives the same rows.
-        with suppress(Exception):
+        try:
             _add_rule(session)
+        except Exception as problem:  # noqa: BLE001 - a JVM throws anything
+            # A session without the rule gives the same rows, only slower.
+            reason = str(problem).strip() or type(problem).__name__
+            logger.warning(
+                "frames of the format omnigraph read all columns in this session: %s",
+                reason.splitlines()[0],
+            )
 
 
 def _add_rule(session: Any) -> None:
