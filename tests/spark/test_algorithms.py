@@ -12,7 +12,8 @@ import pytest
 import omnigraph as og
 from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.algorithms import blocks as spark_blocks
-from omnigraph.dataplane.spark.algorithms import one_task
+from omnigraph.dataplane.spark.algorithms import messages, one_task
+from omnigraph.dataplane.spark.algorithms import run as spark_run
 from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.errors import Cancelled, InvalidInput, LimitExceeded, NotFound
 
@@ -121,6 +122,25 @@ def test_random_graphs(tmp_path: Path, local: HeldSession, seed: int, direction:
             check_alike(graph, local, "shortest_paths", **types, **some)
             check_alike(graph, local, "shortest_paths", **types, **some, weight="km")
             check_alike(graph, local, "shortest_paths", **types, **some, distance_max=2)
+
+
+def test_estimates_stay_numbers_that_a_driver_can_multiply(
+    graph: og.Graph, local: HeldSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark estimates the sizes of frames; squared each time, the last here has 1,598 bits."""
+    estimates: list[int] = []
+    compute = messages.sums
+
+    def watched(blocks: Any, stage: str, state: Any) -> tuple[float, float]:
+        size = state._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+        estimates.append(int(str(size)).bit_length())
+        return compute(blocks, stage, state)
+
+    monkeypatch.setattr(spark_run, "sums", watched)
+    with tuning.tuned(broadcast_vertices_max=0):
+        check_alike(graph, local, "pagerank", **ONE, iterations=6)
+    assert len(estimates) == 7
+    assert max(estimates) < 1000
 
 
 @pytest.mark.deep

@@ -110,13 +110,17 @@ def sent(blocks: Blocks, state: Frame, pieces: Frame, kinds: Kinds, send: Send) 
 
 def learned(blocks: Blocks, state: Frame, messages: Frame, kinds: Kinds, learn: Learn) -> Frame:
     """The states after some messages."""
-    parts = blocks.layout.partitions
-    left = state.repartition(parts, "block").groupBy("block")
-    right = messages.repartition(parts, "block").groupBy("block")
+    # A union, since Spark multiplies the sizes of what it cogroups. Those of states would be
+    # squared in every iteration, until the driver does nothing but multiply them.
+    both = state.unionByName(messages, allowMissingColumns=True)
     learning = _Learn(blocks.layout.width, kinds, learn)
-    made = left.cogroup(right).applyInArrow(
-        lambda old, heard: learning(old, heard),  # noqa: PLW0108 - as in `Blocks.pieces`
-        STATE,
+    made = (
+        both.repartition(blocks.layout.partitions, "block")
+        .groupBy("block")
+        .applyInArrow(
+            lambda table: learning(table),  # noqa: PLW0108 - as in `Blocks.pieces`
+            STATE,
+        )
     )
     return kept(made)
 
@@ -176,11 +180,16 @@ class _Learn:
         self._kinds = kinds
         self._learn = learn
 
-    def __call__(self, left: pa.Table, right: pa.Table) -> pa.Table:
+    def __call__(self, table: pa.Table) -> pa.Table:
+        # A state has no places, a message has.
+        left, right = (
+            table.filter(mask)
+            for mask in (table.column("places").is_null(), table.column("places").is_valid())
+        )
         if not left.num_rows:
             return _STATE_ARROW.empty_table()
         block = left.column("block")[0].as_py()
-        old = _state({name: left.column(name)[0] for name in left.schema.names}, self._kinds)
+        old = _state({name: left.column(name)[0] for name in _STATE_ARROW.names}, self._kinds)
         kinds = self._kinds
         heard = Message(
             unpacked(right, "places", np.int32),
