@@ -111,7 +111,7 @@ def merge_rounds(starter: Starter, racer: int, root: Root, keys: Sequence[str]) 
         pin = Pin("m", tables.head("m"))
         starter.wait()
         rows = people(key, f"{key}-own-{racer}", v=racer)
-        outcomes.append(outcome(partial(tables.merge_rows, "m", None, pin, "id", rows)))
+        outcomes.append(outcome(partial(tables.merge_rows, pin, "id", rows)))
     return outcomes
 
 

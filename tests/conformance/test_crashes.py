@@ -27,7 +27,7 @@ def write(root: Root, version: int, plan: Plan | None) -> None:
     staged = tables.stage(table, inserts=people(uuid), updates=updates, uuid=uuid)
     assert staged is not None
     tables.land(staged)
-    tables.merge_rows("m", None, Pin("m", tables.head("m")), "id", people("key", v=version))
+    tables.merge_rows(Pin("m", tables.head("m")), "id", people("key", v=version))
 
 
 def die(root: Root, version: int, nth: int) -> int | None:

@@ -126,7 +126,7 @@ def test_of_merges_of_different_keys_from_one_base_one_lands(tables: Tables) -> 
 
     def merge(racer: int) -> str:
         rows = people(f"k{racer}", v=racer)
-        return outcome(lambda: tables.merge_rows("m", None, Pin("m", 1), "id", rows))
+        return outcome(lambda: tables.merge_rows(Pin("m", 1), "id", rows))
 
     outcomes = in_threads(merge, THREADS)
     assert Counter(outcomes) == {"2": 1, "conflict": THREADS - 1}

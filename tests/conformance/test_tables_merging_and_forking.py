@@ -22,7 +22,7 @@ from tests.conformance.table_steps import (
 
 def test_merge_inserts_and_replaces(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id", rows=people("a", "b"))
-    assert tables.merge_rows("m", None, Pin("m", 1), "id", people("b", "c", v=3)) == 2
+    assert tables.merge_rows(Pin("m", 1), "id", people("b", "c", v=3)) == 2
     rows = tables.open(Pin("m", 2)).read().to_pylist()
     assert {row["id"]: row["v"] for row in rows} == {"a": 0, "b": 3, "c": 3}
 
@@ -30,18 +30,18 @@ def test_merge_inserts_and_replaces(tables: Tables) -> None:
 @pytest.mark.parametrize("key", ["a", "new"])
 def test_a_stale_merge_of_the_same_key_conflicts(tables: Tables, key: str) -> None:
     tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
-    tables.merge_rows("m", None, Pin("m", 1), "id", people(key, v=1))
+    tables.merge_rows(Pin("m", 1), "id", people(key, v=1))
     with pytest.raises(StorageFailure) as caught:
-        tables.merge_rows("m", None, Pin("m", 1), "id", people(key, v=2))
+        tables.merge_rows(Pin("m", 1), "id", people(key, v=2))
     assert kind_of(caught) is FailureKind.CONFLICT
     assert tables.head("m") == 2
 
 
 def test_a_stale_merge_of_another_key_conflicts_too(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
-    tables.merge_rows("m", None, Pin("m", 1), "id", people("b"))
+    tables.merge_rows(Pin("m", 1), "id", people("b"))
     with pytest.raises(StorageFailure) as caught:
-        tables.merge_rows("m", None, Pin("m", 1), "id", people("c"))
+        tables.merge_rows(Pin("m", 1), "id", people("c"))
     assert kind_of(caught) is FailureKind.CONFLICT
     assert sorted(ids(tables, Pin("m", tables.head("m")))) == ["a", "b"]
 
@@ -49,10 +49,10 @@ def test_a_stale_merge_of_another_key_conflicts_too(tables: Tables) -> None:
 def test_a_merge_looks_for_the_keys_that_may_be_there_alone(tables: Tables) -> None:
     many = [f"k{number:03}" for number in range(100)]
     tables.create("m", PEOPLE, primary_key="id", rows=people(*many))
-    base = Pin("m", tables.merge_rows("m", None, Pin("m", 1), "id", people("a", "b"), lookup=[]))
+    base = Pin("m", tables.merge_rows(Pin("m", 1), "id", people("a", "b"), lookup=[]))
     with telemetry.counting() as counts:
         rows = people("a", "c", v=7)
-        base = Pin("m", tables.merge_rows("m", None, base, "id", rows, lookup=["a"]))
+        base = Pin("m", tables.merge_rows(base, "id", rows, lookup=["a"]))
     assert counts.snapshot()["table.scan"] == 1, "the small fragment is read, the large one is not"
     found = tables.open(base).read().to_pylist()
     assert {row["id"]: row["v"] for row in found} == dict.fromkeys([*many, "b"], 0) | {
@@ -68,7 +68,7 @@ def test_merging_row_by_row_leaves_few_fragments_and_keeps_identities(tables: Ta
     born: dict[str, tuple[int, int]] = {}
     for number in range(300):
         rows = people("head", f"k{number}", v=number)
-        base = Pin("m", tables.merge_rows("m", None, base, "id", rows, lookup=["head"]))
+        base = Pin("m", tables.merge_rows(base, "id", rows, lookup=["head"]))
         table = tables.open(base)
         seen.append(len(table.fragment_ids()))
         if number % 60 == 59:
@@ -95,14 +95,14 @@ def test_a_foreign_merge_and_ours_do_not_both_land(tables: Tables) -> None:
         builder = builder.when_not_matched_insert_all().use_index(False)
         builder.conflict_retries(0).execute(people(key, v=1))
 
-    tables.merge_rows("m", None, Pin("m", 1), "id", people("a", "new", v=2))
+    tables.merge_rows(Pin("m", 1), "id", people("a", "new", v=2))
     for key in ("a", "new", "other"):
         with pytest.raises(OSError, match="concurrent writers"):
             foreign(key)
     theirs = tables._gateway.open("m", 2)
     foreign("new")
     with pytest.raises(StorageFailure) as caught:
-        tables.merge_rows("m", None, Pin("m", 2), "id", people("new", v=3))
+        tables.merge_rows(Pin("m", 2), "id", people("new", v=3))
     assert kind_of(caught) is FailureKind.CONFLICT
     found = tables.open(Pin("m", tables.head("m"))).read().to_pylist()
     assert {row["id"]: row["v"] for row in found} == {"a": 2, "new": 1}
@@ -112,28 +112,28 @@ def test_an_index_on_the_key_does_not_weaken_the_merge(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
     staged = made(tables.stage_index(tables.open(Pin("m", 1)), "id", Btree(), name="i", uuid="i"))
     base = Pin("m", tables.land(staged))
-    tables.merge_rows("m", None, base, "id", people("new", v=1))
+    tables.merge_rows(base, "id", people("new", v=1))
     with pytest.raises(StorageFailure):
-        tables.merge_rows("m", None, base, "id", people("new", v=2))
+        tables.merge_rows(base, "id", people("new", v=2))
     assert ids(tables, Pin("m", 3)) == ["a", "new"]
 
 
 def test_a_merge_whose_base_was_compacted_is_refused(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id", rows=people(*(f"k{n:02}" for n in range(40))))
-    base = Pin("m", tables.merge_rows("m", None, Pin("m", 1), "id", people("b")))
+    base = Pin("m", tables.merge_rows(Pin("m", 1), "id", people("b")))
     head = compacted(tables, "m")
     assert head == 4
     with pytest.raises(StorageFailure) as caught:
-        tables.merge_rows("m", None, base, "id", people("c"))
+        tables.merge_rows(base, "id", people("c"))
     assert kind_of(caught) is FailureKind.CONFLICT
-    assert tables.merge_rows("m", None, Pin("m", head), "id", people("b", "c", v=1)) == 5
+    assert tables.merge_rows(Pin("m", head), "id", people("b", "c", v=1)) == 5
     assert tables.open(Pin("m", 5)).row_count == 42
 
 
 def test_merging_no_rows_is_refused(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id")
     with pytest.raises(StorageFailure) as caught:
-        tables.merge_rows("m", None, Pin("m", 1), "id", people())
+        tables.merge_rows(Pin("m", 1), "id", people())
     assert kind_of(caught) is FailureKind.INVALID
     assert tables.head("m") == 1
 

@@ -124,6 +124,7 @@ def test_random_graphs(tmp_path: Path, local: HeldSession, seed: int, direction:
             check_alike(graph, local, "shortest_paths", **types, **some, distance_max=2)
 
 
+@pytest.mark.deep
 def test_estimates_stay_numbers_that_a_driver_can_multiply(
     graph: og.Graph, local: HeldSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

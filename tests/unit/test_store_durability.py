@@ -197,7 +197,7 @@ def test_a_merge_syncs_all_that_it_created(
     base = Pin("m", 1)
     for key in ("a", "c", "b"):
         with everything_synced(root.local_path, monkeypatch):
-            base = Pin("m", tables.merge_rows("m", None, base, "id", rows(key)))
+            base = Pin("m", tables.merge_rows(base, "id", rows(key)))
 
 
 def test_an_object_is_synced(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ from omnigraph.store.versions.gateway import (
     transaction_uuid,
     tree_path,
 )
-from omnigraph.store.versions.latest import NOTE, is_passed, near_head, noted_in
+from omnigraph.store.versions.latest import is_passed, near_head, stored_note
 from omnigraph.store.versions.strict_commit import Placer, open_placer
 from omnigraph.store.versions.torn_versions import TornVersions
 from omnigraph.store.writing.create import NewTable, TableCreator
@@ -270,14 +270,7 @@ class Tables:
 
     def noted_version(self, path: str, branch: str | None = None) -> int | None:
         """Return the version that Lance noted as its newest commit, if there is such a note."""
-        place = f"{tree_path(path, branch)}/_versions/{NOTE}"
-        try:
-            data = storage_call(StorageCall.OBJECT_GET, place, lambda: self._backend.get(place))
-        except StorageFailure as failure:
-            if failure.kind is FailureKind.NOT_FOUND:
-                return None
-            raise
-        return noted_in(data)
+        return stored_note(self._backend, f"{tree_path(path, branch)}/_versions")
 
     def remove_versions(self, path: str, versions: "Sequence[StoredVersion]") -> None:
         """Remove versions that nothing pins; their files stay until nothing refers to them."""
@@ -513,8 +506,6 @@ class Tables:
 
     def merge_rows(
         self,
-        path: str,
-        branch: str | None,
         base: Pin,
         key: str,
         rows: pa.Table,
@@ -524,20 +515,15 @@ class Tables:
         """Insert or replace rows by key, as version ``base.version + 1``, or raise CONFLICT.
 
         Args:
-            path: The table.
-            branch: The fork, or None.
             base: The version that the rows were made for.
             key: The column that tells rows apart.
             rows: The rows, with each key once.
             lookup: The keys that the base may have, if the others are known to be new; None for
                 all of them. Looking for one that is not there reads the keys of the whole table.
         """
-        if (path, branch) != (base.path, base.branch):
-            raise _failure(
-                FailureKind.INVALID, StorageCall.TABLE_COMMIT, path, f"the base is of {base.path!r}"
-            )
         if not rows.num_rows:
-            raise _failure(FailureKind.INVALID, StorageCall.TABLE_COMMIT, path, "no rows")
+            where = StorageCall.TABLE_COMMIT.value
+            raise StorageFailure(FailureKind.INVALID, where, base.path, "no rows")
         keys = rows.column(key).to_pylist()
         wanted = keys if lookup is None else lookup
         return self._lander.land(self._merger.stage(self.open(base), key, rows, wanted))
@@ -600,14 +586,10 @@ class Tables:
         if not int(found.version):
             # Zeros are a message without fields to Lance, and versions count from 1.
             text = "the newest version is blank"
-            raise _failure(FailureKind.UNKNOWN, StorageCall.TABLE_HEAD, path, text)
+            raise StorageFailure(FailureKind.UNKNOWN, StorageCall.TABLE_HEAD.value, path, text)
         return found
 
     def _forget(self, path: str, branch: str) -> None:
         """Drop the readers of a fork whose name is about to mean something else."""
         self._cache.forget(path, branch)
         self._files.forget(tree_path(path, branch))
-
-
-def _failure(kind: FailureKind, call: StorageCall, place: str, text: str) -> StorageFailure:
-    return StorageFailure(kind, call.value, place, text)

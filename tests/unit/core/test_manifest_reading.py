@@ -163,7 +163,7 @@ def test_a_row_that_cannot_be_read_is_reported_when_the_graph_is_opened(
     base = Pin(MANIFEST, graph.snapshot().manifest_version)
     good = encode([version_of("nodes/odd", 1)]).to_pylist()[0]
     bad = pa.Table.from_pylist([{**good, **damage}], schema=ARROW_SCHEMA)
-    graph.tables.merge_rows(MANIFEST, None, base, KEY, bad)
+    graph.tables.merge_rows(base, KEY, bad)
     with pytest.raises(Corrupt) as caught:
         reopen(root, OpenMode.READ_ONLY)
     assert caught.value.details["object_id"] == good["object_id"]

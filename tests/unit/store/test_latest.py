@@ -43,7 +43,7 @@ def rows(*ids: str) -> pa.Table:
 
 def merge(tables: Tables, row: str, branch: str | None = None) -> int:
     base = Pin(PATH, tables.head(PATH, branch), branch)
-    return tables.merge_rows(PATH, branch, base, "id", rows(row))
+    return tables.merge_rows(base, "id", rows(row))
 
 
 def listed(folder: Path) -> int:

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -277,7 +278,7 @@ def test_a_fork_that_is_being_dropped_is_gone_and_not_damaged(
     seen: list[FailureKind] = []
     remove = shutil.rmtree
 
-    def halfway(path: Path, **options: bool) -> None:
+    def halfway(path: Path, **options: Any) -> None:
         """Remove a folder, its data first, and let somebody read then."""
         if (path / "data").exists():
             remove(path / "data")

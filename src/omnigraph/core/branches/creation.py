@@ -323,7 +323,7 @@ class BranchCreation:
         base = Pin(path=MANIFEST, version=target.source_version, branch=ref)
 
         def merge() -> int:
-            return self._tables.merge_rows(MANIFEST, ref, base, KEY, rows, lookup=lookup)
+            return self._tables.merge_rows(base, KEY, rows, lookup=lookup)
 
         version = self._tables.head(MANIFEST, ref)
         if version == base.version:

@@ -81,7 +81,7 @@ class Audit:
         if base is None:
             self._tables.create(AUDIT, _SCHEMA, primary_key="operation_id", rows=rows)
         elif row.operation_id not in {item.operation_id for item in self._read(base)}:
-            self._tables.merge_rows(AUDIT, None, base, "operation_id", rows)
+            self._tables.merge_rows(base, "operation_id", rows)
 
     def rows(self) -> tuple[AuditRow, ...]:
         """Every row, oldest first."""

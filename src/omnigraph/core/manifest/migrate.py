@@ -158,7 +158,7 @@ class Migration:
             list(_original_rows(commits, _head_name(info))), schema=table.schema
         )
         pin = table.pin
-        self._tables.merge_rows(MANIFEST, pin.branch, pin, KEY, rows)
+        self._tables.merge_rows(pin, KEY, rows)
 
     # -- 4 to ours ---------------------------------------------------------------------------------
 

@@ -190,9 +190,7 @@ class _BranchHead(Destination):
 
         def merge() -> int:
             rows = encode(records, base.version + 1)
-            return self.graph.tables.merge_rows(
-                MANIFEST, base.branch, base, KEY, rows, lookup=lookup
-            )
+            return self.graph.tables.merge_rows(base, KEY, rows, lookup=lookup)
 
         try:
             return guarded(Fp.PUBLISH, merge)

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.store import tuning
+from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import Backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.versions.files import manifest_name
 
-__all__ = ["NOTE", "is_passed", "near_head", "noted_head", "noted_in"]
+__all__ = ["NOTE", "is_passed", "near_head", "noted_head", "stored_note"]
 
 NOTE: Final = "latest_version_hint.json"
 # The folder changes once more when the note gets its name. Some file systems count in 2 s.
@@ -58,14 +59,14 @@ def _note(folder: Path) -> int | None:
     try:
         with open(folder / NOTE, "rb") as file:
             noted_at = os.fstat(file.fileno()).st_mtime_ns
-            version = noted_in(file.read())
+            version = _noted_in(file.read())
         changed_at = os.stat(folder).st_mtime_ns
     except OSError:
         return None
     return None if abs(changed_at - noted_at) > _SAME_MOMENT_NS else version
 
 
-def noted_in(data: bytes) -> int | None:
+def _noted_in(data: bytes) -> int | None:
     """Return the version that a note names; None if it is garbled."""
     try:
         plain = json.loads(data)
@@ -73,6 +74,18 @@ def noted_in(data: bytes) -> int | None:
         return None
     version = plain.get("version") if isinstance(plain, dict) else None
     return version if isinstance(version, int) else None
+
+
+def stored_note(backend: Backend, folder: str) -> int | None:
+    """Return the version that the note of a stored folder names, if there is such a note."""
+    place = f"{folder}/{NOTE}"
+    try:
+        data = storage_call(StorageCall.OBJECT_GET, place, lambda: backend.get(place))
+    except StorageFailure as failure:
+        if failure.kind is FailureKind.NOT_FOUND:
+            return None
+        raise
+    return _noted_in(data)
 
 
 def is_passed(backend: Backend, place: str, version: int) -> bool:
