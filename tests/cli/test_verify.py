@@ -111,6 +111,28 @@ def test_a_newest_version_of_the_manifest_that_is_missing_is_named(here: Path, b
     assert f"the newest version of branch '{branch}' is missing" in answer.stdout
 
 
+def test_what_a_lost_version_of_the_manifest_published_is_not_taken_back(here: Path) -> None:
+    """The tables are right: neither recovery nor a write may undo what was acknowledged."""
+    insert = 'query q() { insert Person { name: "Zoe" } }'
+    with og.open("people.omni") as graph:
+        graph.mutate(insert)
+    newest = min(Path("people.omni", "__manifest", "_versions").glob("*.manifest"))
+    content = newest.read_bytes()
+    newest.unlink()
+    for command in ("verify", "recover", "repair"):
+        answer = invoke(command, "people.omni")
+        assert "is missing, so the branch shows" in answer.stdout.replace("\n", " "), command
+        assert "force" not in answer.stdout, command
+        assert "rolled back" not in answer.stdout, command
+    with og.open("people.omni") as graph, pytest.raises(Corrupt, match="restore it from a backup"):
+        graph.mutate(insert.replace("Zoe", "Ada"))
+    newest.write_bytes(content)
+    with og.open("people.omni", "r") as graph:
+        assert graph.verify().is_sound
+        zoe = graph.query('query q() { match { $p: Person { name: "Zoe" } } return { $p.name } }')
+        assert len(zoe) == 1
+
+
 def test_repair_tells_of_files_that_it_cannot_bring_back(here: Path) -> None:
     lost = min((table("nodes") / "data").glob("*.lance"))
     lost.unlink()

@@ -14,6 +14,7 @@ from omnigraph.core.branches.branches import is_own
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.lineage import Ancestry
 from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, table_key
+from omnigraph.core.manifest.lost_head import lost_head
 from omnigraph.core.storage_errors import public
 from omnigraph.errors import GraphError
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -70,6 +71,7 @@ class MetadataVerifier:
         self._repo = repo
         self.heads: dict[BranchName, GraphVersion] = {}
         self.commits = 0
+        self._lost: set[BranchName] = set()  # those whose newest commits are gone
 
     def flaws(self) -> Iterator[Flaw]:
         """Look at everything, and yield what is wrong."""
@@ -87,7 +89,8 @@ class MetadataVerifier:
         for pin in self.pins():
             yield from self._pin(pin)
         for head in self.heads.values():
-            yield from self._drift(head)
+            if head.branch not in self._lost:  # there, the tables are right
+                yield from self._drift(head)
         yield from self._forks()
 
     def pins(self) -> list[TablePin]:
@@ -119,24 +122,10 @@ class MetadataVerifier:
             )
 
     def _newest(self, head: GraphVersion) -> Iterator[Flaw]:
-        """A newer version of the manifest that was committed and is gone, as the note of it tells.
-
-        A note is written after its version, so it is never ahead of what was stored. Only a torn
-        version is taken away by us, and that was never acknowledged.
-        """
-        tables = self._repo.tables
-        noted = tables.noted_version(MANIFEST, head.fork)
-        if noted is None or noted <= head.manifest_version:
-            return
-        file = tables.version_file(Pin(MANIFEST, noted, head.fork))
-        torn = {each.path for each in self._repo.set_aside()}
-        if file in torn or tables.has_version(MANIFEST, noted, head.fork):
-            return
-        text = (
-            f"the newest version of branch '{head.branch}' is missing, so the branch shows an "
-            f"older state, commit {head.head}: {_RESTORE} before anything is written to it"
-        )
-        yield Flaw(aspect=Aspect.MANIFEST, place=file, text=text)
+        lost = lost_head(self._repo.tables, head)
+        if lost is not None:
+            self._lost.add(head.branch)
+            yield Flaw(aspect=Aspect.MANIFEST, place=lost.file, text=lost.text)
 
     def _lineage(self, head: GraphVersion) -> Iterator[Flaw]:
         place = f"branch {head.branch}"

@@ -23,6 +23,7 @@ from omnigraph.core.commits.requirements import TableAt, requirement_of
 from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.journal.audit import Audit, AuditRow, RecoveryKind
 from omnigraph.core.journal.intent import IntentLog, WriterKind
+from omnigraph.core.manifest.lost_head import lost_head
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.publish.publisher import Publisher
 from omnigraph.core.recovery.settlement import RECOVERY_ACTOR, Settled, Settlement
@@ -98,6 +99,8 @@ class Orphans:
             for item in ahead
             if pins.get(item.pin.table_key) == item.pin and named.isdisjoint(item.uuids)
         ]
+        if ahead and (lost := lost_head(self.tables, snapshot)) is not None:
+            return tuple(_stuck(branch, item, f"{lost.file}: {lost.text}") for item in ahead)
         ours = [item for item in ahead if item.is_ours]
         foreign = [_foreign(branch, item) for item in ahead if not item.is_ours]
         return (*self._take_back(snapshot, ours), *foreign)
@@ -220,14 +223,19 @@ def _foreign(branch: BranchName, item: _Ahead) -> Settlement:
     pin = item.pin
     note = (
         f"{pin.table_key} is published at version {pin.version}, and another tool has committed up "
-        f"to version {item.head} of {pin.path}; nothing was touched"
+        f"to version {item.head} of {pin.path}; nothing was touched; take that commit back with "
+        "the tool that made it"
     )
+    return _stuck(branch, item, note)
+
+
+def _stuck(branch: BranchName, item: _Ahead, note: str) -> Settlement:
     return Settlement(
         operation_id="",
         commit_id=None,
         settled=Settled.STUCK,
         branch=branch,
         writer="",
-        tables=(pin.table_key,),
+        tables=(item.pin.table_key,),
         note=note,
     )

@@ -21,6 +21,7 @@ from omnigraph.core.commits.records import Commit, VersionRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import TableAt, requirement_of
 from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.manifest.lost_head import lost_head
 from omnigraph.errors import Code, RecoveryRequired
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin
@@ -116,6 +117,8 @@ class Repairer:
 
     def _of_branch(self, snapshot: GraphVersion) -> Iterator[Drift]:
         tables = self._repo.tables
+        if lost_head(tables, snapshot) is not None:
+            return  # its tables are right; verification tells what is to be restored
         for pin in snapshot.tables.values():
             if not is_own(pin, snapshot):
                 continue

@@ -97,7 +97,7 @@ def _explanation(item: Settlement) -> str:
         case Settled.DEFERRED:
             return f"it could not be settled now: {item.note}; try again"
         case Settled.STUCK if not item.operation_id:
-            return f"{item.note}; take that commit back with the tool that made it"
+            return item.note
         case Settled.STUCK:
             return (
                 f"the evidence does not decide ({item.note}), so nothing was touched; once the "
