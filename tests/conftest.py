@@ -30,7 +30,9 @@ if _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free >= _ROOM_B
 
 # Reproducible: the same examples on every run, so a red test is about the change and not the day.
 # No deadline: tests never judge speed.
-settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "default", deadline=None, derandomize=True, max_examples=50, print_blob=True
+)
 # For the night: new examples each time, many more of them.
 settings.register_profile(
     "deep",

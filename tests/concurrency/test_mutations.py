@@ -265,7 +265,7 @@ def increment_in_process(starter: Any, racer: int, root: Root) -> int:
     return increment(repo, racer)
 
 
-@pytest.mark.parametrize("racers", [8, "4 processes"])
+@pytest.mark.parametrize("racers", [8, pytest.param("4 processes", marks=pytest.mark.deep)])
 def test_updates_of_many_all_get_through_and_none_is_lost(root: Root, racers: int | str) -> None:
     run(reopen(root), ("insert Person { name: $a, count: 0 }", "$a: String"), {"a": "shared"})
     if isinstance(racers, int):

@@ -39,11 +39,8 @@ def by_processes(work: Callable[..., list[str]], *args: object) -> list[list[str
     return in_processes(work, PROCESSES, *args)
 
 
+# Processes take long to start; those of whole graphs race daily.
 contenders = pytest.mark.parametrize(
-    "race", [by_threads, by_processes], ids=["threads", "processes"]
-)
-# Processes take long to start; one race of theirs is enough for a daily run.
-contenders_at_night = pytest.mark.parametrize(
     "race",
     [
         pytest.param(by_threads, id="threads"),
@@ -79,7 +76,7 @@ def test_one_landing_per_version(
     assert rows == {"first"} | inserted
 
 
-@contenders_at_night
+@contenders
 def test_an_empty_table_takes_one_first_landing(
     race: Callable[..., list[list[str]]], tables: Tables, root: Root
 ) -> None:
@@ -90,7 +87,7 @@ def test_an_empty_table_takes_one_first_landing(
     assert rows == [f"by-{outcomes.index('2')}"]
 
 
-@contenders_at_night
+@contenders
 def test_one_winner_per_key(
     race: Callable[..., list[list[str]]], tables: Tables, root: Root
 ) -> None:
@@ -112,7 +109,7 @@ def test_one_winner_per_key(
         assert f"{key}-own-{winner}" in rows
 
 
-@contenders_at_night
+@contenders
 def test_one_creation(race: Callable[..., list[list[str]]], tables: Tables, root: Root) -> None:
     outcomes = [mine[0] for mine in race(create_once, root)]
     assert Counter(outcomes) == {"1": 1, "exists": len(outcomes) - 1}
