@@ -8,7 +8,7 @@ that the transaction began with, so that somebody else's commit to the branch is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from omnigraph.client.rows import RemoteRows
 from omnigraph.client.transport import HttpTransport
@@ -20,9 +20,9 @@ from omnigraph.results.transactions import (
 )
 from omnigraph.results.wire import plain, read_commit, read_warnings
 from omnigraph.results.writes import MutationResult
+from omnigraph.runtime.retry_policy import RetryPolicy, wait_seconds
 
 T = TypeVar("T")
-_ATTEMPTS_MAX: Final = 10
 
 
 class RemoteTransaction(TransactionBlock):
@@ -174,7 +174,8 @@ def transact(
     """Run a function in a transaction, anew on the newest state when others came first."""
     if not callable(fn):
         raise InvalidInput(Code.INPUT_INVALID, "`transact` takes a function of a transaction")
-    tries = _ATTEMPTS_MAX if retries is None else retries + 1
+    policy = RetryPolicy()
+    tries = (policy.retries if retries is None else retries) + 1
     for attempt in range(1, tries + 1):
         tx = make()
         try:
@@ -186,6 +187,7 @@ def transact(
             if attempt == tries:
                 error.details["attempts"] = attempt
                 raise
+            wait_seconds(policy.pause(attempt))
             continue
         return tx._result_with(value)
     raise AssertionError("the last attempt has returned or raised")

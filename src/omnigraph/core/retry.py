@@ -8,15 +8,14 @@ them; writers of several processes pause a little longer after each loss.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from omnigraph.core.locks import writer_queue
 from omnigraph.errors import Busy, Code, Conflict
 from omnigraph.runtime import cancellation, telemetry
+from omnigraph.runtime.retry_policy import RetryPolicy, wait_seconds
 
 __all__ = ["RetryPolicy", "is_lost_race", "wait_seconds", "with_retries"]
 
@@ -25,38 +24,6 @@ T = TypeVar("T")
 _LOST_RACES: Final = frozenset(
     {Code.EXPECTED_VERSION_MISMATCH, Code.HEAD_CONTENTION, Code.WRITER_ACTIVE, Code.BUSY}
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    """The number of times that a write starts over, and its backoff.
-
-    Attributes:
-        retries: How often at most; 0 gives the conflict to the caller at once.
-        long_retries: How often at most where starting over may mean to do long work again.
-        pause_s: How long it waits after the second loss, in seconds; twice as long after the
-            third, and so on.
-        pause_max_s: The longest pause.
-    """
-
-    retries: int = 100
-    long_retries: int = 3
-    pause_s: float = 0.002
-    pause_max_s: float = 0.1
-
-    def pause(self, losses: int) -> float:
-        """Return how long to wait after so many lost races; after the first, not at all."""
-        return min(self.pause_s * (losses - 1), self.pause_max_s)
-
-    @property
-    def for_long_work(self) -> RetryPolicy:
-        """The policy of an operation that may have to do long work again."""
-        return replace(self, retries=min(self.retries, self.long_retries))
-
-
-def wait_seconds(seconds: float) -> None:
-    """Sleep."""
-    threading.Event().wait(seconds)
 
 
 def is_lost_race(error: Conflict | Busy) -> bool:
