@@ -63,7 +63,9 @@ def test_the_formats_say_the_same(here: Path) -> None:
     assert json.loads(run(*query, "--format", "json")) == document
     chosen = json.loads(run(*query, "--json=name"))
     assert chosen["rows"] == [{"name": "Ada"}, {"name": "Bo"}]
-    assert [json.loads(line) for line in run(*query, "-f", "jsonl").splitlines()] == rows
+    about, *lines = [json.loads(line) for line in run(*query, "-f", "jsonl").splitlines()]
+    assert (about["kind"], about["query_name"], about["row_count"]) == ("metadata", "q", 2)
+    assert lines == rows
     assert list(csv.DictReader(io.StringIO(run(*query, "-f", "csv")))) == [
         {"name": "Ada", "born": "1815-12-10"},
         {"name": "Bo", "born": ""},

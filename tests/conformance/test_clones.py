@@ -82,7 +82,8 @@ def clone(variables: dict[str, Any], *arguments: str) -> dict[str, object]:
 def names(variables: dict[str, Any], *where: str) -> list[str]:
     answer = invoke("query", *where, "-e", ALL, "--format", "jsonl", **variables)
     assert answer.exit_code == 0, answer.stderr
-    return [json.loads(line)["name"] for line in answer.stdout.splitlines()]
+    _, *rows = answer.stdout.splitlines()
+    return [json.loads(line)["name"] for line in rows]
 
 
 def test_everything_goes_to_s3_and_comes_back(
