@@ -16,6 +16,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEADER_BYTES_MAX: Final = 64 << 10
 HEADER_LINES_MAX: Final = 200
 HEADER_SECONDS_MAX: Final = 10.0
+# What a refused client still sends is thrown away up to here: closing on it at once would reset the
+# connection, and the client would not see why.
+LINGER_BYTES_MAX: Final = 16 << 20
+LINGER_SECONDS_MAX: Final = 2.0
 # The name under which the application finds the arrival of its request.
 ARRIVAL: Final = "omnigraph.arrival"
 
@@ -57,6 +61,7 @@ class GuardedProtocol(HttpToolsProtocol):
     _in_headers = True
     _has_begun = False
     _is_refused = False
+    _thrown_away = 0
     _has_served = False
 
     # A test may shorten it.
@@ -80,6 +85,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Count the bytes of headers while they come."""
         if self._is_refused:
+            self._thrown_away += len(data)
+            if self._thrown_away > LINGER_BYTES_MAX:
+                self.transport.close()
             return
         if self._in_headers:
             self._header_bytes += len(data)
@@ -107,9 +115,9 @@ class GuardedProtocol(HttpToolsProtocol):
         """Look at the headers as a whole, and let the request in."""
         self._in_headers = self._has_begun = False
         self._header_bytes = 0
-        self._disarm()
         if self._is_refused:
             return
+        self._disarm()
         names = [name for name, _ in self.headers]
         is_double = names.count(b"content-length") > 1 or names.count(b"host") > 1
         if is_double or (b"transfer-encoding" in names and b"content-length" in names):
@@ -164,4 +172,5 @@ class GuardedProtocol(HttpToolsProtocol):
         transport: Any = self.transport
         if not transport.is_closing():
             transport.write(head.encode() + body)
-            transport.close()
+            transport.write_eof()
+            self._deadline = self.loop.call_later(LINGER_SECONDS_MAX, transport.close)
