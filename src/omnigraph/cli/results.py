@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import NULL, Part, Screen, counted
 from omnigraph.errors import JsonValue
-from omnigraph.results.wire import plain
+from omnigraph.results.json_values import json_value
 
 Format: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
 Form = Annotated[
@@ -104,7 +104,7 @@ def show_lines(screen: Screen, documents: Iterable[JsonValue]) -> None:
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, JsonValue]:
     """A row as JSON can say it."""
-    return {name: plain(value) for name, value in row.items()}
+    return {name: json_value(value) for name, value in row.items()}
 
 
 def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
@@ -163,5 +163,5 @@ def _cut(text: str, most: int) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return NULL
-    shown = plain(value)
+    shown = json_value(value)
     return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)

@@ -21,7 +21,8 @@ from omnigraph.client.sending import CountedBody, Listener, Transfer
 from omnigraph.client.transport import HttpTransport, segment
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.results.changes import BlameLine, OperationName
-from omnigraph.results.wire import plain, read_change, read_commit, read_load
+from omnigraph.results.json_values import json_value
+from omnigraph.results.wire import read_change, read_commit, read_load
 from omnigraph.results.writes import ExportResult, LoadResult, MutationResult
 from omnigraph.types import LoadMode
 
@@ -196,7 +197,7 @@ class RemoteGraph(RemoteMaintenance):
         at: str | datetime | None,
         timeout: float | None,
     ) -> dict[str, Any]:
-        asked: dict[str, Any] = {"query": text, "params": plain(params or {})}
+        asked: dict[str, Any] = {"query": text, "params": json_value(params or {})}
         if at is not None:
             asked["snapshot"] = at_text(at)
         else:
@@ -521,7 +522,7 @@ class RemoteGraph(RemoteMaintenance):
     ) -> RemoteRows | MutationResult:
         """Run a stored query by its name."""
         asked = {
-            "params": plain(params or {}),
+            "params": json_value(params or {}),
             "branch": branch or self._branch,
             "column_types": True,
         }
@@ -562,11 +563,13 @@ def _source(source: object, form: str | None) -> tuple[str | None, Any, str, str
             ((type_name, source),) = source.items()
             return (type_name, *_source(source, form)[1:])
         lines = [
-            json.dumps(_envelope(name, plain(row))) for name, rows in source.items() for row in rows
+            json.dumps(_envelope(name, json_value(row)))
+            for name, rows in source.items()
+            for row in rows
         ]
         return None, io.BytesIO("\n".join(lines).encode()), "ndjson", None
     if isinstance(source, list | tuple) and all(isinstance(each, Mapping) for each in source):
-        lines = [json.dumps(plain(row)) for row in source]
+        lines = [json.dumps(json_value(row)) for row in source]
         return None, io.BytesIO("\n".join(lines).encode()), "ndjson", None
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]

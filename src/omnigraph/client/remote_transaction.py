@@ -13,12 +13,13 @@ from typing import Any, Literal, TypeVar
 from omnigraph.client.rows import RemoteRows
 from omnigraph.client.transport import HttpTransport
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput
+from omnigraph.results.json_values import json_value
 from omnigraph.results.transactions import (
     TransactionBlock,
     TransactionResult,
     TransactionState,
 )
-from omnigraph.results.wire import plain, read_commit, read_warnings
+from omnigraph.results.wire import read_commit, read_warnings
 from omnigraph.results.writes import MutationResult
 from omnigraph.runtime.retry_policy import RetryPolicy, wait_seconds
 
@@ -70,7 +71,7 @@ class RemoteTransaction(TransactionBlock):
         self, text: str, params: Mapping[str, object] | None = None, *, name: str | None = None
     ) -> MutationResult:
         """Run a changing query on what the transaction has made so far."""
-        return self._change({"mutate": text, "name": name, "params": plain(params or {})})
+        return self._change({"mutate": text, "name": name, "params": json_value(params or {})})
 
     def load(
         self,
@@ -96,7 +97,7 @@ class RemoteTransaction(TransactionBlock):
         if not is_rows or format is not None or storage_options is not None:
             text = "through a server, a transaction loads rows by type: {'Person': [{...}, ...]}"
             raise InvalidInput(Code.INPUT_INVALID, text)
-        return self._change({"rows": plain(source), "mode": mode})
+        return self._change({"rows": json_value(source), "mode": mode})
 
     def query(
         self,
@@ -112,7 +113,7 @@ class RemoteTransaction(TransactionBlock):
         if cancel is not None:
             raise InvalidInput(Code.INPUT_INVALID, "`cancel` is for a graph in reach")
         self._require_open()
-        asked = {"query": text, "name": name, "params": plain(params or {})}
+        asked = {"query": text, "name": name, "params": json_value(params or {})}
         found = self._tried([*self._changes, asked], timeout)
 
         def arrow() -> Any:

@@ -21,8 +21,8 @@ from omnigraph.exec.merge.resolution_file import (
     read_text,
     template,
 )
+from omnigraph.results.json_values import json_value
 from omnigraph.results.merging import MergeResult
-from omnigraph.results.wire import plain
 
 _NAME: Final = "resolve"
 _ATTEMPTS_MAX: Final = 5
@@ -104,5 +104,5 @@ class RemoteResolving:
 def _lines(settled: Sequence[tuple[MergeConflict, Choice]]) -> dict[str, str] | None:
     if not settled:
         return None
-    known = [(each, plain(choice)) for each, choice in settled]
+    known = [(each, json_value(choice)) for each, choice in settled]
     return {"name": _NAME, "text": "".join(template((), known))}

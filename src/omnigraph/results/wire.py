@@ -6,9 +6,8 @@ schemas of the OpenAPI document.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NotRequired, TypedDict
 
 from omnigraph.dataplane.counts import ChangeCounts, Counts
@@ -16,6 +15,7 @@ from omnigraph.errors import JsonValue
 from omnigraph.exec.merge.conflicts import ConflictKind, MergeConflict
 from omnigraph.results.changes import Change
 from omnigraph.results.commits import Branch, Commit, ResultWarning, Tag, time_of
+from omnigraph.results.json_values import json_value
 from omnigraph.results.merging import MergeResult
 from omnigraph.results.writes import LoadResult, MutationResult
 
@@ -163,23 +163,6 @@ class EntityChangeOutput(TypedDict):
     changed: list[str]
     before: NotRequired[EntityImage]
     after: NotRequired[EntityImage]
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can say it: dates as texts, bytes in base 64."""
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return f"base64:{base64.b64encode(value).decode()}"
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return str(value)
 
 
 def microseconds(moment: datetime) -> int:
@@ -417,7 +400,7 @@ def merge_json(done: MergeResult, version: int | None = None) -> MergeOutput:
         found["merge_conflicts"] = [dict(item.as_json()) for item in done.conflicts]
     if done.settled:
         found["settled"] = [
-            {**item.as_json(), "choice": plain(choice)} for item, choice in done.settled
+            {**item.as_json(), "choice": json_value(choice)} for item, choice in done.settled
         ]
     if done.commit is not None and done.commit.actor is not None:
         found["actor_id"] = done.commit.actor
@@ -477,10 +460,10 @@ def entity_change_json(change: Change) -> EntityChangeOutput:
 
 def _image(kind: str, values: Mapping[str, Any]) -> EntityImage:
     if kind == "node":
-        return {"properties": plain(values)}
-    ends = {name: plain(values[name]) for name in ("from", "to") if name in values}
+        return {"properties": json_value(values)}
+    ends = {name: json_value(values[name]) for name in ("from", "to") if name in values}
     rest = {name: value for name, value in values.items() if name not in ends}
-    return {"properties": plain(rest), "endpoints": ends}
+    return {"properties": json_value(rest), "endpoints": ends}
 
 
 def read_entity_change(found: Mapping[str, Any]) -> Change:

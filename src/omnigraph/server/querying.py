@@ -13,7 +13,8 @@ from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.compile import QueryCompiler
 from omnigraph.lang.values import Base
 from omnigraph.policy.authorization import Permission
-from omnigraph.results.wire import ChangeOutput, change_json, plain
+from omnigraph.results.json_values import json_value
+from omnigraph.results.wire import ChangeOutput, change_json
 from omnigraph.runtime.cancellation import limited
 from omnigraph.server.call import Reply, RouteCall
 from omnigraph.server.requests import ChangeInput, InvokeInput, QueryInput, ReadInput
@@ -164,7 +165,7 @@ def _read_at(
 def _plain_rows(rows: og.Rows) -> list[dict[str, Any]]:
     """The rows as JSON can say them; most need no work, for the encoder knows dates."""
     if any(each.base in _ODD for each in rows.types):
-        return [plain(row) for row in rows]
+        return [json_value(row) for row in rows]
     return list(rows)
 
 

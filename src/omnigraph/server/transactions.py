@@ -10,7 +10,8 @@ from typing import Any, NotRequired, TypedDict
 
 import omnigraph as og
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, PreconditionFailed
-from omnigraph.results.wire import CommitOutput, WarningOutput, commit_json, plain, warnings_json
+from omnigraph.results.json_values import json_value
+from omnigraph.results.wire import CommitOutput, WarningOutput, commit_json, warnings_json
 from omnigraph.server.call import Reply, RouteCall
 from omnigraph.server.requests import StatementInput, TransactionInput
 
@@ -104,7 +105,7 @@ def _run(
     return {
         "columns": list(rows.columns),
         "column_types": [str(each) for each in rows.types],
-        "rows": [plain(row) for row in rows],
+        "rows": [json_value(row) for row in rows],
     }
 
 

@@ -19,7 +19,8 @@ from omnigraph.cli.records import warning_records
 from omnigraph.cli.results import shown_value
 from omnigraph.cli.targets import Target
 from omnigraph.errors import Code, ConstraintViolated, JsonValue, NotFound
-from omnigraph.results.wire import loaded_types, plain
+from omnigraph.results.json_values import json_value
+from omnigraph.results.wire import loaded_types
 from omnigraph.types import InputFormat, LoadMode
 
 _VIOLATIONS_SHOWN_MAX: Final = 20
@@ -194,8 +195,8 @@ def as_document(done: og.LoadResult) -> JsonValue:
         "branch": done.commit.branch,
         "branch_created": done.branch_created,
         "mode": done.mode,
-        "nodes": plain(loaded_types(done, "node")),
-        "edges": plain(loaded_types(done, "edge")),
+        "nodes": json_value(loaded_types(done, "node")),
+        "edges": json_value(loaded_types(done, "edge")),
         "total_entities": sum(c.inserted + c.updated for c in done.counts.values()),
         "actor_id": done.commit.actor,
         "engine": done.engine,
