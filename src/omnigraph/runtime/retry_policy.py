@@ -1,4 +1,4 @@
-"""How often a write starts over when others came first, and how long it pauses between."""
+"""The number of times that a write starts over when others came first, and the pauses between."""
 
 from __future__ import annotations
 
