@@ -27,6 +27,13 @@ def test_version() -> None:
         assert (answer.exit_code, answer.stdout) == (0, expected)
 
 
+def test_python_runs_the_package_as_the_command() -> None:
+    command = [sys.executable, "-m", "omnigraph", "lint"]
+    answer = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(b"Usage: omnigraph lint ")
+
+
 def test_version_as_json() -> None:
     assert json.loads(invoke("version", "--json").stdout) == {
         "name": "omnigraph",
