@@ -24,6 +24,7 @@ from tests.faults.disks import fill, small_disk
 
 SCHEMA = "node Person { name: String @key  text: String? }  edge Knows: Person -> Person"
 DISK_BYTES = 16 << 20
+LOCAL_DISK_BYTES = 128 << 20  # what Spark exchanges for one query has room
 ROWS = 12_000
 TEXT_BYTES = 600  # as many as two bytes of nothing that can be packed
 ENGINES = ["inprocess", pytest.param("spark", marks=pytest.mark.deep)]
@@ -142,10 +143,11 @@ def test_a_list_of_violations_on_a_full_disk(
 
 
 @pytest.mark.deep
-def test_the_local_folder_of_spark_is_full(tmp_path: Path, disk: Path, rows: Path) -> None:
+def test_the_local_folder_of_spark_is_full(tmp_path: Path, rows: Path) -> None:
     stop_all()  # a session that runs has its folder already
     with (
         made(tmp_path) as graph,
+        small_disk(tmp_path / "disk", LOCAL_DISK_BYTES) as disk,
         acquire(configured("local[2,3]", {"spark.local.dir": str(disk)})) as held,
     ):
         graph.load({"Person": str(rows)}, mode="merge")
@@ -163,7 +165,7 @@ def test_the_local_folder_of_spark_is_full(tmp_path: Path, disk: Path, rows: Pat
             found = graph.query(SORTED, engine="spark", spark=session).to_pylist()
             assert len(found) == ROWS - 1
         finally:
-            session.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+            stop_all()  # others must not use a folder that goes
 
 
 def _others(rows: Path) -> Path:
