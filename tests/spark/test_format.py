@@ -145,7 +145,7 @@ def test_saving_as_a_table_writes_like_saving_and_names_what_cannot_be_read(
     assert count(graph) == 3
 
 
-def test_states_by_commit_and_by_time(graph: og.Graph, local: HeldSession) -> None:
+def test_states_by_commit_tag_and_time(graph: og.Graph, local: HeldSession) -> None:
     graph.load({"Person": [{"name": "Cy"}]})
     commits = graph.commits.list()
 
@@ -162,8 +162,15 @@ def test_states_by_commit_and_by_time(graph: og.Graph, local: HeldSession) -> No
     with pytest.raises(Exception, match="has no commit at") as caught:
         at(commits[-1].created_at - timedelta(seconds=1))
     assert carried(caught.value).code is Code.NOT_FOUND
-    with pytest.raises(Exception, match="give one of the options"):
-        rows(at=older.id, time="2024-01-01")
+    graph.tags.create("v1", at=older.id)
+    assert rows(tag="v1") == 2
+    for wrong in ("main", "v2"):
+        with pytest.raises(Exception, match="there is no tag") as caught:
+            rows(tag=wrong)
+        assert carried(caught.value).code is Code.NOT_FOUND
+    for given in ({"time": "2024-01-01"}, {"tag": "v1"}):
+        with pytest.raises(Exception, match="give one of the options"):
+            rows(at=older.id, **given)
 
 
 def test_counting_reads_no_data(graph: og.Graph, local: HeldSession) -> None:

@@ -45,7 +45,7 @@ CHANGES: Final = "changes"
 _BEGINNING: Final = "beginning"
 _NOW: Final = "now"
 # Options that name one state of the rows, or rows of it.
-_OF_STATES: Final = ("at", "commit", "time", "where")
+_OF_STATES: Final = ("at", "commit", "tag", "time", "where")
 
 _CHANGE_FIELDS: Final = pa.schema(
     [

@@ -2,7 +2,7 @@
 
 Options of both directions: `path` (where the graph lives), `type` (`Person`, or `node:Person`
 where a node and an edge type share a name), `branch`, and `storage.<option>` for places that need
-credentials. Reading also takes `commit` (or `at`), `time` (the last commit at or before it),
+credentials. Reading also takes `commit` (or `at`), `tag`, `time` (the last commit at or before it),
 `columns` (names between commas) and `where` (a condition on the columns in SQL, which the scan
 applies), or, for what changed, `changesFrom` and `changesTo`; a stream takes `changes`. Writing
 takes `merge` (with the mode append: update what exists), `actor`,
@@ -98,7 +98,7 @@ class DefaultSource(DataSource):
 def _pinned(options: Mapping[str, str], opened: Opened) -> Mapping[str, str]:
     """The options with the commit that they mean now: a frame is planned more than once."""
     pinned = CaseInsensitiveDict(options)
-    for name in ("at", "time"):
+    for name in ("at", "tag", "time"):
         pinned.pop(name, None)
     pinned["branch"], pinned["commit"] = str(opened.snapshot.branch), str(opened.snapshot.head)
     return pinned

@@ -18,12 +18,12 @@ from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.environment import storage_options
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
-from omnigraph.types import MAIN, BranchName
+from omnigraph.types import MAIN, BranchName, TagName
 
 _STORAGE = "storage."
 _BOTH = frozenset({"path", "type", "branch"})
 _CHANGES = frozenset({"changes", "changesfrom", "changesto"})
-_READS = _BOTH | _CHANGES | {"at", "columns", "commit", "time", "where"}
+_READS = _BOTH | _CHANGES | {"at", "columns", "commit", "tag", "time", "where"}
 _WRITES = _BOTH | {
     *("actor", "cascade", "idempotency_key", "merge", "replace"),
     *("violations_file", "violations_max"),
@@ -33,8 +33,9 @@ _OF_TABLE = "option."
 _TABLE_PROPERTIES = frozenset({"external", "is_managed_location", "location", "owner", "provider"})
 _NEEDS = (
     'the format `omnigraph` needs .option("{name}", …). Spark hands over no options when a table '
-    "of its catalog is written, or when one that was not made by CREATE TABLE … USING omnigraph "
-    "OPTIONS (path …, type …) is read: use spark.read and df.write…save() with these options"
+    "of its catalog is written, or when one is read that was not made by CREATE TABLE name USING "
+    "omnigraph OPTIONS (path …, type …), without a list of columns: use spark.read and "
+    "df.write…save() with these options"
 )
 
 
@@ -142,12 +143,15 @@ def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _state(repo: Repository, branch: BranchName, options: Mapping[str, str]) -> GraphVersion:
-    """The state that the options name: the newest, that of a revision, or that of a time."""
-    given = {name: options[name] for name in ("commit", "at", "time") if name in options}
+    """The state that the options name: the newest, that of a revision, of a tag or of a time."""
+    given = {name: options[name] for name in ("commit", "tag", "at", "time") if name in options}
     if len(given) > 1:
         text = f"give one of the options {' and '.join(given)}, not {len(given)}"
         raise InvalidInput(Code.INPUT_INVALID, text)
     for name, text in given.items():
+        if name == "tag":
+            tag = repo.refs.tag(TagName(text))
+            return repo.snapshot_at(tag.commit, tag.branch)
         revision = parse_time(text) if name == "time" else text
         return Revisions(repo).resolve(revision, branch)
     return repo.snapshot(branch)
