@@ -59,7 +59,7 @@ def open(
 
         # The same calls, though it is another class: nobody needs Arrow to reach a server.
         return cast("Graph", cast(Any, connect(uri)))
-    # The engine brings storage along, for which nobody else should wait.
+    # This imports storage, for which nobody else should wait.
     from omnigraph.graph import opening  # noqa: PLC0415
 
     return opening.open(

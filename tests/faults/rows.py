@@ -14,13 +14,13 @@ from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.embed.source import Embeddings
-from omnigraph.exec.access import QueryEngine
+from omnigraph.exec.access import QueryExecutor
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import CommitTerms, Mutated, Mutator
 from omnigraph.exec.mutate.transaction import begin as begin_transaction
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.program import prepare
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.search import Search
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.types import MAIN, BranchName
@@ -85,7 +85,7 @@ def transaction(
     """Changing queries in one commit. One that reads counts what they made, and finds one."""
     base = repo.snapshot(branch)
     terms = CommitTerms(kind=WriterKind.TRANSACTION, actor="tester", idempotency_key=key)
-    engine = QueryEngine(repo, ViewCache(repo), Search(), Limits())
+    engine = QueryExecutor(repo, ViewCache(repo), Search(), Limits())
     embeddings = Embeddings(lambda: None)
     mutator = Mutator(repo, embeddings)
     work = begin_transaction(repo, mutator, engine, embeddings, base, terms)

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from omnigraph.core import tuning
-from omnigraph.core.branches.branches import Branches
+from omnigraph.core.branches.branches import StoredBranches
 from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.journal.intent import IntentLog, WriterKind
 from omnigraph.core.layout import BRANCH_CLAIM, DELETED_BRANCHES, MANIFEST, intent_path
@@ -331,9 +331,9 @@ def test_a_publish_that_arrives_after_its_branch_was_deleted_is_not_acknowledged
     worlds.assert_in_order(reopened)
 
 
-def replace_writers(repo: Repository) -> Branches:
+def replace_writers(repo: Repository) -> StoredBranches:
     """The branches of a graph for somebody who sees no writers."""
-    return Branches(
+    return StoredBranches(
         repo.tables,
         repo.manifest,
         DeletedBranches(repo.objects),

@@ -86,9 +86,6 @@ def test_modules_say_what_they_own() -> None:
 
 # Classes of one name that are meant: the same thing in two layers, as the reason says.
 NAMED_TWICE = {
-    "Branches": "the branches of a graph, and the part of the facade that shows them",
-    "Commit": "a commit as it is stored, and as users see it",
-    "Tag": "a tag as it is stored, and as users see it",
     **dict.fromkeys(
         ("And", "Compare", "CompareOp", "Filter", "IsNull", "Not", "Or"),
         "a part of a query as it is written, and as it is planned",

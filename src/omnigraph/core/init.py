@@ -14,7 +14,7 @@ from omnigraph.core.commits.records import (
     ARROW_SCHEMA,
     FORMAT_VERSION,
     KEY,
-    Commit,
+    CommitRecord,
     HeadRecord,
     Record,
     TableRecord,
@@ -82,7 +82,7 @@ def create_graph(
             digest = files.keep(schema)
             files.write_copies(schema)
             hit(Fp.INIT_SCHEMA)
-            genesis = Commit(
+            genesis = CommitRecord(
                 id=CommitId(ids.new()),
                 parent_id=None,
                 branch=MAIN,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import RESULT, CallKey
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.requirements import branch_replaced
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import MANIFEST, branch_fork
@@ -66,7 +66,7 @@ class KeyedBranches:
 
     def _note_creation(
         self, name: BranchName, start: GraphVersion, key: CallKey, actor: str | None
-    ) -> Commit:
+    ) -> CommitRecord:
         repo = self._repo
         repo.creation.check_free(name)
         made: dict[str, JsonValue] = {

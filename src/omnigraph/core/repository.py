@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from omnigraph.core.branches.branches import Branches
+from omnigraph.core.branches.branches import StoredBranches
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.branches.kept_states import KeptStates
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_base
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.target import NewBranch
 from omnigraph.core.init import create_graph, refuse_unfinished_copy
 from omnigraph.core.journal.intent import IntentLog, WriterKind
 from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.keyed_branches import KeyedBranches
 from omnigraph.core.layout import table_key
-from omnigraph.core.locks.claims import Claims, open_claims
+from omnigraph.core.locks.claims import open_claims
 from omnigraph.core.locks.holds import NOBODY, Holder, Holds
 from omnigraph.core.locks.liveness import PROCESS
 from omnigraph.core.manifest.branch_info import BranchInfo
@@ -113,7 +113,7 @@ class Repository:
         self.migration = Migration(
             parts.tables, parts.objects, self.schemas, self.manifest, originals, parts.ids
         )
-        claims = _claims(parts)
+        claims = open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
         self.creation = BranchCreation(root.uri, parts.tables, self.manifest, claims, self.intents)
         destinations = Destinations(
             root=root.uri,
@@ -162,7 +162,7 @@ class Repository:
         self.settled_on_open: tuple[Settlement, ...] = ()
         self._writes = WritePath(shared, self.recovery)
         self.kept = KeptStates(parts.objects, self.manifest)
-        self.branches = Branches(
+        self.branches = StoredBranches(
             parts.tables,
             self.manifest,
             deleted,
@@ -178,7 +178,8 @@ class Repository:
     def init(cls, root: Root, schema: AcceptedSchema, parts: Components) -> Repository:
         """Make a new graph, or refuse if one is there."""
         with storage_errors():
-            create_graph(root, schema, parts.tables, _claims(parts), parts.clock, parts.ids)
+            claims = open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
+            create_graph(root, schema, parts.tables, claims, parts.clock, parts.ids)
         return cls.open(root, parts, OpenMode.READ_WRITE)
 
     @classmethod
@@ -286,22 +287,24 @@ class Repository:
             table = self.tables.open(store_pin(pin))
             return table.read(table.schema.names)
 
-    def commits(self, branch: BranchName = MAIN, *, actor: str | None = None) -> Iterator[Commit]:
+    def commits(
+        self, branch: BranchName = MAIN, *, actor: str | None = None
+    ) -> Iterator[CommitRecord]:
         """The history of a branch, newest first; of one actor, if given."""
         history = self.history(self.snapshot(branch))
         return (commit for commit in history if actor is None or commit.actor == actor)
 
-    def history(self, version: GraphVersion) -> Iterator[Commit]:
+    def history(self, version: GraphVersion) -> Iterator[CommitRecord]:
         """The commits that led to a version, newest first, without what was merged."""
         log = self.manifest.commits(version.branch)
 
-        def find(commit: CommitId) -> Commit | None:
+        def find(commit: CommitId) -> CommitRecord | None:
             self.require_open()
             return log.get(commit)
 
         return first_parents(find, version.head)
 
-    def commit_info(self, commit: CommitId, hint: BranchName = MAIN) -> Commit:
+    def commit_info(self, commit: CommitId, hint: BranchName = MAIN) -> CommitRecord:
         """One commit, wherever it was made; `hint` is the branch where to look first."""
         self.require_open()
         with storage_errors():
@@ -446,9 +449,9 @@ class Repository:
                 self.recovery.settle_left(intent)
         return tuple(found)
 
-    def new_commit(self, base: GraphVersion, kind: WriterKind) -> Commit:
+    def new_commit(self, base: GraphVersion, kind: WriterKind) -> CommitRecord:
         """A commit on top of a version; whoever makes it fills in the rest."""
-        return Commit(
+        return CommitRecord(
             id=CommitId(self.ids.new()),
             parent_id=None,
             branch=base.branch,
@@ -588,10 +591,6 @@ class Repository:
         self.require_open()
         if self.mode is OpenMode.READ_ONLY:
             raise Forbidden(Code.READ_ONLY, "the graph is open for reading only")
-
-
-def _claims(parts: Components) -> Claims:
-    return open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
 
 
 def store_pin(pin: TablePin) -> Pin:

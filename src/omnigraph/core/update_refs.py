@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import RESULT, CallKey, keyed
-from omnigraph.core.commits.records import REF, Commit
+from omnigraph.core.commits.records import REF, CommitRecord
 from omnigraph.core.commits.requirements import RefIs, branch_replaced
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import MANIFEST
@@ -26,7 +26,7 @@ from omnigraph.core.manifest.refs import (
     PROTECTED,
     PROTECTION,
     TAGS,
-    Tag,
+    TagRecord,
     is_protected,
     require_unprotected,
     tag_of,
@@ -62,11 +62,11 @@ class Refs:
         """Work on this graph."""
         self._repo = repo
 
-    def tags(self) -> dict[TagName, Tag]:
+    def tags(self) -> dict[TagName, TagRecord]:
         """All tags by name, in their order. Whoever cleans up keeps what they name."""
         return tags_of(self._now().refs)
 
-    def tag(self, name: TagName) -> Tag:
+    def tag(self, name: TagName) -> TagRecord:
         """One tag.
 
         Raises:
@@ -89,7 +89,7 @@ class Refs:
         message: str | None = None,
         force: bool = False,
         key: CallKey | None = None,
-    ) -> Tag:
+    ) -> TagRecord:
         """Give the commit of a version a name; `force` takes it from another commit."""
         repo = self._repo
         repo.require_writable()
@@ -115,14 +115,14 @@ class Refs:
             self._check_tagged(ref, version, entry)
             return _tag_set_by(entry, name)
 
-    def tag_made(self, name: TagName, key: CallKey | None) -> Tag | None:
+    def tag_made(self, name: TagName, key: CallKey | None) -> TagRecord | None:
         """The tag that an earlier call with a key has made."""
         earlier = self.done(key)
         return None if earlier is None else _tag_set_by(earlier, name)
 
     def delete_tag(
         self, name: TagName, *, actor: str | None = None, key: CallKey | None = None
-    ) -> Tag:
+    ) -> TagRecord:
         """Delete a tag; return what it was. The commit stays."""
         self._repo.require_writable()
         with storage_errors(), self._repo.creation.alone():
@@ -210,7 +210,7 @@ class Refs:
     def _now(self) -> GraphVersion:
         return self._repo.snapshot(MAIN)
 
-    def _check_tagged(self, ref: str, version: GraphVersion, entry: Commit) -> None:
+    def _check_tagged(self, ref: str, version: GraphVersion, entry: CommitRecord) -> None:
         """Take a tag back whose branch was deleted by somebody who could not see the tag yet."""
         try:
             self._check_stands(version)
@@ -228,7 +228,7 @@ class Refs:
             text = f"the state of commit {version.head} was removed by a clean-up: tag another one"
             raise Gone(Code.GONE, text, commit=version.head)
 
-    def done(self, key: CallKey | None) -> Commit | None:
+    def done(self, key: CallKey | None) -> CommitRecord | None:
         """The commit by which an earlier call with a key has set a ref."""
         if key is None:
             return None
@@ -245,7 +245,7 @@ class Refs:
         message: str | None = None,
         key: CallKey | None = None,
         now: GraphVersion | None = None,
-    ) -> Commit:
+    ) -> CommitRecord:
         """Set a ref by a commit that is on no branch. Only for who is alone."""
         now = now or self._now()
         known = now.refs.get(ref)
@@ -269,7 +269,7 @@ class Refs:
         return published.commit
 
 
-def _tag_set_by(entry: Commit, name: TagName) -> Tag:
+def _tag_set_by(entry: CommitRecord, name: TagName) -> TagRecord:
     """The tag that a commit has made."""
     made = tag_of({TAGS + name: entry}, name)
     assert made is not None, "it was a commit that made one"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import Commit, Record
+from omnigraph.core.commits.records import CommitRecord, Record
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import (
     HeadIs,
@@ -71,7 +71,7 @@ class Prepared:
     """Everything that a write needs. No table has moved."""
 
     base: GraphVersion
-    commit: Commit
+    commit: CommitRecord
     tables: tuple[TableWrite, ...]
     head: CommitId | None = None  # the caller's condition on the branch
     judged: Mapping[str, int] = field(default_factory=dict)  # tables that it was judged against
@@ -217,7 +217,7 @@ class WritePath:
         self._forget(intent)
         return published
 
-    def _settle_same_key(self, commit: Commit) -> None:
+    def _settle_same_key(self, commit: CommitRecord) -> None:
         """An earlier call with the same key may have stopped half-way: its outcome counts."""
         if commit.idempotency_key is None:
             return

@@ -62,7 +62,7 @@ class LookupCost:
         return spent < rows_to_load * tuning.active.load_row_ns
 
 
-class QueryEngine:
+class QueryExecutor:
     """Runs reading programs on snapshots of one graph. Thread-safe."""
 
     __slots__ = ("cost", "limits", "repo", "search", "views")
@@ -87,7 +87,7 @@ class SnapshotReader:
 
     __slots__ = ("_catalog", "_engine", "_loaded", "_pinned")
 
-    def __init__(self, engine: QueryEngine, pinned: GraphVersion, catalog: Catalog) -> None:
+    def __init__(self, engine: QueryExecutor, pinned: GraphVersion, catalog: Catalog) -> None:
         """Read this pinned state."""
         self._engine = engine
         self._pinned = pinned

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from omnigraph.core.repository import Repository
 from omnigraph.embed.source import Embeddings
-from omnigraph.exec.access import QueryEngine
+from omnigraph.exec.access import QueryExecutor
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.search import Search
 from omnigraph.graph.plan_cache import PlanCache
 from omnigraph.policy.authorization import ALLOW_ALL, Policy
 from omnigraph.runtime.clock import Clock
@@ -37,6 +37,6 @@ class GraphContext:
     embeddings: Embeddings
     mutator: Mutator
     limits: Limits
-    queries: QueryEngine
+    queries: QueryExecutor
     policy: Policy = ALLOW_ALL
     plan_caches: dict[str, PlanCache] = field(default_factory=dict)

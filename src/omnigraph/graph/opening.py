@@ -11,11 +11,11 @@ from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.embed.provider import Embedder
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import Code, InvalidInput
-from omnigraph.exec.access import QueryEngine
+from omnigraph.exec.access import QueryExecutor
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.mutate.mutator import Mutator
 from omnigraph.exec.read.limits import Limits
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.search import Search
 from omnigraph.graph.arguments import instance
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.facade import Graph
@@ -136,7 +136,7 @@ def _graph(
         embeddings=embeddings,
         mutator=Mutator(repo, embeddings),
         limits=limits,
-        queries=QueryEngine(repo, views, search, limits),
+        queries=QueryExecutor(repo, views, search, limits),
         policy=policy or ALLOW_ALL,
     )
     return Graph(parts, actor=actor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnigraph.core.commits.records import Commit as CommitRecord
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.embed.provider import PROVIDER_VARIABLE
 from omnigraph.exec.mutate.mutator import Mutated

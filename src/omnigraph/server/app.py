@@ -1,4 +1,4 @@
-"""The application: takes requests from the loop to the threads of the engine, and answers back.
+"""The application: takes requests from the loop to the threads that call graphs, and answers back.
 
 The order is the same for every route: who asks, whether too much is asked for, what the path and
 the query string mean, the body, the work. A body is not read for somebody who is not let in.

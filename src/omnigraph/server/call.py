@@ -1,4 +1,4 @@
-"""A request on its way to the engine, and the answer on its way back."""
+"""A request on its way to the graph, and the answer on its way back."""
 
 from __future__ import annotations
 

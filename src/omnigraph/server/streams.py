@@ -1,4 +1,4 @@
-"""Bodies between the event loop and the threads of the engine, with bounds on both sides."""
+"""Bodies between the event loop and the threads that call the graph, with bounds on both sides."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UNCOUNTED: Final[Holding] = _Uncounted()
 
 
 class Upload(io.RawIOBase):
-    """The body of a request as a file: the loop fills it, a thread of the engine reads it.
+    """The body of a request as a file: the loop fills it, a thread that calls the graph reads it.
 
     The end of the file is the end of the body. A client that leaves, or is too slow, is an error
     for the reader, so that nothing of the body is ever published.

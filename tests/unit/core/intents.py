@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import (
     HeadIs,
@@ -46,7 +46,7 @@ def planned(
 def an_intent(**values: Any) -> Intent:
     """An intent; what is said about it may be of the intent, its commit or its request."""
     said = {"branch": MAIN, "incarnation": "main", "tables": (planned("t"),), **values}
-    names = {item.name for item in fields(Commit)}
+    names = {item.name for item in fields(CommitRecord)}
     commit = {name: said.pop(name) for name in list(said) if name in names}
     chosen: dict[str, Any] = {
         "id": CommitId(_ids.new()),
@@ -62,7 +62,7 @@ def an_intent(**values: Any) -> Intent:
     moved = (TableAt(item.table_key, item.expected) for item in said["tables"])
     head, judged = said.pop("head", None), said.pop("judged", {})
     request = CommitRequest(
-        commit=Commit(**chosen),
+        commit=CommitRecord(**chosen),
         target=target,
         requires=(
             requirement_of(target),

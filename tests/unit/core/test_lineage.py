@@ -17,19 +17,19 @@ from omnigraph.core.commits.lineage import (
     only_behind,
     parents,
 )
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.runtime.ids import encode
 from omnigraph.types import MAIN, CommitId
 
-Dag = Mapping[CommitId, Commit]
+Dag = Mapping[CommitId, CommitRecord]
 
 
 def cid(number: int) -> CommitId:
     return CommitId(encode(number))
 
 
-def commit(number: int, parent: int | None = None, merged: int | None = None) -> Commit:
-    return Commit(
+def commit(number: int, parent: int | None = None, merged: int | None = None) -> CommitRecord:
+    return CommitRecord(
         id=cid(number),
         parent_id=None if parent is None else cid(parent),
         merged_parent_id=None if merged is None else cid(merged),
@@ -39,7 +39,7 @@ def commit(number: int, parent: int | None = None, merged: int | None = None) ->
     )
 
 
-def dag(*commits: Commit) -> Dag:
+def dag(*commits: CommitRecord) -> Dag:
     return {each.id: each for each in commits}
 
 
@@ -105,7 +105,7 @@ def dags(draw: st.DrawFn) -> tuple[Dag, Sequence[CommitId]]:
     numbers = draw(st.permutations(range(1, size + 1)))
     if draw(st.booleans()):
         numbers = sorted(numbers)
-    made: list[Commit] = []
+    made: list[CommitRecord] = []
     for place, number in enumerate(numbers):
         older = [None, *numbers[:place]]
         parent = draw(st.sampled_from(older))
@@ -146,7 +146,7 @@ def test_the_merge_bases_of_many_branches_take_one_look_at_each_commit() -> None
     tips = {cid(length + place): commit(length + place, place) for place in places}
     looked: list[CommitId] = []
 
-    def find(at: CommitId) -> Commit | None:
+    def find(at: CommitId) -> CommitRecord | None:
         looked.append(at)
         return trunk.get(at) or tips.get(at)
 
@@ -177,7 +177,7 @@ def test_merges_look_at_the_commits_since_the_merge_base_alone() -> None:
     trunk[cid(length + 1)] = commit(length + 1, length - 5)
     looked: set[CommitId] = set()
 
-    def find(at: CommitId) -> Commit | None:
+    def find(at: CommitId) -> CommitRecord | None:
         looked.add(at)
         return trunk.get(at)
 

@@ -16,7 +16,7 @@ from omnigraph.core.commits.records import (
     COMMIT_KIND,
     OUTLINE_COLUMNS,
     VERSION_KIND,
-    Commit,
+    CommitRecord,
     HeadRecord,
     Record,
     TableRecord,
@@ -73,7 +73,7 @@ records = st.one_of(
     ),
     st.builds(TombstoneRecord, table_key=texts, location=texts, version=numbers),
     st.builds(
-        Commit,
+        CommitRecord,
         id=commit_ids,
         parent_id=st.none() | commit_ids,
         merged_parent_id=st.none() | commit_ids,
@@ -154,7 +154,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Record, int, int]]:
                 row_count=step,
             )
             entries.append((record, step, step))
-        commit = Commit(
+        commit = CommitRecord(
             id=cid(step),
             parent_id=None if step == 2 else cid(step - 1),
             branch=branch,
@@ -325,7 +325,7 @@ def test_a_long_history_is_decoded_only_where_it_is_asked_for() -> None:
     """Damage far back in history does not stand in the way of what is asked."""
     size = 500
     commits = [
-        Commit(
+        CommitRecord(
             id=cid(n),
             parent_id=None if n == 1 else cid(n - 1),
             branch=MAIN,

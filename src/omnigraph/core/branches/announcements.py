@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import SchemaIs, requirement_of
 from omnigraph.core.failpoints import Fp, guarded
@@ -77,7 +77,7 @@ class Announcements:
     def _announce(self, version: GraphVersion, kind: WriterKind) -> Announcement:
         clock, ids = self._claims.clock, self._claims.ids
         now = clock.now_us()
-        commit = Commit(
+        commit = CommitRecord(
             id=CommitId(ids.new()),
             parent_id=None,
             branch=version.branch,

@@ -50,7 +50,7 @@ from omnigraph.types import MAIN, BranchName, CommitId
 Writers = Callable[[BranchName, str | None], tuple[str, ...]]
 
 
-class Branches:
+class StoredBranches:
     """The branches of one graph."""
 
     __slots__ = (

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import KEY, Commit
+from omnigraph.core.commits.records import KEY, CommitRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import (
     BranchAbsent,
@@ -134,7 +134,7 @@ class BranchCreation:
         intent = Intent(
             operation_id=target.operation_id,
             request=CommitRequest(
-                commit=Commit(
+                commit=CommitRecord(
                     id=CommitId(self.new_id()),
                     parent_id=None,
                     branch=name,
@@ -218,7 +218,7 @@ class BranchCreation:
         self._check_source(target)
         return _based_on(self._manifest.at_version(target.source, target.source_version), target)
 
-    def find_key(self, target: NewBranch, key: str) -> Commit | None:
+    def find_key(self, target: NewBranch, key: str) -> CommitRecord | None:
         """The commit that carried an idempotency key in what a branch starts from, if any."""
         self._manifest.snapshot(target.source)
         commits = self._manifest.commits(target.source)

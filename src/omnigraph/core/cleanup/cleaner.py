@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from omnigraph.core import tuning
-from omnigraph.core.branches.branches import Branches
+from omnigraph.core.branches.branches import StoredBranches
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.cleanup.retention import Retained, RetentionPolicy, retain
 from omnigraph.core.cleanup.survey import PinnedVersions, Survey
@@ -113,7 +113,7 @@ class Cleaner:
     survey: Survey
     tables: Tables
     objects: ObjectStore
-    branches: Branches
+    branches: StoredBranches
     creation: BranchCreation
     claims: Claims
     clock: Clock

@@ -20,7 +20,7 @@ from omnigraph.core.commits.lineage import (
     merge_bases,
     merge_bases_of_all,
 )
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -30,7 +30,7 @@ from omnigraph.types import MAIN, BranchName, CommitId
 class _Seen:
     """A commit, and a branch in whose history it is."""
 
-    commit: Commit
+    commit: CommitRecord
     branch: BranchName
 
 
@@ -75,7 +75,7 @@ class CommitGraph:
             if found is not None:
                 yield _Seen(found, branch)
 
-    def _commit(self, commit: CommitId) -> Commit | None:
+    def _commit(self, commit: CommitId) -> CommitRecord | None:
         seen = self._find(commit)
         return None if seen is None else seen.commit
 
@@ -156,7 +156,7 @@ class CommitGraph:
 def _is_unlisted(node: Node | None) -> bool:
     """True for a merge that does not tell the commits that it brought along."""
     return (
-        isinstance(node, Commit)
+        isinstance(node, CommitRecord)
         and node.merged_parent_id is not None
         and MERGED_COMMITS not in node.details
     )

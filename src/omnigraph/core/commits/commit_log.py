@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core import tuning
-from omnigraph.core.commits.records import COMMIT_PREFIX, Commit, decode
+from omnigraph.core.commits.records import COMMIT_PREFIX, CommitRecord, decode
 from omnigraph.types import CommitId
 
 _PREFIX_CHARS = len(COMMIT_PREFIX)
@@ -32,7 +32,7 @@ class CommitLog:
     def __init__(self) -> None:
         """Start with none."""
         self._lock = threading.RLock()
-        self._decoded: dict[CommitId, Commit] = {}
+        self._decoded: dict[CommitId, CommitRecord] = {}
         # By plain text: making an id checks it, which for a long history takes time.
         self._versions: dict[str, int] = {}
         self._keys: dict[str, CommitId] = {}
@@ -55,7 +55,7 @@ class CommitLog:
             if len(self._pending) > tuning.active.undecoded_chunks_max:
                 self._index()
 
-    def get(self, commit: CommitId | None) -> Commit | None:
+    def get(self, commit: CommitId | None) -> CommitRecord | None:
         """One commit, or None."""
         if commit is None:
             return None
@@ -67,7 +67,7 @@ class CommitLog:
             place = self._places.get(commit)
             return self._decoded.get(commit) if place is None else self._decode(*place)
 
-    def __getitem__(self, commit: CommitId) -> Commit:
+    def __getitem__(self, commit: CommitId) -> CommitRecord:
         """One commit that is known to be there."""
         found = self.get(commit)
         if found is None:
@@ -88,7 +88,7 @@ class CommitLog:
             self._index()
             return len(self._versions)
 
-    def __iter__(self) -> Iterator[Commit]:
+    def __iter__(self) -> Iterator[CommitRecord]:
         """All of them, in no order; decodes everything."""
         with self._lock:
             self._index()
@@ -103,7 +103,7 @@ class CommitLog:
             self._index()
             return self._versions.get(commit)
 
-    def find_key(self, key: str) -> Commit | None:
+    def find_key(self, key: str) -> CommitRecord | None:
         """The first commit that carried an idempotency key, if any."""
         with self._lock:
             self._index()
@@ -140,12 +140,12 @@ class CommitLog:
             for place, row in enumerate(fresh):
                 self._places[names[row]] = (number, place)
 
-    def _decode(self, chunk: int, row: int) -> Commit:
+    def _decode(self, chunk: int, row: int) -> CommitRecord:
         (record,) = decode(self._chunks[chunk].slice(row, 1))
         return self._keep(record)
 
-    def _keep(self, record: object) -> Commit:
-        if not isinstance(record, Commit):
+    def _keep(self, record: object) -> CommitRecord:
+        if not isinstance(record, CommitRecord):
             raise TypeError("only rows of commits are kept here")
         self._decoded[record.id] = record
         key = record.idempotency_key

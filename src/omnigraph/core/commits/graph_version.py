@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.target import ExistingBranch, NewBranch, Target
 from omnigraph.core.layout import branch_parts
 from omnigraph.errors import Code, NotFound
@@ -35,7 +35,9 @@ class GraphVersion:
     tables: Mapping[str, TablePin]  # by table key
     fork: str | None = None  # the fork of the manifest that the branch is; None for main
     generation: int = 0  # how many branches of this name were deleted or renamed before
-    refs: Mapping[str, Commit] = field(default_factory=dict)  # of main: what set each ref last
+    refs: Mapping[str, CommitRecord] = field(
+        default_factory=dict
+    )  # of main: what set each ref last
     creation: NewBranch | None = None  # set as long as the branch itself is only being created
 
     @property

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Final
 
 from omnigraph.core.commits.commit_log import CommitLog
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.errors import Code, Conflict, JsonValue
 
 REQUEST: Final = "request"  # the detail of a commit that has the digest
@@ -38,7 +38,7 @@ class CallKey:
         text = json.dumps([operation, *asked])
         return cls(key, blake2b(text.encode(), digest_size=16).hexdigest())
 
-    def done(self, commits: CommitLog) -> Commit | None:
+    def done(self, commits: CommitLog) -> CommitRecord | None:
         """The commit of an earlier call with this key.
 
         Raises:
@@ -49,13 +49,13 @@ class CallKey:
             self.check(found)
         return found
 
-    def check(self, commit: Commit) -> None:
+    def check(self, commit: CommitRecord) -> None:
         """Refuse a commit with the same key that another request has made."""
         if commit.details.get(REQUEST) != self.digest:
             raise key_reused(commit)
 
 
-def keyed(commit: Commit, key: CallKey | None) -> Commit:
+def keyed(commit: CommitRecord, key: CallKey | None) -> CommitRecord:
     """A commit that carries the key of its call, if there is one."""
     if key is None:
         return commit
@@ -63,7 +63,7 @@ def keyed(commit: Commit, key: CallKey | None) -> Commit:
     return replace(commit, idempotency_key=key.key, details=details)
 
 
-def key_reused(commit: Commit) -> Conflict:
+def key_reused(commit: CommitRecord) -> Conflict:
     """The error of a key that another operation has taken already."""
     text = f"the idempotency key names another operation already, commit {commit.id}"
     return Conflict(Code.IDEMPOTENCY_KEY_REUSED, text, commit=commit.id)

@@ -9,7 +9,7 @@ from functools import reduce
 from operator import or_
 from typing import Final, Protocol
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.errors import JsonValue
 from omnigraph.types import CommitId
 
@@ -47,7 +47,7 @@ class MergedCommit:
 
 
 Lookup = Callable[[CommitId], Node | None]
-CommitLookup = Callable[[CommitId], Commit | None]
+CommitLookup = Callable[[CommitId], CommitRecord | None]
 
 
 class Ancestry:
@@ -86,7 +86,7 @@ def _brought_along(listed: JsonValue) -> Iterator[MergedCommit]:
             yield MergedCommit(ids[0], ids[1], ids[2])
 
 
-def first_parents(find: CommitLookup, head: CommitId) -> Iterator[Commit]:
+def first_parents(find: CommitLookup, head: CommitId) -> Iterator[CommitRecord]:
     """The commits of a branch, newest first, without what was merged into it."""
     at: CommitId | None = head
     while at is not None:

@@ -83,7 +83,7 @@ class TombstoneRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class CommitRecord:
     """One atomic change of a branch: who made it, when, by what, and what it follows.
 
     The same value goes from the writer through its intent into the manifest. Publishing sets
@@ -113,7 +113,7 @@ class HeadRecord:
     schema_digest: str
 
 
-Record = TableRecord | VersionRecord | TombstoneRecord | Commit | HeadRecord
+Record = TableRecord | VersionRecord | TombstoneRecord | CommitRecord | HeadRecord
 
 
 def format_metadata(version: int = FORMAT_VERSION) -> dict[str, str]:
@@ -146,13 +146,13 @@ def object_id(record: Record) -> str:
             return f"version:{record.location}@{record.table_branch or 'main'}@{record.version}"
         case TombstoneRecord():
             return f"tombstone:{record.location}@{record.version}"
-        case Commit():
+        case CommitRecord():
             return f"{COMMIT_PREFIX}{record.id}"
         case HeadRecord():
             return f"{HEAD_PREFIX}{record.branch}"
 
 
-def ref_of(commit: Commit) -> str | None:
+def ref_of(commit: CommitRecord) -> str | None:
     """The ref that a commit sets; None for a commit of a branch."""
     ref = commit.details.get(REF)
     return ref if isinstance(ref, str) else None
@@ -185,7 +185,7 @@ def _row(record: Record) -> dict[str, object]:
                 "location": record.location,
                 "table_version": record.version,
             }
-        case Commit():
+        case CommitRecord():
             return {
                 "object_id": object_id(record),
                 "object_type": COMMIT_KIND,
@@ -268,19 +268,19 @@ _NAMES_IN_LINEAGE: Final = {
 }
 
 
-def commit_to_json(commit: Commit, names: Mapping[str, str]) -> dict[str, JsonValue]:
+def commit_to_json(commit: CommitRecord, names: Mapping[str, str]) -> dict[str, JsonValue]:
     """The fields of a commit, under their own names or those in `names`."""
     return {names.get(name, name): getattr(commit, name) for name in _COMMIT_FIELDS}
 
 
-def commit_from_json(plain: Mapping[str, object], names: Mapping[str, str]) -> Commit:
+def commit_from_json(plain: Mapping[str, object], names: Mapping[str, str]) -> CommitRecord:
     """Read the fields of a commit back."""
     found: dict[str, Any] = {}
     for name, (read, is_optional) in _COMMIT_FIELDS.items():
         stored = names.get(name, name)
         if stored in plain or not is_optional:
             found[name] = read(plain, stored)
-    return Commit(**found)
+    return CommitRecord(**found)
 
 
 def _metadata(row: Mapping[str, object]) -> Mapping[str, object]:
@@ -344,5 +344,5 @@ _COMMIT_FIELDS: Final[Mapping[str, tuple[_Reader, bool]]] = {
         _READERS[str(item.type)],
         item.default is not MISSING or item.default_factory is not MISSING,
     )
-    for item in fields(Commit)
+    for item in fields(CommitRecord)
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from omnigraph.core.commits.records import Commit, Record
+from omnigraph.core.commits.records import CommitRecord, Record
 from omnigraph.core.commits.requirements import Requirement
 from omnigraph.core.commits.target import Target
 
@@ -26,7 +26,7 @@ class CommitRequest:
         moves_head: Whether the commit becomes the head of the branch; one that sets a ref does not.
     """
 
-    commit: Commit
+    commit: CommitRecord
     target: Target
     requires: tuple[Requirement, ...]
     records: tuple[Record, ...] = ()

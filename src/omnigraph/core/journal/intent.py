@@ -25,7 +25,7 @@ import pyarrow as pa
 from omnigraph.core.commits import records as rows
 from omnigraph.core.commits import requirements
 from omnigraph.core.commits.lineage import MERGE_SOURCE
-from omnigraph.core.commits.records import Commit, VersionRecord
+from omnigraph.core.commits.records import CommitRecord, VersionRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import TableAt
 from omnigraph.core.commits.target import ExistingBranch, NewBranch, Target
@@ -99,7 +99,7 @@ class Intent:
     modified_us: int | None = field(default=None, compare=False)
 
     @property
-    def commit(self) -> Commit:
+    def commit(self) -> CommitRecord:
         """The commit that the write makes."""
         return self.request.commit
 

@@ -22,7 +22,7 @@ from omnigraph.core.commits.records import (
     READ_COLUMNS,
     VERSION,
     VERSION_KIND,
-    Commit,
+    CommitRecord,
     HeadRecord,
     Record,
     TableRecord,
@@ -65,7 +65,7 @@ class ManifestIndex:
         self.versions: dict[str, VersionRecord] = {}  # the latest, by location
         self.tombstones: dict[str, int] = {}  # by location
         self.heads: dict[BranchName, HeadRecord] = {}
-        self.refs: Mapping[str, Commit] = {}  # the commit that set each ref last
+        self.refs: Mapping[str, CommitRecord] = {}  # the commit that set each ref last
         self.commits = CommitLog()
         self._written: dict[str, int] = {}  # when the row of a table or head was last written
         self._pins: Mapping[str, TablePin] | None = None
@@ -113,7 +113,7 @@ class ManifestIndex:
             case HeadRecord():
                 if self._is_news(f"head:{record.branch}", written):
                     self.heads[record.branch] = record
-            case Commit():
+            case CommitRecord():
                 ref = ref_of(record)
                 if ref is None:
                     raise AssertionError("commits are kept apart")
@@ -140,7 +140,7 @@ class ManifestIndex:
                 return record.version <= self.tombstones.get(record.location, -1)
             case HeadRecord():
                 return record.branch in self.heads
-            case Commit():
+            case CommitRecord():
                 return record.id in self.commits
 
     def head(self, ancestry: Iterable[BranchName]) -> HeadRecord:

@@ -22,7 +22,7 @@ from omnigraph.core.commits.commit_log import CommitLog
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import (
     READ_COLUMNS,
-    Commit,
+    CommitRecord,
     Record,
     object_id,
 )
@@ -73,7 +73,7 @@ class Manifest:
         self._settle_torn = settle_torn
         self._lock = threading.Lock()
         self._readers: dict[BranchName, BranchReader] = {}
-        self._renames: tuple[Mapping[str, Commit], Renames] = ({}, {})
+        self._renames: tuple[Mapping[str, CommitRecord], Renames] = ({}, {})
         self._past: OrderedDict[tuple[str, int], GraphVersion] = OrderedDict()
         self._walker: BranchReader | None = None  # has read an older state last
 
@@ -324,7 +324,7 @@ class Manifest:
         """Every commit that the branch knows, as of its last refresh."""
         return self._reader(branch).index.commits
 
-    def find_key(self, branch: BranchName, key: str) -> Commit | None:
+    def find_key(self, branch: BranchName, key: str) -> CommitRecord | None:
         """The commit that carried an idempotency key, if any, as of the last refresh."""
         return self._reader(branch).index.commits.find_key(key)
 
@@ -521,7 +521,7 @@ class Manifest:
         return found
 
     def at_commits(
-        self, branch: BranchName, start: CommitId, commits: Sequence[Commit]
+        self, branch: BranchName, start: CommitId, commits: Sequence[CommitRecord]
     ) -> list[GraphVersion]:
         """The states of successive commits of a branch, the one they were made on first.
 
@@ -536,7 +536,7 @@ class Manifest:
         ]
 
     def _derived(
-        self, branch: BranchName, ids: Sequence[CommitId], commits: Sequence[Commit]
+        self, branch: BranchName, ids: Sequence[CommitId], commits: Sequence[CommitRecord]
     ) -> list[GraphVersion] | None:
         """The states of commits that change rows alone, if the last one tells the others."""
         log = self.commits(branch)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from omnigraph.core.commits.records import (
     COMMIT_KIND,
     KEY,
-    Commit,
+    CommitRecord,
     HeadRecord,
     Record,
     TableRecord,
@@ -60,7 +60,7 @@ _GENESIS: Final = CommitId(
 class OriginalCommit:
     """A commit of the original, and the version of the manifest that it published."""
 
-    commit: Commit
+    commit: CommitRecord
     version: int
 
     @property
@@ -283,8 +283,8 @@ def _commit(
     merged: str | None,
     actor: str | None,
     created_at: int,
-) -> Commit:
-    return Commit(
+) -> CommitRecord:
+    return CommitRecord(
         id=CommitId(id),
         parent_id=None if parent is None else CommitId(parent),
         merged_parent_id=None if merged is None else CommitId(merged),
@@ -295,5 +295,7 @@ def _commit(
     )
 
 
-def _genesis() -> Commit:
-    return Commit(id=_GENESIS, parent_id=None, branch=MAIN, actor=None, created_at=0, kind=_KIND)
+def _genesis() -> CommitRecord:
+    return CommitRecord(
+        id=_GENESIS, parent_id=None, branch=MAIN, actor=None, created_at=0, kind=_KIND
+    )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.errors import Code, Conflict, Forbidden
 from omnigraph.types import MAIN, BranchName, CommitId, TagName
 
@@ -26,7 +26,7 @@ NAME, GENERATION = "name", "generation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class TagRecord:
     """A named commit, and who named it."""
 
     name: TagName
@@ -37,23 +37,23 @@ class Tag:
     message: str | None
 
 
-def tags_of(refs: Mapping[str, Commit]) -> dict[TagName, Tag]:
+def tags_of(refs: Mapping[str, CommitRecord]) -> dict[TagName, TagRecord]:
     """The tags among refs, by name in their order."""
     found = (_tag(ref, entry) for ref, entry in sorted(refs.items()) if ref.startswith(TAGS))
     return {tag.name: tag for tag in found if tag is not None}
 
 
-def tag_of(refs: Mapping[str, Commit], name: str) -> Tag | None:
+def tag_of(refs: Mapping[str, CommitRecord], name: str) -> TagRecord | None:
     """One tag; None when there is none of this name."""
     entry = refs.get(TAGS + name)
     return None if entry is None else _tag(TAGS + name, entry)
 
 
-def _tag(ref: str, entry: Commit) -> Tag | None:
+def _tag(ref: str, entry: CommitRecord) -> TagRecord | None:
     commit = entry.details.get(COMMIT)
     if commit is None:
         return None  # deleted
-    return Tag(
+    return TagRecord(
         name=TagName(ref.removeprefix(TAGS)),
         commit=CommitId(str(commit)),
         branch=BranchName(str(entry.details.get(BRANCH))),
@@ -63,7 +63,7 @@ def _tag(ref: str, entry: Commit) -> Tag | None:
     )
 
 
-def renamed_branches(refs: Mapping[str, Commit]) -> dict[str, tuple[BranchName, int]]:
+def renamed_branches(refs: Mapping[str, CommitRecord]) -> dict[str, tuple[BranchName, int]]:
     """Branches that were renamed, by fork: the name, and which branch of that name each is."""
     return {
         ref.removeprefix(NAMES): (
@@ -75,20 +75,20 @@ def renamed_branches(refs: Mapping[str, Commit]) -> dict[str, tuple[BranchName, 
     }
 
 
-def is_protected(refs: Mapping[str, Commit], branch: BranchName) -> bool:
+def is_protected(refs: Mapping[str, CommitRecord], branch: BranchName) -> bool:
     """True if a branch may not be deleted or reset; main is protected unless somebody said no."""
     entry = refs.get(PROTECTION + branch)
     return branch == MAIN if entry is None else bool(entry.details.get(PROTECTED))
 
 
-def require_unprotected(refs: Mapping[str, Commit], branch: BranchName, what: str) -> None:
+def require_unprotected(refs: Mapping[str, CommitRecord], branch: BranchName, what: str) -> None:
     """Refuse to do something to a protected branch."""
     if is_protected(refs, branch):
         text = f"branch '{branch}' is protected and cannot be {what}: unprotect it first"
         raise Forbidden(Code.BRANCH_PROTECTED, text, branch=branch)
 
 
-def require_no_tag(refs: Mapping[str, Commit], name: BranchName) -> None:
+def require_no_tag(refs: Mapping[str, CommitRecord], name: BranchName) -> None:
     """Refuse a name for a branch that a tag has."""
     if tag_of(refs, name) is not None:
         text = f"there is a tag '{name}'; a branch needs a name of its own"

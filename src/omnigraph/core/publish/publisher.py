@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import Commit, HeadRecord, Record
+from omnigraph.core.commits.records import CommitRecord, HeadRecord, Record
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import TargetState, check
 from omnigraph.core.layout import MANIFEST
@@ -26,12 +26,12 @@ from omnigraph.types import BranchName
 class Published:
     """A visible change. `replayed` says that an earlier call had made it already."""
 
-    commit: Commit
+    commit: CommitRecord
     manifest_version: int
     replayed: bool = False
 
 
-def find_replay(commit: Commit, seen: TargetState) -> Published | None:
+def find_replay(commit: CommitRecord, seen: TargetState) -> Published | None:
     """The commit of an earlier call with the same idempotency key."""
     if commit.idempotency_key is None:
         return None
@@ -39,7 +39,7 @@ def find_replay(commit: Commit, seen: TargetState) -> Published | None:
     return None if known is None else replace(_published(known, seen), replayed=True)
 
 
-def _published(known: Commit, seen: TargetState) -> Published:
+def _published(known: CommitRecord, seen: TargetState) -> Published:
     version = seen.commits.manifest_version(known.id) or seen.version.manifest_version
     return Published(commit=known, manifest_version=version)
 
@@ -81,7 +81,11 @@ class Publisher:
         )
 
     def _write(
-        self, commit: Commit, records: tuple[Record, ...], place: Destination, seen: TargetState
+        self,
+        commit: CommitRecord,
+        records: tuple[Record, ...],
+        place: Destination,
+        seen: TargetState,
     ) -> int | None:
         """One try. None when another publish came first."""
         try:
@@ -95,7 +99,7 @@ class Publisher:
                 raise _unknown(commit) from failure
         return version
 
-    def _look(self, commit: Commit, failure: StorageFailure) -> int:
+    def _look(self, commit: CommitRecord, failure: StorageFailure) -> int:
         """After an unclear answer the manifest itself tells whether the change is in it."""
         manifest = self._destinations.manifest
         try:
@@ -124,12 +128,12 @@ def _looked(place: Destination) -> TargetState | None:
         return None
 
 
-def _unknown(commit: Commit) -> RecoveryRequired:
+def _unknown(commit: CommitRecord) -> RecoveryRequired:
     text = "the publish was sent and its outcome is not known"
     return RecoveryRequired(Code.OUTCOME_UNKNOWN, text, commit_id=commit.id, branch=commit.branch)
 
 
-def _records(request: CommitRequest, base: GraphVersion) -> tuple[Commit, tuple[Record, ...]]:
+def _records(request: CommitRequest, base: GraphVersion) -> tuple[CommitRecord, tuple[Record, ...]]:
     """The commit that follows a version, and everything that publishing it writes."""
     if not request.moves_head:
         return request.commit, (*request.records, request.commit)

@@ -17,7 +17,7 @@ from typing import Final
 from omnigraph.core import tuning
 from omnigraph.core.branches.branches import is_own
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.core.commits.records import Commit, VersionRecord
+from omnigraph.core.commits.records import CommitRecord, VersionRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import TableAt, requirement_of
 from omnigraph.core.failpoints import Fp, guarded
@@ -167,7 +167,7 @@ class Orphans:
         operation_id, commit_id = self.ids.new(), CommitId(self.ids.new())
         transactions = [uuid for item in orphans for uuid in item.uuids if uuid]
         now = self.clock.now_us()
-        commit = Commit(
+        commit = CommitRecord(
             id=commit_id,
             parent_id=None,
             branch=snapshot.branch,

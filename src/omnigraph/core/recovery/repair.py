@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from omnigraph.core import tuning
 from omnigraph.core.branches.branches import is_own
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.core.commits.records import Commit, VersionRecord
+from omnigraph.core.commits.records import CommitRecord, VersionRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import TableAt, requirement_of
 from omnigraph.core.journal.intent import WriterKind
@@ -177,7 +177,7 @@ class Repairer:
             )
             for drift in drifts
         )
-        commit = Commit(
+        commit = CommitRecord(
             id=CommitId(repo.ids.new()),
             parent_id=None,
             branch=branch,

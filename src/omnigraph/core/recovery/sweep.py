@@ -25,7 +25,7 @@ from enum import StrEnum
 
 from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.core.commits.records import Commit, VersionRecord
+from omnigraph.core.commits.records import CommitRecord, VersionRecord
 from omnigraph.core.commits.request import CommitRequest
 from omnigraph.core.commits.requirements import TableAt, TargetState, check, requirement_of
 from omnigraph.core.failpoints import Fp, guarded
@@ -296,7 +296,7 @@ class Recovery:
                     row_count=snapshot.pin(item.table_key).row_count,
                 )
             )
-        commit = Commit(
+        commit = CommitRecord(
             id=intent.rollback_commit_id,
             parent_id=None,
             branch=intent.branch,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.schema.named_types import chosen_types
@@ -74,7 +74,7 @@ class Filled:
         skipped: How many entities had changed meanwhile.
     """
 
-    commit: Commit | None
+    commit: CommitRecord | None
     commits: int
     vectors: Mapping[str, int]
     skipped: int

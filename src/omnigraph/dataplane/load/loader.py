@@ -11,7 +11,7 @@ from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import REQUEST, key_reused
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.requirements import branch_replaced, schema_changed
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.journal.staging_areas import Ending, StagingArea
@@ -513,7 +513,7 @@ def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) ->
             raise Conflict(Code.CONFLICT, text, branch=base.branch, table_key=key)
 
 
-def _recorded(commit: Commit, request: LoadRequest) -> Loaded:
+def _recorded(commit: CommitRecord, request: LoadRequest) -> Loaded:
     """The outcome of an earlier call, as its commit tells, if it was the same call."""
     if commit.details.get(REQUEST) != request.digest:
         raise key_reused(commit)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.counts import Counts
@@ -134,7 +134,7 @@ class Loaded:
         missing: Vectors that were left null because nobody can compute them.
     """
 
-    commit: Commit
+    commit: CommitRecord
     counts: Mapping[str, Counts] = field(default_factory=dict)
     replayed: bool = False
     branch_created: bool = False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint, spelled
 from omnigraph.dataplane.load.request import StreamBatch
 from omnigraph.errors import JsonValue
@@ -36,8 +36,8 @@ def batch_key(
     batch: StreamBatch,
     rows: Fingerprint,
     *,
-    find: Callable[[str], Commit | None],
-    newest_first: Callable[[], Iterable[Commit]],
+    find: Callable[[str], CommitRecord | None],
+    newest_first: Callable[[], Iterable[CommitRecord]],
 ) -> IdempotencyKey:
     """The idempotency key of a batch: that of an earlier commit only if it is the same batch.
 
@@ -78,13 +78,13 @@ def recorded(batch: StreamBatch) -> dict[str, JsonValue]:
     return {_NAME: batch.stream, _QUERY: batch.query, _BATCH: batch.number}
 
 
-def _is_of(batch: StreamBatch, commit: Commit) -> bool:
+def _is_of(batch: StreamBatch, commit: CommitRecord) -> bool:
     """Does a commit hold a batch of the same query?"""
     told = _told(commit)
     return (told.get(_NAME), told.get(_QUERY)) == (batch.stream, batch.query)
 
 
-def _told(commit: Commit) -> Mapping[str, JsonValue]:
+def _told(commit: CommitRecord) -> Mapping[str, JsonValue]:
     found = commit.details.get(STREAM)
     return found if isinstance(found, Mapping) else {}
 

@@ -18,7 +18,7 @@ from typing import TypeAlias, TypeVar
 
 from omnigraph.core.branches.branches import is_fork_of
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository
@@ -156,7 +156,7 @@ class Optimizer:
     def _publish(
         self,
         base: GraphVersion,
-        commit: Commit,
+        commit: CommitRecord,
         jobs: Sequence[Job],
         kept: _Kept,
         monitor: Monitor,

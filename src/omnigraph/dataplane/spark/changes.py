@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.locks.holds import Holder
 from omnigraph.core.revisions import Revisions
 from omnigraph.core.schema.alignment import TypeState, type_diff, type_state
@@ -179,9 +179,9 @@ class CommitRange:
                 found.append(CommitPartition(str(commit.id), commit.created_at, older, newer))
         return found
 
-    def _between(self, after: str, until: str) -> list[Commit]:
+    def _between(self, after: str, until: str) -> list[CommitRecord]:
         """The commits, oldest first."""
-        found: list[Commit] = []
+        found: list[CommitRecord] = []
         if after == until:
             return found
         is_behind = False

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.alignment import TypeState, type_state
 from omnigraph.core.storage_errors import storage_errors
@@ -20,7 +20,7 @@ from omnigraph.runtime import cancellation
 class EntityChange:
     """A commit, and what it did to an entity."""
 
-    commit: Commit
+    commit: CommitRecord
     operation: Operation
     changed: tuple[str, ...]
 

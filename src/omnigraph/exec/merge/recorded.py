@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.core.commits.keys import key_reused
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.requests import (
     Merged,
@@ -20,7 +20,7 @@ RESET_TO, FORMER_HEAD = "reset_to", "former_head"
 OUTCOME, BASE, COUNTS = "outcome", "base", "counts"
 
 
-def recorded(commit: Commit, request: MergeRequest | RevertRequest | ResetRequest) -> Merged:
+def recorded(commit: CommitRecord, request: MergeRequest | RevertRequest | ResetRequest) -> Merged:
     """The result of an earlier call, as its commit tells, if it was the same call."""
     details = commit.details
     counts = details.get(COUNTS)

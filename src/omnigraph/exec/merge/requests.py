@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph.core.commits.keys import CallKey
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.revisions import Revision
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, MergeConflict, Resolve
@@ -80,7 +80,7 @@ class Merged:
     outcome: MergeOutcome
     base: CommitId
     source: CommitId
-    commit: Commit | None
+    commit: CommitRecord | None
     counts: Mapping[str, ChangeCounts]
     conflicts: tuple[MergeConflict, ...] = ()
     settled: tuple[tuple[MergeConflict, Choice], ...] = ()

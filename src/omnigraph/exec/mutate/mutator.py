@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import REQUEST, key_reused
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.requirements import schema_changed
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.locks import writer_queue
@@ -42,7 +42,7 @@ class Mutated:
 
     affected_nodes: int
     affected_edges: int
-    commit: Commit | None
+    commit: CommitRecord | None
     replayed: bool = False
     missing: tuple[MissingVectors, ...] = ()
 
@@ -263,7 +263,7 @@ class Mutator:
 
         return PendingChanges(committed, embeddings, self._repo.ids)
 
-    def find_replay(self, terms: CommitTerms, base: GraphVersion) -> Commit | None:
+    def find_replay(self, terms: CommitTerms, base: GraphVersion) -> CommitRecord | None:
         """The commit of an earlier call with the same key; running on its result could fail."""
         if terms.idempotency_key is None:
             return None
@@ -279,7 +279,7 @@ class Mutator:
         return replace(request, if_commit=head)
 
 
-def recorded(commit: Commit, digest: str | None) -> Mutated:
+def recorded(commit: CommitRecord, digest: str | None) -> Mutated:
     """The outcome of an earlier call, as its commit tells, if it was the same call."""
     if commit.details.get(REQUEST) != digest:
         raise key_reused(commit)

@@ -12,9 +12,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import Commit
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.repository import Repository
-from omnigraph.exec.access import QueryEngine, SnapshotReader
+from omnigraph.exec.access import QueryExecutor, SnapshotReader
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.mutate.delta import stage
 from omnigraph.exec.mutate.embedding import EmbedderSource, QueryEmbeddings
@@ -45,12 +45,12 @@ class OpenTransaction:
         self,
         repo: Repository,
         mutator: Mutator,
-        engine: QueryEngine,
+        engine: QueryExecutor,
         embedder: EmbedderSource,
         base: GraphVersion,
         catalog: Catalog,
         terms: CommitTerms,
-        replays: Commit | None = None,
+        replays: CommitRecord | None = None,
     ) -> None:
         """Begin on a base; `catalog` is the schema in force there.
 
@@ -134,7 +134,7 @@ class OpenTransaction:
 def begin(
     repo: Repository,
     mutator: Mutator,
-    engine: QueryEngine,
+    engine: QueryExecutor,
     embedder: EmbedderSource,
     base: GraphVersion,
     terms: CommitTerms,

@@ -8,7 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.exec.access import QueryEngine, SnapshotReader
+from omnigraph.exec.access import QueryExecutor, SnapshotReader
 from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.cache import Slot, StructureCache
 from omnigraph.exec.dense.csr import Csr
@@ -141,7 +141,7 @@ class OverlayReader(SnapshotReader):
 
     def __init__(
         self,
-        engine: QueryEngine,
+        engine: QueryExecutor,
         pinned: GraphVersion,
         catalog: Catalog,
         overlays: Mapping[str, TableOverlay],

@@ -19,7 +19,7 @@ from omnigraph.dataplane.spark.kernel import raising
 from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.read.conditions import true
-from omnigraph.exec.search.engine import matching
+from omnigraph.exec.search.search import matching
 from omnigraph.exec.search.text_index import TextIndex
 from omnigraph.exec.view import Mask
 from omnigraph.lang.ir.expr import Predicate, TextMatch

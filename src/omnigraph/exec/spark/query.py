@@ -30,7 +30,7 @@ from omnigraph.exec.read.columns import SPOKEN, ComputedColumn, EntityColumn, Re
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.program import mode_of, read_at_the_end
 from omnigraph.exec.read.rows import Rows
-from omnigraph.exec.search.engine import Search, query_words
+from omnigraph.exec.search.search import Search, query_words
 from omnigraph.exec.spark.frames import Frames
 from omnigraph.exec.spark.pipeline import Pipeline
 from omnigraph.exec.spark.results import Results

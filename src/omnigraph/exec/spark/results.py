@@ -16,7 +16,7 @@ from omnigraph.exec.evaluate import constant
 from omnigraph.exec.read.columns import SPOKEN
 from omnigraph.exec.read.ranking import ranked_var, smaller_is_better
 from omnigraph.exec.read.results import always_there, bounds
-from omnigraph.exec.search.engine import Search, k_of, query_words
+from omnigraph.exec.search.search import Search, k_of, query_words
 from omnigraph.exec.search.text_index import Corpus
 from omnigraph.exec.search.tokens import distinct, stem
 from omnigraph.exec.spark.frames import COUNT, Bound, Frames, Perform

@@ -10,7 +10,7 @@ from typing import Literal, cast
 import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import Commit as CommitRecord
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.layout import table_key
 from omnigraph.core.locks.holds import NOBODY, Holder
 from omnigraph.core.repository import Repository

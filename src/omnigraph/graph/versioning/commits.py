@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from omnigraph.core.commits import records
 from omnigraph.core.commits.lineage import Node, newest_first
+from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.repository import Repository
 from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.values import commit_of
@@ -171,7 +171,7 @@ def _go_on(lanes: list[str], lane: int, commit: Node, known: set[CommitId]) -> I
 
 
 def _told(commit: Node, heads: Sequence[str]) -> str:
-    if not isinstance(commit, records.Commit):
+    if not isinstance(commit, CommitRecord):
         return f"{commit.id}  of a deleted branch"
     names = f"({', '.join(heads)}) " if heads else ""
     actor = "" if commit.actor is None else f" by {commit.actor}"

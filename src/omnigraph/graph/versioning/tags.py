@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.core.manifest.refs import Tag as TagRecord
+from omnigraph.core.manifest.refs import TagRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.graph.arguments import key_of

@@ -13,7 +13,7 @@ from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.direct.lookup import LookupBounds, LookupTooLarge
 from omnigraph.exec.direct.view import DirectView, wanted_columns
 from omnigraph.exec.evaluate import EvalContext
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.search import Search
 from omnigraph.exec.view import GraphView, Handles, NeighbourSlices
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.expr import Bm25, Const, EntityRef

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInput
 from omnigraph.exec.read.program import prepare
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.search import Search
 from omnigraph.exec.tuning import tuned
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.catalog.model import Catalog

@@ -9,7 +9,7 @@ from omnigraph.exec.read import shortcuts
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.program import Program, prepare
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.search import Search
 from omnigraph.exec.tuning import tuned
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.ir.ops import ReadPlan

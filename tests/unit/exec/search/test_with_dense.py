@@ -10,7 +10,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.exec.dense.view_cache import ViewCache
 from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.search import segment, text_index
-from omnigraph.exec.search.engine import Search
+from omnigraph.exec.search.search import Search
 from omnigraph.lang.ir.expr import Bm25, Const, EntityRef, Nearest, TextMatch, TextMode
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.store.root import Root

@@ -11,7 +11,7 @@ from omnigraph.embed.provider import Purpose
 from omnigraph.embed.source import Embeddings
 from omnigraph.errors import InvalidInput, LimitExceeded
 from omnigraph.exec.evaluate import EvalContext
-from omnigraph.exec.search.engine import QUERY_WORDS_MAX, Search
+from omnigraph.exec.search.search import QUERY_WORDS_MAX, Search
 from omnigraph.exec.tuning import tuned
 from omnigraph.lang.ir.expr import (
     Bm25,
