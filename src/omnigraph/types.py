@@ -150,11 +150,6 @@ class Actor(str):
             )
         return super().__new__(cls, name)
 
-    @property
-    def is_system(self) -> bool:
-        """True if the name belongs to the system itself, such as recovery."""
-        return self.startswith("omnigraph:")
-
 
 class IdempotencyKey(str):
     """A caller's name of one operation. Taken as it is: two keys are equal or they are not."""

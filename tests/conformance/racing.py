@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Btree, Pin, Staged, Tables, open_tables
+from omnigraph.store.tables import Btree, IndexSpec, Pin, Staged, Tables, open_tables
 
 T = TypeVar("T")
 # Only a hang is cut off: on a busy machine a new process takes a minute to import what it needs.
@@ -81,7 +81,9 @@ def stage_some(tables: Tables, pin: Pin, racer: int) -> Staged:
     """Stage an insert, or an index: both are made for the same version."""
     table = tables.open(pin)
     if racer % 4 == 3:
-        staged = tables.stage_index(table, "id", Btree(), name="id", uuid=f"r{racer}-{pin.version}")
+        staged = tables.stage_indexes(
+            table, [IndexSpec("id", Btree(), "id")], uuid=f"r{racer}-{pin.version}"
+        )
     else:
         rows = people(f"{pin.version}-{racer}")
         staged = tables.stage(table, inserts=rows, uuid=f"r{racer}-{pin.version}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import StorageFailure
 from omnigraph.store.reading.row_addresses import decode_deletions
-from omnigraph.store.tables import Btree, Pin, Tables
+from omnigraph.store.tables import Btree, IndexSpec, Pin, Tables
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import addresses, compacted, insert, rewritten
 
@@ -64,7 +64,7 @@ def step(tables: Tables, pin: Pin, what: str, keys: list[str], number: int) -> P
         case "overwrite":
             staged = tables.stage_overwrite(table, people(*keys, v=number), uuid=uuid)
         case "index" if there:
-            staged = tables.stage_index(table, "id", Btree(), name="id", uuid=uuid)
+            staged = tables.stage_indexes(table, [IndexSpec("id", Btree(), "id")], uuid=uuid)
         case "compact":
             return Pin(pin.path, compacted(tables, pin.path, pin.branch), pin.branch)
         case _:

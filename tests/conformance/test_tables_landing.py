@@ -8,7 +8,7 @@ import pytest
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Btree, Pin, Staged, StagedKind, Tables, open_tables
+from omnigraph.store.tables import Btree, IndexSpec, Pin, Staged, StagedKind, Tables, open_tables
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import addresses, ids, insert, kind_of, made, rewritten
 
@@ -23,7 +23,7 @@ def test_a_created_table_is_empty_at_version_one(tables: Tables) -> None:
     table = tables.open(Pin("nodes/a", 1))
     assert table.row_count == 0
     assert table.schema.names == ["id", "v"]
-    assert tables.read_schema_metadata(table.pin) == {"stamp": "4"}
+    assert table.schema.metadata == {b"stamp": b"4"}
 
 
 def test_first_rows_come_with_the_creation(tables: Tables) -> None:
@@ -163,7 +163,7 @@ def test_a_stale_change_conflicts_and_changes_nothing(tables: Tables) -> None:
         made(tables.stage(table, inserts=people("late"), uuid="late-insert")),
         made(tables.stage(table, deletes=addresses(table, "a"), uuid="late-delete")),
         tables.stage_overwrite(table, people("late"), uuid="late-overwrite"),
-        made(tables.stage_index(table, "id", Btree(), name="id", uuid="late-index")),
+        made(tables.stage_indexes(table, [IndexSpec("id", Btree(), "id")], uuid="late-index")),
     ]
     insert(tables, table.pin, "b", uuid="first")
     for staged in late:
@@ -179,7 +179,7 @@ def test_an_index_between_makes_a_change_stale(tables: Tables) -> None:
     tables.create("t", PEOPLE, rows=people("a"))
     table = tables.open(Pin("t", 1))
     late = made(tables.stage(table, inserts=people("b"), uuid="late"))
-    tables.land(made(tables.stage_index(table, "id", Btree(), name="id", uuid="index")))
+    tables.land(made(tables.stage_indexes(table, [IndexSpec("id", Btree(), "id")], uuid="index")))
     with pytest.raises(StorageFailure) as caught:
         tables.land(late)
     assert kind_of(caught) is FailureKind.CONFLICT
@@ -243,7 +243,7 @@ def test_an_overwrite_replaces_rows_and_schema(tables: Tables) -> None:
     assert (staged.rows_after, staged.rows_deleted) == (1, 2)
     assert tables.land(staged) == 2
     assert ids(tables, Pin("t", 2)) == ["c"]
-    assert tables.read_schema_metadata(Pin("t", 2)) == {"k": "v"}
+    assert tables.open(Pin("t", 2)).schema.metadata == {b"k": b"v"}
     wider = PEOPLE.append(pa.field("w", pa.float64()))
     rows = people("d").append_column("w", pa.array([1.5]))
     table = tables.open(Pin("t", 2))

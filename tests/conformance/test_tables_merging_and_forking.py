@@ -5,7 +5,7 @@ import pytest
 from omnigraph.runtime import telemetry
 from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.tables import Btree, Pin, Tables
+from omnigraph.store.tables import Btree, IndexSpec, Pin, Tables
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import (
     addresses,
@@ -110,7 +110,9 @@ def test_a_foreign_merge_and_ours_do_not_both_land(tables: Tables) -> None:
 
 def test_an_index_on_the_key_does_not_weaken_the_merge(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id", rows=people("a"))
-    staged = made(tables.stage_index(tables.open(Pin("m", 1)), "id", Btree(), name="i", uuid="i"))
+    staged = made(
+        tables.stage_indexes(tables.open(Pin("m", 1)), [IndexSpec("id", Btree(), "i")], uuid="i")
+    )
     base = Pin("m", tables.land(staged))
     tables.merge_rows(base, "id", people("new", v=1))
     with pytest.raises(StorageFailure):
@@ -140,10 +142,10 @@ def test_merging_no_rows_is_refused(tables: Tables) -> None:
 
 def test_the_stamp_is_kept_with_the_schema(tables: Tables) -> None:
     tables.create("m", PEOPLE, primary_key="id", metadata={"a": "1"})
-    version = tables.update_schema_metadata("m", None, {"stamp": "4"})
+    version = tables.stamp(Pin("m", 1), {"stamp": "4"})
     assert version == tables.head("m") == 2
-    assert tables.read_schema_metadata(Pin("m", 2)) == {"a": "1", "stamp": "4"}
-    assert tables.read_schema_metadata(Pin("m", 1)) == {"a": "1"}
+    assert tables.open(Pin("m", 2)).schema.metadata == {b"a": b"1", b"stamp": b"4"}
+    assert tables.open(Pin("m", 1)).schema.metadata == {b"a": b"1"}
 
 
 # ---------------------------------------------------------------- forks

@@ -9,6 +9,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import (
     Btree,
     Fts,
+    IndexSpec,
     Pin,
     Tables,
     Vector,
@@ -109,7 +110,7 @@ def test_an_index_is_staged_and_landed(
     for expected in (1, 2):
         table = tables.open(Pin("t", expected))
         uuid = f"i{expected}"
-        staged = made(tables.stage_index(table, column, kind, name="x", uuid=uuid))
+        staged = made(tables.stage_indexes(table, [IndexSpec(column, kind, "x")], uuid=uuid))
         assert tables.land(pickle.loads(pickle.dumps(staged))) == expected + 1
         assert tables.transaction_uuid(Pin("t", expected + 1)) == uuid
     (info,) = tables.open(Pin("t", 3)).indexes()
@@ -124,13 +125,13 @@ def test_an_index_is_staged_and_landed(
 def test_a_table_without_rows_needs_no_index(tables: Tables) -> None:
     tables.create("t", DOCS)
     table = tables.open(Pin("t", 1))
-    assert tables.stage_index(table, "id", Btree(), name="x", uuid="u") is None
+    assert tables.stage_indexes(table, [IndexSpec("id", Btree(), "x")], uuid="u") is None
 
 
 def test_an_index_stays_right_through_changes_and_compaction(tables: Tables) -> None:
     tables.create("t", PEOPLE, rows=people("a", "b", "c"))
     table = tables.open(Pin("t", 1))
-    tables.land(made(tables.stage_index(table, "id", Btree(), name="id", uuid="i")))
+    tables.land(made(tables.stage_indexes(table, [IndexSpec("id", Btree(), "id")], uuid="i")))
     table = tables.open(Pin("t", 2))
     staged = tables.stage(
         table,

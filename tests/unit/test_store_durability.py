@@ -143,7 +143,7 @@ def forking(tables: Tables) -> None:
 
 
 def stamping(tables: Tables) -> None:
-    tables.update_schema_metadata("t", None, {"k": "v"})
+    tables.stamp(Pin("t", tables.head("t")), {"k": "v"})
 
 
 def creating(tables: Tables) -> None:

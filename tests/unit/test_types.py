@@ -99,8 +99,7 @@ def test_commit_ids_are_canonical_ulids() -> None:
 
 def test_actors_are_printable_and_bounded() -> None:
     assert Actor(" agent:42 ") == "agent:42"
-    assert Actor("omnigraph:recovery").is_system
-    assert not Actor("Zoë").is_system
+    assert Actor("omnigraph:recovery") == "omnigraph:recovery"
     for wrong in ("", " ", "a\nb", "a\x00", "x" * 257):
         with pytest.raises(InvalidInput):
             Actor(wrong)

@@ -42,9 +42,6 @@ SchemaOrGraph = Annotated[
         help="The schema instead of a graph, .pg or a catalog as .json; - for standard input.",
     ),
 ]
-Store = Annotated[
-    str, Option("--store", metavar="GRAPH", help="The graph: a folder or s3://bucket/prefix.")
-]
 Branch = Annotated[str, Option("--branch", "-b", metavar="NAME", help="Which branch.")]
 At = Annotated[
     str | None,
@@ -79,7 +76,6 @@ Spark = Annotated[
         "--spark", metavar="MASTER", help="A Spark master, such as local[4] or sc://host:15002."
     ),
 ]
-Quiet = Annotated[bool, Option("--quiet", help="Draw no progress.")]
 
 
 def read_stdin_once(*paths: Path | None) -> None:

@@ -94,11 +94,6 @@ class Target:
         found = token_for(self.address, environment.home(), environment.variables())
         return None if found is None else found.text
 
-    def open_stored(self, mode: str = "rw") -> og.Graph:
-        """Open the graph where it is stored; on a server that is refused."""
-        assert self.stored
-        return self.open(mode)
-
     def schema(self) -> str:
         """The schema in force on the branch, as text."""
         with self.open("r") as graph:

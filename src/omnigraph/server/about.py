@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NotRequired, TypedDict
 
 import omnigraph as og
-from omnigraph.errors import Code, NotFound
+from omnigraph.errors import NotFound
 from omnigraph.policy.authorization import Permission
 from omnigraph.results.wire import commit_json
 from omnigraph.server import requests
@@ -182,8 +182,3 @@ def events(call: RouteCall) -> Streamed:
 
     headers = {"cache-control": "no-store", "omnigraph-graph-commit": first}
     return Streamed(write=write, media="text/event-stream", headers=headers)
-
-
-def nothing_here(call: RouteCall) -> Reply:
-    """Answer for addresses that there are not."""
-    raise NotFound(Code.NOT_FOUND, "there is no such address")

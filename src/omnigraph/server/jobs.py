@@ -74,13 +74,6 @@ class JobOutput(TypedDict):
     error: NotRequired[dict[str, Any]]
 
 
-class JobDeleted(TypedDict):
-    """A job that is no more."""
-
-    job_id: str
-    status: str
-
-
 class Jobs:
     """The jobs of a server. Thread-safe."""
 

@@ -38,14 +38,6 @@ class BranchesOutput(TypedDict):
     details: list[BranchOutput]
 
 
-class BranchMade(TypedDict):
-    """A branch that was made or deleted."""
-
-    uri: str
-    name: str
-    from_: NotRequired[str]
-
-
 class TagsOutput(TypedDict):
     """The tags of a graph."""
 

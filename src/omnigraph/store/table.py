@@ -255,18 +255,6 @@ class Table:
         ]
         return pa.concat_tables(parts) if parts else self._nothing(column)
 
-    def locate_row_ids(self, row_ids: pa.Array) -> pa.Table:
-        """Find rows by row id: ``id``, ``_rowid`` and ``_rowaddr`` of those that are there."""
-        parts = [self._nothing("id")]
-        for start in range(0, len(row_ids), tuning.active.list_row_ids_max):
-            chosen = ", ".join(
-                map(str, row_ids.slice(start, tuning.active.list_row_ids_max).to_pylist())
-            )
-            condition = f"{ROW_ID} IN ({chosen})"
-            found = self._collect(["id"], filter=condition, with_row_id=True, with_row_address=True)
-            parts.append(found.select(parts[0].column_names).cast(parts[0].schema))
-        return pa.concat_tables(parts)
-
     def take(self, row_ids: Sequence[int] | pa.Array, columns: Sequence[str]) -> pa.Table:
         """Return rows by identity, in the order asked for.
 

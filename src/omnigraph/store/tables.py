@@ -2,7 +2,7 @@
 
 ``Tables`` is the whole gateway in one object; the modules beside it do the work. Readers pin
 explicit versions. Staging writes files that nothing refers to; only ``create``, ``land``,
-``restore``, ``merge_rows`` and ``update_schema_metadata`` move a head, and all of them are durable
+``restore``, ``merge_rows`` and ``stamp`` move a head, and all of them are durable
 on return.
 """
 
@@ -481,12 +481,6 @@ class Tables:
         private = self._private(table.pin)
         return stage_indexes(self._files, private, wishes=wishes, uuid=uuid)
 
-    def stage_index(
-        self, table: Table, column: str, kind: IndexKind, *, name: str, uuid: str
-    ) -> Staged | None:
-        """Build one index; it replaces one of the same name."""
-        return self.stage_indexes(table, [IndexSpec(column, kind, name)], uuid=uuid)
-
     # ------------------------------------------------------------ moving heads
 
     def land(self, staged: Staged, check: Callable[[], None] | None = None) -> int:
@@ -534,17 +528,6 @@ class Tables:
         if branch is not None:
             self._files.sync(path, self._files.of_fork(path, branch))
 
-    def read_schema_metadata(self, pin: Pin) -> dict[str, str]:
-        """Return what is kept with the schema."""
-        found = self.open(pin).schema.metadata or {}
-        return {key.decode(): value.decode() for key, value in found.items()}
-
-    def update_schema_metadata(
-        self, path: str, branch: str | None, values: Mapping[str, str]
-    ) -> int:
-        """Add to what is kept with the schema; return the version that this makes."""
-        return self._lander.stamp(path, branch, dict(values))
-
     def stamp(self, base: Pin, values: Mapping[str, str], *, primary_key: str | None = None) -> int:
         """Add to what is kept with the schema, as version ``base.version + 1``, or raise CONFLICT.
 
@@ -553,7 +536,7 @@ class Tables:
             values: What is added.
             primary_key: A column that becomes the key, by which rows are told apart.
         """
-        return self._lander.stamp_at(base, dict(values), primary_key)
+        return self._lander.stamp(base, dict(values), primary_key)
 
     # ------------------------------------------------------------ inside
 

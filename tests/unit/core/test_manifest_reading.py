@@ -348,7 +348,7 @@ def test_other_formats_are_refused(
     graph: Repository, root: Root, stamp: dict[str, str], code: Code, mode: OpenMode
 ) -> None:
     write(graph, {PERSON: people("a")})
-    graph.tables.update_schema_metadata(MANIFEST, None, stamp)
+    graph.tables.stamp(Pin(MANIFEST, graph.tables.head(MANIFEST)), stamp)
     with pytest.raises(Corrupt) as caught:
         reopen(root, mode)
     assert caught.value.code is code

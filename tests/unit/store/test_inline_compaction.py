@@ -10,7 +10,7 @@ from omnigraph.store import tuning
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.reading.table_delta import table_delta
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Btree, Pin, Staged, Table, Tables, open_tables
+from omnigraph.store.tables import Btree, IndexSpec, Pin, Staged, Table, Tables, open_tables
 from omnigraph.store.writing.inline_compaction import FANOUT
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
@@ -126,7 +126,9 @@ def test_created_versions_survive(rows: Rows) -> None:
 def test_what_an_index_covers_stays(rows: Rows) -> None:
     for number in range(FANOUT):
         rows.insert(f"r{number}")
-    index = rows.tables.stage_index(rows.table, "id", Btree(), name="id_ordered", uuid="index")
+    index = rows.tables.stage_indexes(
+        rows.table, [IndexSpec("id", Btree(), "id_ordered")], uuid="index"
+    )
     rows.land(index)
     covered = set(rows.table.fragment_ids())
     rows.insert("more")

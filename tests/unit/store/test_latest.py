@@ -73,7 +73,7 @@ def test_every_way_to_move_a_head_is_noted(tables: Tables, tmp_path: Path, folde
     check()
     tables.restore(PATH, None, to_version=10, expected_head=11, uuid="u2")
     check()
-    tables.update_schema_metadata(PATH, None, {"x": "y"})
+    tables.stamp(Pin(PATH, 12), {"x": "y"})
     check()
     merge(tables, "merged")
     check()

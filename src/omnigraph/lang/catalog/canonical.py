@@ -26,7 +26,7 @@ from omnigraph.lang.catalog.verify import corrupt
 from omnigraph.lang.literal import Literal, LiteralKind
 from omnigraph.lang.values import ValueType
 
-__all__ = ["digest", "dumps", "loads", "shape_digest", "to_json", "type_digests"]
+__all__ = ["digest", "dumps", "loads", "shape_digest", "to_json"]
 
 _Fields = dict[str, JsonValue]
 
@@ -78,12 +78,6 @@ def digest(catalog: Catalog) -> str:
 def shape_digest(catalog: Catalog) -> str:
     """SHA-256 of the content of a schema, without the ids of its entries."""
     return _sha256(_catalog(catalog, identity=False))
-
-
-def type_digests(catalog: Catalog) -> dict[str, str]:
-    """The digest of each stored type by its table key, `node:Person` or `edge:Knows`."""
-    entities: tuple[NodeType | EdgeType, ...] = (*catalog.nodes, *catalog.edges)
-    return {f"{item.kind}:{item.name}": _sha256(_entity(item, identity=True)) for item in entities}
 
 
 def _text(value: JsonValue) -> str:

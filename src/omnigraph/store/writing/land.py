@@ -80,12 +80,7 @@ class Lander:
         base = self._base(Pin(path, expected_head, branch))
         return self._commit(base, back, path=path, branch=branch, expected=expected_head)
 
-    def stamp(self, path: str, branch: str | None, values: dict[str, str]) -> int:
-        """Add to the schema metadata of the head; a commit of its own, as strict as the others."""
-        version = int(self._open(path, None, branch).version)
-        return self.stamp_at(Pin(path, version, branch), values, None)
-
-    def stamp_at(self, at: Pin, values: dict[str, str], primary_key: str | None) -> int:
+    def stamp(self, at: Pin, values: dict[str, str], primary_key: str | None) -> int:
         """Add to the schema metadata of a version, perhaps with a primary key, or CONFLICT."""
         base = self._base(at)
         keys = {}
