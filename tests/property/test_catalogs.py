@@ -116,14 +116,14 @@ def test_hints_lose_nothing_and_are_applied_once(
     for wanted in (second, third):
         found = plan(accepted, wanted)
         result = found.result
-        assert loads(dumps(result)) == result
-        if found.supported:
-            assert plan(result, wanted).steps == ()
-            assert plan(result, wanted).result == result
         check_continuity("node", accepted.nodes, result.nodes, found.steps)
         check_continuity("edge", accepted.edges, result.edges, found.steps)
         assert not any(item.renamed_from for item in (*result.nodes, *result.edges))
-        accepted = result
+        if found.supported:
+            assert loads(dumps(result)) == result
+            assert plan(result, wanted).steps == ()
+            assert plan(result, wanted).result == result
+            accepted = result
 
 
 def check_continuity(

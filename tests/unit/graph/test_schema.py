@@ -322,6 +322,40 @@ def test_stored_rows_that_break_a_new_rule_are_all_named_and_nothing_changes(
     assert (graph.snapshot().commit, graph.schema.show()) == (before, BEFORE)
 
 
+def test_an_enum_loses_the_values_that_no_row_has(tmp_path: Path) -> None:
+    text = 'node Pet { name: String @key  s: enum(a, b) @default("b")  k: enum(x, y)? }'
+    graph = og.init(tmp_path / "g.omni", schema="node Pet { name: String @key }")
+    graph.load({"Pet": [{"name": "Rex"}, {"name": "Tim"}]})
+    graph.schema.apply(text)
+    graph.mutate('query q() { update Pet set { s: "a" } where name = "Rex" }')
+    narrow = text.replace("(a, b)", "(a, c)").replace('("b")', '("c")').replace("(x, y)", "(x)")
+    planned = graph.schema.plan(narrow)
+    assert [(step["kind"], step["tier"]) for step in planned.steps] == [
+        ("extend_enum", "safe"),
+        ("narrow_enum", "validated"),
+        ("narrow_enum", "validated"),
+        ("change_default", "safe"),
+    ]
+    assert [item["id"] for item in planned.violations] == ["Tim"]
+    with pytest.raises(ConstraintViolated, match=r"Tim"):
+        graph.schema.apply(narrow)
+    graph.mutate('query q() { update Pet set { s: "a" } where name = "Tim" }')
+    before = graph.snapshot().commit
+    graph.schema.apply(narrow)
+    # What rows got once is still known, though it is no value any more.
+    graph = og.open(graph.uri)
+    with pytest.raises(ConstraintViolated):
+        graph.load({"Pet": [{"name": "Old", "s": "b"}]})
+    graph.load({"Pet": [{"name": "New"}]})
+    shown = "query q() { match { $p: Pet } return { $p.name as n, $p.s as s } order { n } }"
+    assert [tuple(row.values()) for row in graph.query(shown)] == [
+        ("New", "c"),
+        ("Rex", "a"),
+        ("Tim", "a"),
+    ]
+    assert graph.diff(before, "main").counts["node:Pet"].inserted == 1
+
+
 def test_a_rule_that_the_rows_keep_is_applied_and_holds(graph: og.Graph) -> None:
     graph.schema.apply(changed("height: F32?", "height: F32?  @range(age, 0..150)"))
     with pytest.raises(ConstraintViolated):

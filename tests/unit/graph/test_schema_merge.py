@@ -269,6 +269,40 @@ def test_the_revert_of_new_names_and_types(graph: og.Graph) -> None:
         graph.branches.revert(applied)
 
 
+def test_the_revert_of_new_values_of_an_enum_is_refused_while_rows_have_them(
+    graph: og.Graph,
+) -> None:
+    graph.schema.apply(BEFORE + "enum State { old } node Pet { name: String @key  s: State? }")
+    graph.load({"Pet": [{"name": "Rex", "s": "old"}]})
+    more = graph.schema.show().replace("{ old }", "{ old, young }")
+    applied = graph.schema.apply(more).commit
+    assert applied is not None
+    graph.load({"Pet": [{"name": "Tim", "s": "young"}]})
+    with pytest.raises(Conflict, match=r"Tim"):
+        graph.branches.revert(applied.id)
+    change(graph, 'update Pet set { s: "old" } where name = "Tim"')
+    graph.branches.revert(applied.id)
+    assert rows(graph, "Pet", "s") == [("Rex", "old"), ("Tim", "old")]
+    assert "young" not in graph.schema.show()
+
+
+def test_values_that_one_side_gave_up_are_refused_where_the_other_has_them(
+    graph: og.Graph,
+) -> None:
+    wider = 'node Pet { name: String @key  s: enum(a, b) @default("b") }'
+    graph.schema.apply(BEFORE + "node Pet { name: String @key }")
+    graph.load({"Pet": [{"name": "Rex"}]})
+    graph.branches.create("old")
+    graph.schema.apply(BEFORE + wider)
+    change(graph, 'update Pet set { s: "a" } where name = "Rex"')
+    graph.schema.apply(BEFORE + wider.replace("(a, b)", "(a)").replace('("b")', '("a")'))
+    change(graph, 'insert Pet { name: "Tim" }', "old")
+    # The row that `old` made would get the value that rows got once.
+    with pytest.raises(Conflict, match=r"Tim"):
+        graph.branches.merge("old")
+    assert rows(graph, "Pet", "s") == [("Rex", "a")]
+
+
 def test_a_reset_takes_the_schema_back_with_the_state(graph: og.Graph) -> None:
     graph.schema.apply(AFTER, branch="draft")
     change(graph, 'update Human set { age: 5000000000 } where name = "Bo"', "draft")

@@ -6,6 +6,8 @@ rule, judged before a write, so making a property required or optional rewrites 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from omnigraph.lang.catalog.model import EntityType, Property
@@ -46,7 +48,8 @@ def default_scalar(item: Property) -> pa.Scalar | None:
 
 def fill_scalar(item: Property) -> pa.Scalar | None:
     """The value of rows that were stored before a property was declared; None when it is null."""
-    return None if item.fill is None else _scalar(item.fill, item.type)
+    # An enum may have given up the value since.
+    return None if item.fill is None else _scalar(item.fill, replace(item.type, enum=()))
 
 
 def _scalar(value: Literal, kind: ValueType) -> pa.Scalar:

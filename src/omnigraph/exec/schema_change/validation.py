@@ -74,7 +74,8 @@ def _concerned(old: EntityType, new: EntityType) -> set[str]:
     found = {
         item.name
         for item in new.properties
-        if not item.type.nullable and _may_be_missing(before.get(item.identity), item)
+        if (not item.type.nullable and _may_be_missing(before.get(item.identity), item))
+        or (item.type.enum and _may_be_foreign(before.get(item.identity), item))
     }
     if isinstance(old, NodeType) and isinstance(new, NodeType):
         known, names = _identities(old), _identities(new)
@@ -91,6 +92,13 @@ def _concerned(old: EntityType, new: EntityType) -> set[str]:
 
 def _may_be_missing(before: Property | None, item: Property) -> bool:
     return item.fill is None if before is None else before.type.nullable
+
+
+def _may_be_foreign(before: Property | None, item: Property) -> bool:
+    """True if stored rows may have values that an enum does not name any more."""
+    if before is None:
+        return item.fill is not None and item.fill.value not in item.type.enum
+    return not set(before.type.enum) <= set(item.type.enum)
 
 
 def _identities(entity: EntityType) -> dict[str, str]:

@@ -13,6 +13,7 @@ from omnigraph.lang.catalog.steps import (
     DropMode,
     DropProperty,
     ExtendEnum,
+    NarrowEnum,
     RenameProperty,
     Step,
     StepSubject,
@@ -88,7 +89,7 @@ def _diff_type(
         reason = f"the type {before} of a key property cannot be changed"
         yield UnsupportedChange(entity=entity, code="OG-MF-107", reason=reason)
     elif before != after:
-        yield _changed_type(entity, before, after)
+        yield from _changed_type(entity, before, after)
     if old.type.nullable != new.type.nullable:
         if new.type.nullable:
             yield ChangeNullability(entity=entity, nullable=True)
@@ -104,17 +105,27 @@ def _diff_type(
         yield ChangeDefault(entity=entity, old=old.default, new=new.default)
 
 
-def _changed_type(entity: StepSubject, before: ValueType, after: ValueType) -> Step:
-    if before.enum and after.enum and set(before.enum) <= set(after.enum):
-        added = tuple(value for value in after.enum if value not in before.enum)
-        return ExtendEnum(entity=entity, added=added)
-    if before.is_list == after.is_list and after.base in _WIDENINGS.get(before.base, ()):
-        return ChangeType(entity=entity, old=before, new=after, touches_data=Touch.REWRITE)
-    reason = f"the type {before} cannot become {after}"
+def _changed_type(entity: StepSubject, before: ValueType, after: ValueType) -> Iterator[Step]:
     if before.enum and after.enum:
-        gone = ", ".join(value for value in before.enum if value not in after.enum)
-        reason = f"enum values cannot be removed: {gone}"
-    return UnsupportedChange(entity=entity, code="OG-MF-106", reason=reason)
+        yield from _changed_values(entity, before, after)
+    elif before.is_list == after.is_list and after.base in _WIDENINGS.get(before.base, ()):
+        yield ChangeType(entity=entity, old=before, new=after, touches_data=Touch.REWRITE)
+    else:
+        reason = f"the type {before} cannot become {after}"
+        yield UnsupportedChange(entity=entity, code="OG-MF-106", reason=reason)
+
+
+def _changed_values(entity: StepSubject, before: ValueType, after: ValueType) -> Iterator[Step]:
+    if added := tuple(value for value in after.enum if value not in before.enum):
+        yield ExtendEnum(entity=entity, added=added)
+    if removed := tuple(value for value in before.enum if value not in after.enum):
+        yield NarrowEnum(
+            entity=entity,
+            removed=removed,
+            code="OG-MF-106",
+            tier=Tier.VALIDATED,
+            touches_data=Touch.SCAN,
+        )
 
 
 def _diff_notes(entity: StepSubject, old: Property, new: Property) -> Iterator[Step]:

@@ -203,6 +203,19 @@ class ExtendEnum(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NarrowEnum(Step):
+    """An enum property accepts fewer values; no stored row may have one of the others."""
+
+    kind: ClassVar[str] = "narrow_enum"
+
+    removed: tuple[str, ...]
+
+    def details(self) -> dict[str, JsonValue]:
+        """The values that are gone."""
+        return {"removed_values": list(self.removed)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChangeType(Step):
     """A property is stored in a wider type."""
 
@@ -334,6 +347,7 @@ STEP_KINDS: Final = tuple(
             AddConstraint,
             RemoveConstraint,
             ExtendEnum,
+            NarrowEnum,
             ChangeType,
             ChangeNullability,
             ChangeDefault,

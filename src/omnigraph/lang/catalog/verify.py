@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -238,11 +239,14 @@ def _property(item: Property, path: str, enums: _Enums, *, edge: bool) -> None:
             raise corrupt(f"{path}.embed", "is not on a Vector of a node")
         if not item.embed.source or (item.embed.model is not None and not item.embed.model.strip()):
             raise corrupt(f"{path}.embed", "has an empty name")
-    for field, value in (("default", item.default), ("fill", item.fill)):
+    required = of_type.required()
+    # What older rows got may be a value that an enum has given up since.
+    filling = replace(required, enum=())
+    for field, value, kind in (("default", item.default, required), ("fill", item.fill, filling)):
         if value is not None and (
-            vector or of_type.base is Base.BLOB or normal(value, of_type.required()) != value
+            vector or of_type.base is Base.BLOB or normal(value, kind) != value
         ):
-            raise corrupt(f"{path}.{field}", f"is not a value of {of_type.required()}")
+            raise corrupt(f"{path}.{field}", f"is not a value of {kind}")
     if item.description is not None and not item.description.strip():
         raise corrupt(f"{path}.description", "is empty")
     _annotations(item.annotations, path)
