@@ -419,6 +419,14 @@ def test_a_transaction_that_ends_otherwise_changes_nothing(graph: Any) -> None:
     assert graph.snapshot().commit == before
 
 
+@pytest.mark.parametrize("retries", [-1, 1.5, "2", True])
+def test_retries_are_a_whole_number(graph: Any, retries: object) -> None:
+    with pytest.raises(og.errors.InvalidInput):
+        graph.transact(lambda tx: None, retries=retries)
+    with pytest.raises(og.errors.InvalidInput):
+        graph.mutate(ADD, {"n": "Cy"}, retries=retries)
+
+
 def test_a_transaction_with_a_key_happens_once(graph: Any) -> None:
     key = f"tx-{graph.snapshot().commit}"
     done = []

@@ -175,8 +175,8 @@ def transact(
     """Run a function in a transaction, anew on the newest state when others came first."""
     if not callable(fn):
         raise InvalidInput(Code.INPUT_INVALID, "`transact` takes a function of a transaction")
-    policy = RetryPolicy()
-    tries = (policy.retries if retries is None else retries) + 1
+    policy = RetryPolicy().with_retries(retries)
+    tries = policy.retries + 1
     for attempt in range(1, tries + 1):
         tx = make()
         try:

@@ -17,7 +17,7 @@ from omnigraph.core.revisions import Revision
 from omnigraph.exec.mutate.mutator import Mutated, Request
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.graph.arguments import seconds, token, whole_number
+from omnigraph.graph.arguments import seconds, token
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.plan_cache import types_of
 from omnigraph.graph.snapshot import Snapshot
@@ -351,7 +351,7 @@ class Graph(DiffCalls):
         known = self._on(branch)
         head = None if if_commit is None else CommitId(if_commit)
         key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
-        again = None if retries is None else whole_number(retries, "retries", 0)
+        policy = self._repo.retry.with_retries(retries)
         self._authorizer.ask(Permission.CHANGE, known, actor=who)
 
         def attempt() -> Mutated:
@@ -368,10 +368,10 @@ class Graph(DiffCalls):
                 idempotency_key=key,
                 message=None if message is None else CommitMessage(message),
             )
-            return self._parts.mutator.mutate(request, pinned, retries=again)
+            return self._parts.mutator.mutate(request, pinned, retries=retries)
 
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
-            done = attempt() if again == 0 else following_schema(attempt, self._repo.retry)
+            done = attempt() if retries == 0 else following_schema(attempt, policy)
         return mutation_of(done)
 
     def ensure_indices(

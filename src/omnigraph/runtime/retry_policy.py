@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 
+from omnigraph.errors import Code, InvalidInput
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
@@ -26,6 +28,19 @@ class RetryPolicy:
     def pause(self, losses: int) -> float:
         """Return how long to wait after so many lost races; after the first, not at all."""
         return min(self.pause_s * (losses - 1), self.pause_max_s)
+
+    def with_retries(self, retries: object) -> RetryPolicy:
+        """The policy with another number of retries; None: the same policy.
+
+        Raises:
+            InvalidInput: It is no whole number from 0 on.
+        """
+        if retries is None:
+            return self
+        if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+            text = f"retries is a whole number from 0 on, not {retries!r:.80}"
+            raise InvalidInput(Code.INPUT_INVALID, text)
+        return replace(self, retries=retries)
 
     @property
     def for_long_work(self) -> RetryPolicy:

@@ -143,9 +143,7 @@ class Mutator:
             base: The newest state of the branch, as the caller pinned it.
             retries: How often it starts over; None: as often as the setting says.
         """
-        policy = self._repo.retry
-        if retries is not None or request.if_commit is not None:
-            policy = replace(policy, retries=0 if request.if_commit is not None else retries or 0)
+        policy = self._repo.retry.with_retries(0 if request.if_commit is not None else retries)
         embeddings = QueryEmbeddings(self._embedder)
         # Nobody waits for a model that somebody else has asked; the vectors are kept for later.
         asks = request.embeds and embeddings.has_provider

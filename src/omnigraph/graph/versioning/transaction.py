@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import replace
 from typing import Literal, TypeVar
 
 from omnigraph.core.layout import table_key
@@ -288,9 +287,7 @@ def transact(
 ) -> TransactionResult[T]:
     """Run a function in a transaction, anew on the newest state when others came first."""
     instance(fn, Callable, "`transact` takes a function of a transaction")  # type: ignore[arg-type]
-    policy = parts.repo.retry
-    if retries is not None:
-        policy = replace(policy, retries=retries)
+    policy = parts.repo.retry.with_retries(retries)
 
     def attempt(losses: int, is_stale: bool) -> TransactionResult[T]:
         with make() as tx:

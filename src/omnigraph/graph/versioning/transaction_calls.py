@@ -8,7 +8,6 @@ from weakref import WeakValueDictionary
 
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.exec.mutate.mutator import CommitTerms
-from omnigraph.graph.arguments import whole_number
 from omnigraph.graph.bulk.blobs import BlobCalls
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.versioning.transaction import Transaction, transact
@@ -127,11 +126,10 @@ class TransactionCalls(BlobCalls):
                 how often it was tried.
             ConstraintViolated: The changes together break rules of the schema.
         """
-        again = None if retries is None else whole_number(retries, "retries", 0)
 
         def make() -> Transaction:
             return self.transaction(
                 branch, message=message, actor=actor, idempotency_key=idempotency_key
             )
 
-        return transact(fn, make, self._parts, self._on(branch), again)
+        return transact(fn, make, self._parts, self._on(branch), retries)
