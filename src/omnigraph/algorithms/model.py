@@ -90,16 +90,16 @@ class Task(Protocol):
 
     @property
     def is_whole(self) -> bool:
-        """Are these whole numbers?"""
+        """True if these are whole numbers."""
         ...
 
     @property
     def is_partial(self) -> bool:
-        """Do some vertices have none?"""
+        """True if some vertices have none."""
         ...
 
     def bytes_needed(self, vertices: int, edges: int) -> int:
-        """About how much memory it takes in one process."""
+        """Roughly how much memory it takes in one process."""
         ...
 
 
@@ -121,7 +121,7 @@ class PageRankTask:
     terms: PageRankTerms = field(default_factory=PageRankTerms)
 
     def bytes_needed(self, vertices: int, edges: int) -> int:
-        """About how much memory it takes in one process."""
+        """Roughly how much memory it takes in one process."""
         return _VERTEX_BYTES * vertices + _ENTRY_BYTES * _entries(self.direction, edges)
 
 
@@ -135,7 +135,7 @@ class ComponentsTask:
     is_partial: ClassVar[bool] = False
 
     def bytes_needed(self, vertices: int, edges: int) -> int:
-        """About how much memory it takes in one process."""
+        """Roughly how much memory it takes in one process."""
         return _VERTEX_BYTES * vertices + 16 * edges
 
 
@@ -152,7 +152,7 @@ class LabelPropagationTask:
     iterations: int = 20
 
     def bytes_needed(self, vertices: int, edges: int) -> int:
-        """About how much memory it takes in one process."""
+        """Roughly how much memory it takes in one process."""
         return _VERTEX_BYTES * vertices + _ENTRY_BYTES * _entries(self.direction, edges)
 
 
@@ -178,11 +178,11 @@ class ShortestPathsTask:
 
     @property
     def is_whole(self) -> bool:
-        """Are the distances whole numbers?"""
+        """True if the distances are whole numbers."""
         return self.weight is None
 
     def bytes_needed(self, vertices: int, edges: int) -> int:
-        """About how much memory it takes in one process."""
+        """Roughly how much memory it takes in one process."""
         entry = _ENTRY_BYTES if self.weight is None else 2 * _ENTRY_BYTES
         return _VERTEX_BYTES * vertices + entry * _entries(self.direction, edges)
 
@@ -197,7 +197,7 @@ class TrianglesTask:
     is_partial: ClassVar[bool] = False
 
     def bytes_needed(self, vertices: int, edges: int) -> int:
-        """About how much memory it takes in one process."""
+        """Roughly how much memory it takes in one process."""
         return _VERTEX_BYTES * vertices + 96 * edges
 
 

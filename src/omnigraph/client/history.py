@@ -254,7 +254,7 @@ class RemoteCommits:
         return read_commit(self._transport.request("GET", path).json())
 
     def version(self, commit: str) -> int | None:
-        """The version of the manifest that a commit made; None if nobody recorded it."""
+        """The version of the manifest that a commit made; None if it was not recorded."""
         path = f"{self._path}/{segment(commit)}"
         found = self._transport.request("GET", path).json().get("graph_manifest_version")
         return None if found is None else int(found)

@@ -544,7 +544,7 @@ class RemoteGraph(RemoteMaintenance):
 
 
 def _is_chosen(key: str, types: Sequence[str] | None) -> bool:
-    """Is a type (`node:Person`) among those that are exported?"""
+    """True if a type (`node:Person`) is among those that are exported."""
     return types is None or key in types or key.partition(":")[2] in types
 
 

@@ -41,7 +41,7 @@ class RemoteProfile:
     """
 
     def __init__(self, found: Mapping[str, Any], arrow: Callable[[], Any]) -> None:
-        """Hold what the server told."""
+        """Hold what the server answered."""
         self.entries = [ProfileEntry(**each) for each in found["steps"]]
         self.path: str = found["path"]
         self.rows = RemoteRows(found["columns"], found["column_types"], found["rows"], arrow)
@@ -130,7 +130,7 @@ class RemoteMaintenance:
         return read_optimize(self._post("optimize", asked))
 
     def recover(self) -> RecoveryResult:
-        """Settle whatever dead writers left behind; see `Graph.recover`."""
+        """Settle what dead writers left behind; see `Graph.recover`."""
         return read_recovery(self._post("recover", {}))
 
     def cleanup(

@@ -38,7 +38,7 @@ class RemoteSchema:
         queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
         allow_data_loss: bool = False,
     ) -> SchemaChange:
-        """Tell what `apply` would do, and what stands in its way. Writes nothing.
+        """Return what `apply` would do, and what stands in its way. Writes nothing.
 
         Queries are checked here: the server does not see their files.
         """

@@ -20,7 +20,7 @@ class Transfer:
     def __init__(
         self, operation: str, listener: Listener | None, clock: Clock | None = None
     ) -> None:
-        """Begin to count, for whoever listens."""
+        """Begin to count, for a listener."""
         self._clock = clock or SystemClock()
         self._began = self._told = self._clock.ticks_ns()
         self._operation = operation
@@ -33,7 +33,7 @@ class Transfer:
         return (self._clock.ticks_ns() - self._began) / 1e9
 
     def add(self, count: int, stage: str, total: int | None = None) -> None:
-        """Count bytes, and tell of them unless that was done a moment ago."""
+        """Count bytes, and report them unless that was done a moment ago."""
         self.bytes += count
         now = self._clock.ticks_ns()
         if count and now - self._told < _TOLD_EVERY_NS and self.bytes != total:
@@ -42,7 +42,7 @@ class Transfer:
         self.tell(stage, total=total)
 
     def tell(self, stage: str, *, rows: int = 0, total: int | None = None) -> None:
-        """Tell how far it is."""
+        """Report the progress."""
         if self._listener is not None:
             self._listener(
                 Progress(

@@ -256,7 +256,7 @@ def _checked(answer: HttpAnswer) -> HttpAnswer:
 
 
 def error_of(answer: HttpAnswer) -> GraphError:
-    """The error that an answer tells, of the same class as if the graph were here."""
+    """The error of an answer, of the same class as for a graph in reach."""
     try:
         body = json.loads(answer.body)
     except ValueError:

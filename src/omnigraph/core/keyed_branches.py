@@ -86,7 +86,7 @@ class KeyedBranches:
         return repo.refs.set(_NOTES, WriterKind.BRANCH_CREATE, details, actor=actor, key=key)
 
     def _is_made(self, name: BranchName, noted: Mapping[str, JsonValue]) -> bool:
-        """Was the branch of a note made, whatever has become of it?"""
+        """True if the branch of a note was made, even if it has been deleted since."""
         manifest = self._repo.manifest
         refs = self._repo.snapshot(MAIN).refs
         last = manifest.generation_of(name)
@@ -132,7 +132,7 @@ class KeyedBranches:
                 repo.branches.delete(name, if_head=if_head)
 
     def _stands(self, name: BranchName, noted: Mapping[str, JsonValue]) -> bool:
-        """Is the branch of a note still there?
+        """True if the branch of a note still exists.
 
         Raises:
             NotFound: It has another name by now.

@@ -57,7 +57,7 @@ _OF_SYSTEMS = frozenset({"lost+found", "System Volume Information", "Thumbs.db",
 
 
 def is_own_name(name: str) -> bool:
-    """May this be what a graph has right below its root, or what nobody minds there?"""
+    """True for a name that a graph has right below its root, or that does no harm there."""
     return name in _OWN_NAMES or name in _OF_SYSTEMS or name.startswith(".")
 
 
@@ -67,7 +67,7 @@ def table_folders() -> tuple[str, ...]:
 
 
 def is_table_name(name: str) -> bool:
-    """May this be a table, in one of the folders of tables?"""
+    """True for a name that a table may have, in one of the folders of tables."""
     return _TABLE_NAME.fullmatch(name) is not None or name.startswith(".")
 
 

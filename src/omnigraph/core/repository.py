@@ -206,7 +206,7 @@ class Repository:
         return repo
 
     def close(self) -> None:
-        """Refuse whatever is asked from now on. What is going on comes to its end."""
+        """Refuse all calls from now on. Running ones are completed."""
         self._closed = True
         self.tables.forget_all()
 
@@ -345,7 +345,7 @@ class Repository:
             raise public(failure) from failure
 
     def has_branch(self, name: BranchName) -> bool:
-        """Is there a branch of this name? One that a dead writer was about to make counts, too.
+        """True if there is a branch of this name, or a dead writer was about to make one.
 
         Which of both it comes to is settled first, so that whoever repeats that write finds it.
         """
@@ -374,7 +374,7 @@ class Repository:
             return self.branches.create(name, source=source, commit=commit)
 
     def delete_branch(self, name: BranchName, *, if_head: CommitId | None = None) -> None:
-        """Delete a branch that nothing descends from and nobody writes to."""
+        """Delete a branch without descendants and writers."""
         self.require_writable()
         with storage_errors():
             self.branches.delete(name, if_head=if_head)
@@ -450,7 +450,7 @@ class Repository:
         return tuple(found)
 
     def new_commit(self, base: GraphVersion, kind: WriterKind) -> CommitRecord:
-        """A commit on top of a version; whoever makes it fills in the rest."""
+        """A commit on top of a version; the caller fills in the rest."""
         return CommitRecord(
             id=CommitId(self.ids.new()),
             parent_id=None,
@@ -545,7 +545,7 @@ class Repository:
     def repair(
         self, *, dry_run: bool, force: bool, actor: str | None
     ) -> tuple[list[Drift], dict[BranchName, CommitId]]:
-        """Find drift that recovery leaves alone, and settle what is harmless; see `Repairer`."""
+        """Find drift that recovery does not settle, and settle what is harmless; see `Repairer`."""
         from omnigraph.core.recovery.repair import Repairer  # noqa: PLC0415
 
         self.require_writable()

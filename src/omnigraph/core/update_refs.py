@@ -63,7 +63,7 @@ class Refs:
         self._repo = repo
 
     def tags(self) -> dict[TagName, TagRecord]:
-        """All tags by name, in their order. Whoever cleans up keeps what they name."""
+        """All tags by name, in their order. A clean-up keeps what they name."""
         return tags_of(self._now().refs)
 
     def tag(self, name: TagName) -> TagRecord:
@@ -174,7 +174,7 @@ class Refs:
         key: CallKey | None = None,
         result: JsonValue = None,
     ) -> None:
-        """Give a branch that nobody writes to another name.
+        """Give a branch without writers another name.
 
         Its fork stays what it is. That the fork has another name is one commit on main. `result` is
         kept for calls that repeat this one.
@@ -211,7 +211,7 @@ class Refs:
         return self._repo.snapshot(MAIN)
 
     def _check_tagged(self, ref: str, version: GraphVersion, entry: CommitRecord) -> None:
-        """Take a tag back whose branch was deleted by somebody who could not see the tag yet."""
+        """Take a tag back whose branch was deleted before the tag was visible."""
         try:
             self._check_stands(version)
         except StorageFailure as failure:
@@ -246,7 +246,7 @@ class Refs:
         key: CallKey | None = None,
         now: GraphVersion | None = None,
     ) -> CommitRecord:
-        """Set a ref by a commit that is on no branch. Only for who is alone."""
+        """Set a ref by a commit that is on no branch. Only under the claim on branches."""
         now = now or self._now()
         known = now.refs.get(ref)
         self._repo.creation.still_alone()

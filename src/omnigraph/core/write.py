@@ -126,7 +126,7 @@ class Armed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """Every table has moved, and nobody can see it yet."""
+    """Every table has moved, which is not visible yet."""
 
     armed: Armed
     versions: Mapping[str, int]
@@ -193,7 +193,7 @@ class WritePath:
         return self.arm(prepared, operation_id)
 
     def _carry_out(self, armed: Armed) -> Published:
-        """Land and publish. Whatever happens here, the intent tells recovery about it."""
+        """Land and publish. After a crash here, recovery settles the write by its intent."""
         intent = armed.intent
         try:
             hit(Fp.ARMED)
@@ -259,7 +259,7 @@ class WritePath:
         raise Busy(Code.BUSY, text, tables=tables)
 
     def _admit(self, request: CommitRequest, place: Destination) -> Published | None:
-        """Check what the write depends on. Nobody else moves its tables now, so that stays."""
+        """Check what the write depends on. Its tables are locked now, so the result stays true."""
         seen = place.look()
         done = find_replay(request.commit, seen)
         if done is None:
@@ -436,7 +436,7 @@ class WritePath:
         )
 
     def _release(self, intent: Intent) -> None:
-        """Let others settle the intent although this process lives on; it may not come to that."""
+        """Allow others to settle the intent although this process lives on. Best effort."""
         try:
             self._intents.release(intent.operation_id)
         except (StorageFailure, GraphError):

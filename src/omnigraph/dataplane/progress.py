@@ -12,7 +12,7 @@ from omnigraph.runtime.clock import Clock
 
 
 class StopRequested(Exception):
-    """Somebody asked to stop. Never leaves the data plane as it is."""
+    """The operation was asked to stop. Never leaves the data plane as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class Monitor:
             )
 
     def reached(self, tasks_done: int, tasks: int) -> None:
-        """Tell how far a stage is whose results come all at once."""
+        """Report the progress of a stage whose results come all at once."""
         self.keep()
         with self._lock:
             share = 0 if tasks <= 0 else min(tasks_done / tasks, 1.0)
@@ -179,19 +179,19 @@ class Monitor:
 
     @property
     def is_stopped(self) -> bool:
-        """Has somebody asked to stop?"""
+        """True if the operation has been asked to stop."""
         return self._stopped.is_set()
 
     def stop(self) -> None:
-        """Ask whoever works on the operation to stop soon."""
+        """Ask the tasks of the operation to stop soon."""
         self._stopped.set()
 
     def resume(self) -> None:
-        """Take back that somebody asked to stop: the operation starts over."""
+        """Withdraw the request to stop: the operation starts over."""
         self._stopped.clear()
 
     def check(self) -> None:
-        """Stop here if somebody asked for it, or the operation's time is up.
+        """Stop here if that was asked for, or the operation's time is up.
 
         Raises:
             StopRequested: The operation was interrupted, or another part of it failed.

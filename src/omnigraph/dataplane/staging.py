@@ -86,7 +86,7 @@ class Staging(Protocol):
 
     @property
     def address(self) -> str:
-        """A folder for whatever else the operation has to put aside; it need not exist."""
+        """A folder for other temporary data of the operation; it need not exist."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class Staging(Protocol):
         ...
 
     def note(self, paths: Sequence[str]) -> None:
-        """Note files that a task wrote beside a table, whose names do not tell whose they are."""
+        """Note files that a task wrote beside a table and whose names do not name the operation."""
         ...
 
     def check(self) -> None:
@@ -172,7 +172,7 @@ class LocalStaging:
         """Tasks of the process that owns the area need not ask."""
 
     def remove(self) -> None:
-        """Remove the files; tables that somebody still holds stay readable."""
+        """Remove the files; tables in use stay readable."""
         _remove_folder(self._folder)
 
 
@@ -212,7 +212,7 @@ class SharedStaging:
         return _parcels(kept, spans, place)
 
     def get(self, part: StagedPart, names: Collection[str] | None = None) -> Content:
-        """Read a part, and no more of the object than that."""
+        """Read a part, and nothing else of the object."""
         telemetry.count(READ_BYTES, part.bytes)
         return _read(self._fetch(part.place, part.size, part.span), names)
 
@@ -365,7 +365,7 @@ def _named(content: Content, names: Collection[str] | None) -> Content:
 
 
 def _write_file(path: str, contents: Sequence[Content]) -> list[tuple[int, int]]:
-    """Write parts to a file; return where each lies."""
+    """Write parts to a file; return the place of each."""
 
     def write() -> list[tuple[int, int]]:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -376,7 +376,7 @@ def _write_file(path: str, contents: Sequence[Content]) -> list[tuple[int, int]]
 
 
 def _read_file(path: str, span: tuple[int, int]) -> pa.Buffer:
-    """A part of a file: mapped if it is large. A process may have so many mappings and no more."""
+    """A part of a file, mapped if it is large: the number of mappings of a process is bounded."""
     start, stop = span
 
     def read() -> pa.Buffer:
@@ -393,7 +393,7 @@ def _read_file(path: str, span: tuple[int, int]) -> pa.Buffer:
 
 
 def _write(sink: pa.NativeFile, content: Content) -> tuple[int, int]:
-    """Write a part; return where it lies."""
+    """Write a part; return its place."""
     first = sink.tell()
     index: dict[str, tuple[int, int]] = {}
     for name, table in content.items():

@@ -98,7 +98,7 @@ class EmbedConfig:
 
     @property
     def is_named(self) -> bool:
-        """True if a provider is chosen. A key alone, which other programs use, is no choice."""
+        """True if a provider is chosen. A key is no choice: other programs use it, too."""
         return self.provider is not None or self.base_url is not None
 
     def over(self, environment: Mapping[str, str]) -> EmbedConfig:

@@ -19,7 +19,7 @@ _NUMBERS: Final = frozenset({int, float})
 
 
 class Purpose(StrEnum):
-    """The purpose of a text: stored or searched for. Some models tell them apart."""
+    """The purpose of a text: stored or searched for. Some models treat them differently."""
 
     DOCUMENT = "document"
     QUERY = "query"

@@ -18,7 +18,7 @@ _SHOWN_CHARS_MAX: Final = 80
 
 
 def refused_text(problem: InvalidInput, text: str, position: int) -> InvalidInput:
-    """The error of a request for one text; `position` tells which one, of those that were given."""
+    """The error of a request for one text; `position` is its place among the given ones."""
     details: dict[str, JsonValue] = {
         **problem.details,
         "text": text[:_SHOWN_CHARS_MAX],

@@ -66,7 +66,7 @@ class Embeddings:
 
     @property
     def has_provider(self) -> bool:
-        """Is a provider configured?
+        """True if a provider is configured.
 
         Raises:
             InvalidInput: One is, but not completely.

@@ -16,7 +16,7 @@ PYTHON_VALUE_BYTES: Final = 64
 
 
 def too_large(size: int, most: int, what: str) -> LimitExceeded:
-    """The error of whoever would take so much memory at once; it names bound and setting."""
+    """The error of an operation that needs so much memory at once; it names bound and setting."""
     text = (
         f"{what} would take about {size} bytes at once, at most {most} are allowed; make the "
         "query more selective, or raise the setting `query_bytes_max`"

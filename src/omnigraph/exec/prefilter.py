@@ -86,7 +86,7 @@ def among(column: str, kind: ValueType, values: Iterable[ConstValue]) -> str:
 def fixed_ids(
     predicate: Predicate, entity: EntityType, context: EvalContext
 ) -> tuple[str, ...] | None:
-    """The ids that entities can have for which the predicate is true; None if it tells nothing.
+    """The ids that entities can have for which the predicate is true; None if any id can.
 
     It does when it demands a value for `id`, or one for each part of the key.
     """

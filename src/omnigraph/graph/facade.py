@@ -416,7 +416,7 @@ class Graph(DiffCalls):
         self._repo.refresh()
 
     def recover(self) -> RecoveryResult:
-        """Settle whatever dead writers left behind, look at every table, and say what was found.
+        """Settle what dead writers left behind, look at every table, and say what was found.
 
         Opening a graph, `refresh` and every write settle what stands in their way, so this is
         seldom needed. It also takes back versions of tables that nobody published and no write

@@ -92,7 +92,7 @@ class Schema:
         queries: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
         allow_data_loss: bool = False,
     ) -> SchemaChange:
-        """Tell what `apply` would do, and what stands in its way. Writes nothing.
+        """Return what `apply` would do, and what stands in its way. Writes nothing.
 
         Example:
             ```python

@@ -57,7 +57,7 @@ class TokenCursor:
         return self.texts[index] if index < len(self.texts) else ""
 
     def at_word(self, word: str, ahead: int = 0) -> bool:
-        """Is the token there this keyword?"""
+        """True if the token there is this keyword."""
         index = self.pos + ahead
         return index < len(self.kinds) and self.texts[index] == word and self.kinds[index] == IDENT
 

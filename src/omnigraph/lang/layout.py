@@ -60,7 +60,7 @@ class Layout:
             self._lines.append("")
 
     def holds_comment(self, span: Span) -> bool:
-        """Is a comment still to be placed inside this span?"""
+        """True if a comment is still to be placed inside this span."""
         for index in range(self._next, len(self._comments)):
             start = self._comments[index].span.start
             if start >= span.start:
@@ -68,7 +68,7 @@ class Layout:
         return False
 
     def fits(self, text: str) -> bool:
-        """Does this text fit on one line here?"""
+        """True if this text fits on one line here."""
         return "\n" not in text and len(INDENT) * self._level + len(text) <= WIDTH
 
     def finish(self) -> str:

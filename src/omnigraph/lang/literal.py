@@ -46,7 +46,7 @@ _WORDS: dict[str, tuple[LiteralKind, bool | None]] = {
 
 
 def at_literal(cursor: TokenCursor) -> bool:
-    """Can a literal start at the current token?"""
+    """True if a literal can start at the current token."""
     kind = cursor.peek()
     if kind == IDENT:
         word = cursor.word()

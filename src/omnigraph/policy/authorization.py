@@ -32,7 +32,7 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """An access that somebody asks for.
+    """A request for access.
 
     Attributes:
         actor: Who asks; None if nobody said so.

@@ -27,7 +27,7 @@ def verify_json(found: VerifyResult) -> dict[str, JsonValue]:
 
 
 def read_verify(found: Mapping[str, Any]) -> VerifyResult:
-    """A verification that a server has told."""
+    """A verification, as a server has reported it."""
     findings = tuple(VerifyFinding(**each) for each in found["findings"])
     return VerifyResult(**{**found, "findings": findings})
 
@@ -43,7 +43,7 @@ def repair_json(done: RepairResult) -> dict[str, JsonValue]:
 
 
 def read_repair(found: Mapping[str, Any]) -> RepairResult:
-    """A repair that a server has told."""
+    """A repair, as a server has reported it."""
     return RepairResult(
         tables=tuple(RepairedTable(**each) for each in found["tables"]),
         commits=found["commits"],
@@ -62,7 +62,7 @@ def cleanup_json(done: CleanupResult) -> dict[str, JsonValue]:
 
 
 def read_cleanup(found: Mapping[str, Any]) -> CleanupResult:
-    """A clean-up that a server has told."""
+    """A clean-up, as a server has reported it."""
     tables = tuple(CleanedTable(**each) for each in found["tables"])
     return CleanupResult(tables=tables, states=found["states"], dry_run=found["dry_run"])
 
@@ -77,7 +77,7 @@ def recovery_json(found: RecoveryResult) -> dict[str, JsonValue]:
 
 
 def read_recovery(found: Mapping[str, Any]) -> RecoveryResult:
-    """A recovery that a server has told."""
+    """A recovery, as a server has reported it."""
     return RecoveryResult(
         writes=tuple(
             RecoveredWrite(**{**each, "tables": tuple(each["tables"])}) for each in found["writes"]
@@ -103,7 +103,7 @@ def embed_json(done: EmbedResult) -> dict[str, Any]:
 
 
 def read_embed(found: Mapping[str, Any]) -> EmbedResult:
-    """A computation of vectors that a server has told."""
+    """A computation of vectors, as a server has reported it."""
     return EmbedResult(**{**found, "commit": _commit(found)})
 
 
@@ -121,7 +121,7 @@ def optimize_json(done: OptimizeResult) -> dict[str, Any]:
 
 
 def read_optimize(found: Mapping[str, Any]) -> OptimizeResult:
-    """An optimisation that a server has told."""
+    """An optimisation, as a server has reported it."""
     return OptimizeResult(
         commit=_commit(found),
         fragments={key: (pair[0], pair[1]) for key, pair in found["fragments"].items()},

@@ -218,7 +218,7 @@ def warnings_json(warnings: Iterable[ResultWarning]) -> list[WarningOutput]:
 
 
 def read_warnings(found: Sequence[Mapping[str, Any]]) -> tuple[ResultWarning, ...]:
-    """Warnings that a server has told."""
+    """Warnings, as a server has reported them."""
     return tuple(ResultWarning(**item) for item in found)
 
 

@@ -40,7 +40,7 @@ def judge_rows(
     *,
     ids: pa.Array | None = None,
 ) -> None:
-    """Judge every row of a type by the rules that concern it alone.
+    """Judge every row of a type by the rules about single rows.
 
     Args:
         entity: The type of the rows.

@@ -44,7 +44,7 @@ def settings(variables: Mapping[str, str]) -> Settings:
 
 
 def storage_options(uri: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The options that reach a place, as far as variables tell them; none for local places."""
+    """The options that reach a place, from the variables; none for local places."""
     if not uri.lower().startswith("s3://"):
         return {}
     options: dict[str, str] = {}

@@ -147,7 +147,7 @@ def span(name: str, /, **fields: JsonValue) -> Iterator[None]:
 
 
 def carried(function: Callable[P, R]) -> Callable[P, R]:
-    """Bind a function to the operation, counters and listeners of here, for use on a thread.
+    """Bind a function to the current operation, counters and listeners, for use on a thread.
 
     A thread starts with an empty context; without this its work would belong to no operation.
     """

@@ -147,13 +147,13 @@ class Authenticator:
     """Finds the actor of a request by its `Authorization` header."""
 
     def __init__(self, tokens: TokenFile | None, issuer: JwtIssuer | None) -> None:
-        """Ask these; without both, everybody is anonymous."""
+        """Ask these; without both, every actor is anonymous."""
         self._tokens = tokens
         self._issuer = issuer
 
     @property
     def is_open(self) -> bool:
-        """True if nobody needs a token."""
+        """True if no token is needed."""
         return self._tokens is None and self._issuer is None
 
     def actor(self, headers: list[str]) -> str:

@@ -78,7 +78,7 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """Everything that a server is told.
+    """The whole configuration of a server.
 
     Attributes:
         graphs: The graphs.
@@ -108,7 +108,7 @@ class ServerConfig:
     budgets: Budgets = field(default_factory=Budgets)
 
     def __post_init__(self) -> None:
-        """Refuse what would serve the wrong graphs, or open a door to everybody by accident."""
+        """Refuse what would serve the wrong graphs, or give access to everybody by accident."""
         seen: set[str] = set()
         for entry in self.graphs:
             if not _ID.fullmatch(entry.id) or entry.id in _RESERVED:
@@ -128,7 +128,7 @@ class ServerConfig:
 
     @property
     def is_open(self) -> bool:
-        """True if nobody needs a token."""
+        """True if no token is needed."""
         return self.tokens is None and self.jwt is None
 
 

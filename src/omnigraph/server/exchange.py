@@ -39,7 +39,7 @@ class WholeAnswer:
 
 @dataclass(slots=True, kw_only=True)
 class StreamedAnswer:
-    """An answer that comes in pieces; `leave` is called when nobody wants them any more."""
+    """An answer that comes in pieces; `leave` is called when the client has left."""
 
     status: int
     pieces: AsyncIterator[bytes]
@@ -137,7 +137,7 @@ class Exchange:
         return message.get("body", b""), message.get("more_body", False)
 
     async def drained(self) -> bool:
-        """Take the rest of a body that nobody wants, so that the client hears the answer.
+        """Read the rest of an unwanted body, so that the client receives the answer.
 
         Not for long: False if there is more of it, and the connection has to be closed.
         """

@@ -54,7 +54,7 @@ class ServerJob:
 
     @property
     def has_ended(self) -> bool:
-        """True if nobody works on it any more."""
+        """True if its work has ended."""
         return self.status in ("done", "failed", "cancelled")
 
 
@@ -99,7 +99,7 @@ class JobRecords:
         (self._folder / f"{job.id}{_SUFFIX}").unlink(missing_ok=True)
 
     def is_orphaned(self, job: ServerJob) -> bool:
-        """True if the server that had a job at work lives no more."""
+        """True if the server that ran a job is dead."""
         path = self._folder / f"{job.owner}{_OWNER_SUFFIX}"
         try:
             with path.open("r+") as file:

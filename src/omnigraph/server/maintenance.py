@@ -32,7 +32,7 @@ def ensure_indices(call: RouteCall) -> Reply:
 
 
 def recover(call: RouteCall) -> Reply:
-    """Settle whatever dead writers left behind."""
+    """Settle what dead writers left behind."""
     return Reply(body=recovery_json(call.graph.recover()))
 
 

@@ -47,7 +47,7 @@ class Arrival:
         return not self._cycle.more_body
 
     def leave(self) -> None:
-        """Say that the client has left."""
+        """Note that the client has left."""
         self.has_left = True
         if self.when_left is not None:
             self.when_left()

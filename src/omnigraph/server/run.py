@@ -51,7 +51,7 @@ def serve(
 
 
 def _log_to_stderr() -> None:
-    """Write messages as they are: nobody asks a line for its thread, process or place in the code.
+    """Write messages as they are, without thread, process or place in the code.
 
     Finding these out takes longer than the rest of a line (the "Optimization" of Python's logging).
     """

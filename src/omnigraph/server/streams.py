@@ -72,7 +72,7 @@ class Upload(io.RawIOBase):
     # -- the side of the loop ----------------------------------------------------------------------
 
     async def fill(self, receive: Receive) -> None:
-        """Take the body from the socket until it ends, fails, or nobody wants it any more."""
+        """Take the body from the socket until it ends, fails, or is not wanted any more."""
         try:
             await self._fill(receive)
         except Exception as error:  # noqa: BLE001
@@ -235,7 +235,7 @@ class Sink:
         """Do nothing: bytes are handed on at once."""
 
     def end(self, failure: BaseException | None = None) -> None:
-        """Say that nothing more comes, and why if that is a failure."""
+        """Note the end of the data, with the failure if it is one."""
         with self._has_room:
             self._ended, self._failure = True, failure
         self._loop.call_soon_threadsafe(self._has_chunk.set)
@@ -260,7 +260,7 @@ class Sink:
             await self._has_chunk.wait()
 
     def leave(self) -> None:
-        """Say that nobody reads any more."""
+        """Note that the reader has left."""
         with self._has_room:
             self._left = True
             self._has_room.notify_all()

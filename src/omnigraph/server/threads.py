@@ -34,7 +34,7 @@ class Threads:
         self._is_ended = False
 
     async def run(self, work: Callable[[Any], T], argument: Any) -> T:
-        """Let a thread call a function, in a copy of the context, and wait for its result."""
+        """Call a function on a thread, in a copy of the context, and wait for its result."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[T] = loop.create_future()
         context = contextvars.copy_context()
@@ -55,7 +55,7 @@ class Threads:
         return await found
 
     def submit(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Let a thread call a function for which nobody waits."""
+        """Call a function on a thread, without waiting for it."""
         self._put(lambda: work(*arguments))
 
     def shutdown(self) -> None:

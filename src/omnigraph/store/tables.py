@@ -209,11 +209,11 @@ class Tables:
         return self._creator.create(path, first)
 
     def create_empty(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Create several tables without rows, where nobody else does; durable on return."""
+        """Create several tables without rows at paths that nobody else uses; durable on return."""
         self._creator.create_empty(schemas)
 
     def exists(self, path: str) -> bool:
-        """Tell whether a table is there."""
+        """Return whether a table is there."""
         try:
             self.head(path)
         except StorageFailure as failure:
@@ -259,7 +259,7 @@ class Tables:
         return version
 
     def has_version(self, path: str, version: int, branch: str | None = None) -> bool:
-        """Tell whether a version is stored, without opening it."""
+        """Return whether a version is stored, without opening it."""
         place = self.version_file(Pin(path, version, branch))
         return storage_call(StorageCall.OBJECT_EXISTS, place, lambda: self._backend.exists(place))
 
@@ -327,17 +327,17 @@ class Tables:
         return self._forks.records.names(checked_path(StorageCall.TABLE_FORKS.value, path))
 
     def forget_all(self) -> None:
-        """Let go of every reader that is kept; those in use stay as they are."""
+        """Drop every reader that is kept; those in use stay as they are."""
         self._cache.clear()
         self._addressed.clear()
         self._gateway.release()
 
     def forget_fork(self, path: str, branch: str) -> None:
-        """Close the readers of a fork that somebody else dropped or made anew."""
+        """Close the readers of a fork that another process dropped or made anew."""
         self._forget(path, branch)
 
     def has_files_of_fork(self, path: str, branch: str) -> bool:
-        """Tell whether a fork of this name has files, be it there or not.
+        """Return whether a fork of this name has files, be it there or not.
 
         A fork is made and dropped in two steps. When a process dies between them, its files stay,
         and no fork of that name can be made.
@@ -523,7 +523,7 @@ class Tables:
         return self._lander.land(self._merger.stage(self.open(base), key, rows, wanted))
 
     def sync(self, path: str, branch: str | None = None) -> None:
-        """Make a whole table durable as its head has it, whoever wrote it. For small tables."""
+        """Make a whole small table durable as its head has it, whoever wrote it."""
         self._lander.sync_whole(path, branch)
         if branch is not None:
             self._files.sync(path, self._files.of_fork(path, branch))

@@ -233,7 +233,7 @@ def _valid_property(draw: st.DrawFn, name: str, enums: tuple[str, ...]) -> Prope
 
 @st.composite
 def _notes(draw: st.DrawFn) -> list[Annotation]:
-    """Now and then a description or an annotation of somebody else."""
+    """Sometimes a description or a custom annotation."""
     notes: list[Annotation] = []
     if draw(_ONE_IN_FOUR):
         text = draw(_DESCRIPTIONS)

@@ -1,4 +1,4 @@
-"""Announcing the end of a branch, which is deleted or goes on under another name.
+"""Announcing that a branch is deleted or renamed.
 
 Whoever ends a branch stores an intent first and looks for writers afterwards; a writer stores its
 intent first, too, and looks for others afterwards. So at least one of them sees the other, and

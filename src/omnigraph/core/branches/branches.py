@@ -167,7 +167,7 @@ class StoredBranches:
 
     @contextmanager
     def ending(self, info: BranchInfo, kind: WriterKind) -> Iterator[Announcement]:
-        """Announce the end of a branch, or of its name; refuse it while somebody writes there.
+        """Announce the end of a branch, or of its name; refuse it while there are writers.
 
         Only for who is alone.
         """
@@ -301,7 +301,7 @@ class StoredBranches:
     # -- what is left ----------------------------------------------------------------------------
 
     def reclaim(self) -> int:
-        """Remove forks whose branch is gone, or was never created; tell how many."""
+        """Remove forks whose branch is gone, or was never created; return how many."""
         forks = self._table_forks()
         with self._creation.alone():
             dropped = self._reclaim_manifest()
@@ -334,7 +334,7 @@ class StoredBranches:
     def _dead(
         self, forks: Iterable[tuple[str, str]], without: Collection[str] = ()
     ) -> tuple[tuple[str, str], ...]:
-        """Of forks of tables, those whose branch is gone.
+        """The forks of tables whose branch is gone.
 
         Forks are listed first, branches after: one that is made meanwhile is among the living.
         """
@@ -381,12 +381,12 @@ def _perhaps_deleted(name: BranchName) -> RecoveryRequired:
 
 
 def is_fork_of(pin: TablePin, incarnation: str) -> bool:
-    """Does a table stand on a fork that belongs to this branch?"""
+    """True if a table stands on a fork that belongs to this branch."""
     return (pin.table_branch or "").partition(".")[0] == fork_mark(incarnation)
 
 
 def is_own(pin: TablePin, snapshot: GraphVersion) -> bool:
-    """Does the branch write to the table where it stands, rather than fork it first?"""
+    """True if the branch writes to the table where it stands, rather than fork it first."""
     if snapshot.branch == MAIN:
         return pin.table_branch is None
     return is_fork_of(pin, snapshot.incarnation)

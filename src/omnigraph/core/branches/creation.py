@@ -107,12 +107,12 @@ class BranchCreation:
         return self.claims.ids.new()
 
     def check_free(self, name: BranchName) -> None:
-        """Refuse a name that is taken, or that lies on the path of one that is."""
+        """Refuse a name that is taken, or is on the path of a name that is."""
         BranchAbsent(name).check_names(self._manifest.names())
         require_no_tag(self._manifest.snapshot(MAIN).refs, name)
 
     def is_created(self, target: NewBranch) -> bool:
-        """Is the branch there, and the one that is meant?"""
+        """True if the branch exists and is the one that is meant."""
         try:
             return self._manifest.branch(target.branch).incarnation == target.incarnation
         except NotFound:
@@ -278,7 +278,7 @@ class BranchCreation:
             raise _not_made(name)
 
     def _is_given_up(self, target: NewBranch) -> bool:
-        """Did whoever settled the write take it back, rather than find the branch made?"""
+        """True if recovery took the write back, rather than find the branch made."""
         return any(
             row.operation_id == target.operation_id
             and row.recovery_kind is RecoveryKind.ROLLED_BACK
@@ -286,7 +286,7 @@ class BranchCreation:
         )
 
     def free_fork(self, name: BranchName) -> str:
-        """The fork that a new branch will be. Only for who is alone.
+        """The fork for a new branch. Only under the claim on branches.
 
         Where a maker left files and no branch, its generation of the name is skipped. The files are
         not removed: they are there under the names that those of the next maker would have, and a
@@ -363,7 +363,7 @@ class BranchCreation:
     # -- when nothing comes of it ----------------------------------------------------------------
 
     def clear(self, target: NewBranch, paths: Iterable[str]) -> None:
-        """Remove what is left of a branch unless it is there. Only for who is alone.
+        """Remove what is left of a branch unless it exists. Only under the claim on branches.
 
         What cannot be removed now is reclaimed later; nobody can mistake it for anything.
         """
@@ -384,7 +384,7 @@ class BranchCreation:
                     self.drop(path, fork)
 
     def drop(self, path: str, fork: str) -> bool:
-        """Drop a fork that nobody needs any more; whether that worked."""
+        """Drop a fork that is not needed any more; return whether that worked."""
         try:
             guarded(Fp.DROP, lambda: self._tables.drop_fork(path, fork))
         except StorageFailure:

@@ -120,7 +120,7 @@ class Cleaner:
     ids: Ids
 
     def clean(self, request: CleanupRequest, report: Callable[[str], None]) -> Cleaned:
-        """Remove what nothing needs that stays, or tell what would go.
+        """Remove what no kept state needs, or report what would go.
 
         Args:
             request: What stays.
@@ -286,7 +286,7 @@ class Cleaner:
         return CleanedPart(path=path, files=len(files), bytes=sum(info.size for info in files))
 
     def _audit_table(self, request: CleanupRequest, check: Callable[[], None]) -> CleanedPart:
-        """Keep the newest version of the audit table alone."""
+        """Keep only the newest version of the audit table."""
         if not self.tables.exists(AUDIT):
             return CleanedPart(path=AUDIT)
         head = self.tables.head(AUDIT)

@@ -88,7 +88,7 @@ class CommitGraph:
         return self._nodes[commit]
 
     def state_of(self, commit: CommitId) -> StateAt | None:
-        """The state of a commit; None for one that is known by name alone."""
+        """The state of a commit; None for one of which only the id is known."""
         seen = self._find(commit)
         if seen is None:
             return None
@@ -154,7 +154,7 @@ class CommitGraph:
 
 
 def _is_unlisted(node: Node | None) -> bool:
-    """True for a merge that does not tell the commits that it brought along."""
+    """True for a merge that does not record the commits that it brought along."""
     return (
         isinstance(node, CommitRecord)
         and node.merged_parent_id is not None

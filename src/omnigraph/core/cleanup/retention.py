@@ -63,7 +63,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class NeededState:
-    """A state that somebody needs; with `onward`, all later ones of its branch, too."""
+    """A state that is needed; with `onward`, all later ones of its branch, too."""
 
     branch: BranchName
     state: StateAt

@@ -30,7 +30,7 @@ class Ages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNeeds:
-    """The versions of one table that somebody needs, for its trunk and its forks.
+    """The versions of one table that are needed, for its trunk and its forks.
 
     Attributes:
         pins: The versions that states pin.
@@ -88,7 +88,7 @@ def plan_table(inventory: TableInventory, needs: TableNeeds, ages: Ages) -> Tabl
 
 
 def still_to_go(plan: TablePlan, now: TableInventory) -> tuple[str, ...]:
-    """Of the files of a plan, those that no version refers to once its versions are gone."""
+    """The files of a plan that no version refers to once its versions are gone."""
     staying = now.all_referenced()
     wanted = set(plan.files)
     return tuple(

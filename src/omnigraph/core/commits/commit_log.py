@@ -75,7 +75,7 @@ class CommitLog:
         return found
 
     def __contains__(self, commit: object) -> bool:
-        """Is there such a commit? None is never one."""
+        """True if there is such a commit; None is never one."""
         if commit is None:
             return False
         with self._lock:

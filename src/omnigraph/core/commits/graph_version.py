@@ -25,7 +25,7 @@ class TablePin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphVersion:
-    """The graph as of one commit of one branch. Nobody reads anything newer through it."""
+    """The graph as of one commit of one branch. Nothing newer is read through it."""
 
     branch: BranchName
     incarnation: str  # tells a branch from an earlier one of the same name

@@ -103,7 +103,7 @@ class TableAt:
 
 @dataclass(frozen=True, slots=True)
 class JudgedTableAt(TableAt):
-    """A table that the write was judged against, and leaves alone, has not moved either."""
+    """A table that the write was judged against, but does not change, has not moved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,12 +121,12 @@ class Intent:
         return (*self.request.target.needs, *sources)
 
     def touches(self, branch: BranchName, table_keys: Iterable[str]) -> bool:
-        """Does this write move one of these tables on this branch?"""
+        """True if this write moves one of these tables on this branch."""
         wanted = set(table_keys)
         return self.branch == branch and any(item.table_key in wanted for item in self.tables)
 
     def rivals(self, other: Intent) -> bool:
-        """Must this write and another one not be in flight together?"""
+        """True if this write and another one must not be in flight together."""
         if self.operation_id == other.operation_id:
             return False
         if self.ends_branch or other.ends_branch:
@@ -293,7 +293,7 @@ class IntentListing:
     unreadable: tuple[Corrupt, ...]
 
     def require_readable(self) -> None:
-        """Refuse to go on when there is an intent that nobody knows the meaning of."""
+        """Refuse to go on when there is an intent that this release does not understand."""
         for error in self.unreadable:
             raise error
 
@@ -320,7 +320,7 @@ class IntentLog:
         self._objects.delete(intent_path(operation_id))
 
     def release(self, operation_id: str) -> None:
-        """Let others settle an intent although its process lives on."""
+        """Allow others to settle an intent although its process lives on."""
         # What is stored may know more than its writer: a confirmation whose reply was lost.
         stored = self.get(operation_id)
         if stored is not None:

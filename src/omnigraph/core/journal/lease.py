@@ -31,7 +31,7 @@ class Lease:
         self.renewed_ns = renewed_ns
 
     def check(self) -> None:
-        """Refuse to move anything after the lease, measured by our own counter alone.
+        """Refuse to move anything after the lease, measured by the counter of this process.
 
         Raises:
             RecoveryRequired: It has run out; others may settle what we hold.

@@ -91,7 +91,7 @@ class StagingArea:
         self._is_decided = is_decided
 
     def add_tables(self, pins: Iterable[Pin]) -> None:
-        """Say, before anything is written beside them, that tables get files of the operation."""
+        """Note, before anything is written there, which tables get files of the operation."""
         with self._lock:
             known = {(pin.path, pin.branch) for pin in self._record.tables}
             new = [pin for pin in pins if (pin.path, pin.branch) not in known]
@@ -110,7 +110,7 @@ class StagingArea:
                     telemetry.count("staging.lease_kept")  # there is time to try again
 
     def decide(self) -> None:
-        """Say that the operation goes on to its commit.
+        """Note that the operation goes on to its commit.
 
         Raises:
             Busy: Somebody has taken the owner for dead and swept the area.
@@ -203,7 +203,7 @@ class StagingAreas:
         return StagingArea(self, operation, record, is_decided=is_decided)
 
     def sweep(self) -> int:
-        """Remove the areas of owners that are dead; tell how many. What fails is left for later."""
+        """Remove the areas of dead owners; return how many. What fails is left for later."""
         count = 0
         try:
             names = [name for name in self.objects.children(STAGING) if is_ulid(name)]
@@ -318,7 +318,7 @@ class StagingAreas:
         return self.tables.leftovers.referenced(pin, head)
 
     def _noted(self, found: Sequence[ObjectInfo]) -> list[str]:
-        """The files that tasks noted, because nobody else could tell whose they are."""
+        """The files that tasks noted, because their names do not name the operation."""
         paths: list[str] = []
         for info in found:
             if info.path.rpartition("/")[2].startswith(_NOTE):

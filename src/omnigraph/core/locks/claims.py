@@ -83,7 +83,7 @@ class Claims:
         return self.liveness.is_alive(owner, token, file.path, file.modified_us)
 
     def clear(self, folder: str) -> None:
-        """Remove the whole chain, when nobody can ever need the claim again."""
+        """Remove the whole chain of a claim that cannot be needed again."""
         try:
             for file in _files(self.objects, folder):
                 self.objects.delete(file.path)
@@ -109,7 +109,7 @@ class Claim:
         return f"{self._folder}/{self._mine:012}{_SUFFIX}"
 
     def create(self) -> bool:
-        """Create the file; False when somebody else was faster."""
+        """Create the file; False when another process was faster."""
         try:
             self._claims.objects.put_new(self._path, self._content())
         except StorageFailure as failure:
@@ -147,7 +147,7 @@ class Claim:
         self._renewed_ns = ticks
 
     def release(self) -> None:
-        """Say that the work is done. If that fails, the end of this process says it."""
+        """Note that the work is done. If that fails, the end of this process does it."""
         try:
             # If somebody took over, this is not the greatest number, and means nothing.
             self._claims.objects.put(self._path, b"null")

@@ -34,7 +34,7 @@ _SUFFIX: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A state that somebody reads.
+    """A note that a state is being read.
 
     Attributes:
         id: The name of the hold.
@@ -97,7 +97,7 @@ class Holder:
         """Renew the hold in time, on a later state if one is given."""
 
     def release(self) -> None:
-        """Let go of the state."""
+        """Release the state."""
 
 
 NOBODY: Final = Holder()
@@ -127,7 +127,7 @@ class HeldState(Holder):
                 telemetry.count("hold.lease_kept")  # there is time to try again
 
     def release(self) -> None:
-        """Let go of the state; if that fails, the end of this process does it."""
+        """Release the state; if that fails, the end of this process does it."""
         try:
             self._holds.objects.delete(_place(self._hold.id))
         except StorageFailure:
@@ -190,7 +190,7 @@ class Holds:
         return [hold for hold, info in self._read() if hold and self._is_alive(hold, info)]
 
     def sweep(self) -> int:
-        """Remove the holds of dead owners; tell how many."""
+        """Remove the holds of dead owners; return how many."""
         found = self._read()
         dead = [info for hold, info in found if hold is None or not self._is_alive(hold, info)]
         for info in dead:

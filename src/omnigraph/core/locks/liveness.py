@@ -52,7 +52,7 @@ class LiveOperations:
             self._ids.discard(operation_id)
 
     def holds(self, operation_id: str) -> bool:
-        """Is this operation at work here?"""
+        """True if this operation runs in this process."""
         with self._lock:
             return operation_id in self._ids
 
@@ -103,7 +103,7 @@ class Liveness:
     store_clock: StoreClock
 
     def is_alive(self, owner: Owner, token: str, place: str, modified_us: int | None) -> bool:
-        """Can the owner of an object still be at work?
+        """True if the owner of an object may still be at work.
 
         Args:
             owner: Who wrote it.
@@ -126,7 +126,7 @@ class Liveness:
 
 
 def is_certainly_over(owner: Owner, *, local: bool) -> bool:
-    """Can nothing of an owner's work arrive any more?
+    """True if no request of the owner can arrive any more.
 
     True for a process of this machine that is gone, where storage is this machine's disk. A request
     to a server may be applied after its sender is gone, and a released lease says nothing about

@@ -25,7 +25,7 @@ _ANYWHERE = "anywhere"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process, told apart from others of the same number by when it started."""
+    """A process; its start time distinguishes it from others with the same number."""
 
     machine: str
     process: int
@@ -56,16 +56,16 @@ class Owner:
 
     @property
     def is_released(self) -> bool:
-        """Has the owner given up?"""
+        """True if the owner has given up."""
         return self.lease_until == _RELEASED
 
     @property
     def is_here(self) -> bool:
-        """Is it a process of this machine, so that it can be asked for?"""
+        """True for a process of this machine, whose state can be looked up."""
         return self.machine == _machine()
 
     def runs(self) -> bool:
-        """Does the process run? Only for owners on this machine."""
+        """True if the process runs. Only for owners on this machine."""
         return _started(self.process) == self.started
 
     def renewed(self, now_us: int) -> Owner:
@@ -81,7 +81,7 @@ class Owner:
         return replace(self, machine=_ANYWHERE)
 
     def is_us(self) -> bool:
-        """Is it this process?"""
+        """True for this process."""
         return (self.machine, self.process) == (_machine(), os.getpid())
 
 
@@ -121,7 +121,7 @@ def _started(process: int) -> str | None:
 
 
 def _runs(process: int) -> bool:
-    """Does a process run, on systems without /proc?"""
+    """True if a process runs, on systems without /proc."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

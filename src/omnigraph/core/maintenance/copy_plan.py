@@ -140,7 +140,7 @@ class CopyPlanner:
         ]
 
     def needs(self, paths: Iterable[str]) -> bool:
-        """Does one of the planned versions need one of these files? Reads all of them."""
+        """True if one of the planned versions needs one of these files. Reads all of them."""
         # Notes of transactions go as soon as their version is there.
         asked = [path for path in paths if "/_transactions/" not in path]
         if not all(_CONTENT.search(path) for path in asked):
@@ -316,7 +316,7 @@ class CopyPlanner:
                 yield CopyFile(path=info.path, size=info.size, is_fixed=False)
 
     def _of_original(self) -> Iterator[CopyFile]:
-        """The lineage and the schema of a graph that was taken over; nobody writes them now."""
+        """The lineage and the schema of a graph that was taken over; never written again."""
         for path in (ORIGINAL_COMMITS, ORIGINAL_ACTORS):
             for info in self._repo.objects.list(path):
                 is_version = "/_versions/" in info.path

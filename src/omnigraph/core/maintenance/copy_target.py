@@ -32,7 +32,7 @@ class CopyTarget:
 
     @contextmanager
     def held(self, source: str) -> Iterator[Claim]:
-        """Keep everybody else out who would make a graph or a copy here.
+        """Keep others from making a graph or a copy here.
 
         Raises:
             Conflict: There is a graph, or the unfinished copy of another one.

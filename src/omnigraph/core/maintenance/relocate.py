@@ -29,7 +29,7 @@ class Relocated:
 
 
 def relocate_graph(repo: Repository, *, dry_run: bool) -> Relocated:
-    """Let every fork name its files below the root of the graph; or only look."""
+    """Make every fork name its files below the root of the graph; or only look."""
     with storage_errors():
         if dry_run:
             return _relocate(repo, dry_run=True)

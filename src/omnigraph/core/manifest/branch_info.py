@@ -55,7 +55,7 @@ def branch_info(name: BranchName, text: str, fork: ForkInfo) -> BranchInfo:
 def _created_info(
     name: BranchName, text: str, fork: ForkInfo, operation_id: str, source: str
 ) -> BranchInfo:
-    """A branch that was forked from its staging ref, which itself is nobody's parent.
+    """A branch that was forked from its staging ref, which itself is no parent of a branch.
 
     The identifier has a step for each fork on the way; the last but one made the staging ref.
     """

@@ -44,21 +44,21 @@ class DeletedBranches:
         return found
 
     def is_deleted(self, name: BranchName, generation: int) -> bool:
-        """Was the branch of this generation deleted?"""
+        """True if the branch of this generation was deleted."""
         return self.objects.exists(_path(name, generation))
 
     def was_made(self, name: BranchName, generation: int) -> bool:
-        """Was there a branch of this generation, which was deleted or renamed?"""
+        """True if a branch of this generation existed and was deleted or renamed."""
         found = self._read(name, generation)
         return found is not None and "incarnation" in found
 
     def mark(self, name: BranchName, generation: int, incarnation: str, operation_id: str) -> None:
-        """Delete a branch; EXISTS when somebody else has deleted it."""
+        """Delete a branch; EXISTS when another process has deleted it."""
         plain = {"branch": name, "incarnation": incarnation, "operation_id": operation_id}
         self._put(_path(name, generation), plain)
 
     def skip(self, name: BranchName, generation: int, operation_id: str) -> None:
-        """End a generation in which no branch was made; EXISTS when somebody else has ended it."""
+        """End a generation without a branch; EXISTS when another process has ended it."""
         self._put(_path(name, generation), {"branch": name, "operation_id": operation_id})
 
     def marked_by(self, name: BranchName, generation: int) -> str | None:

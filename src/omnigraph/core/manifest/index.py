@@ -213,7 +213,7 @@ def written_at(rows: pa.Table, otherwise: str) -> list[int]:
 
 
 def sort_out(rows: pa.Table) -> tuple[Places, Places]:
-    """Of rows of a manifest, the places of the commits, and of what makes up the present.
+    """The places of the commits, and of the present state, among rows of a manifest.
 
     The present is everything else, without the published versions that a later one of the same
     table has superseded. Commits that set a ref have its name as location, and the last one of each

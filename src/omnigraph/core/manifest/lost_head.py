@@ -21,7 +21,7 @@ class LostHead:
 
 
 def lost_head(tables: Tables, head: GraphVersion) -> LostHead | None:
-    """Tell whether a newer version of a branch was committed than the newest that is stored.
+    """Return whether a newer version of a branch was committed than the newest that is stored.
 
     Lance notes a version after it is stored, so a note is never ahead. We only set aside torn
     versions, and none of those was acknowledged.

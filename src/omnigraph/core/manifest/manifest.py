@@ -94,7 +94,7 @@ class Manifest:
         return {MAIN: MAIN_INFO, **living}
 
     def _living(self, forks: Iterable[str]) -> list[tuple[BranchName, str]]:
-        """Of forks of the manifest, those that are branches and not deleted, with their names."""
+        """The forks of the manifest that are living branches, with their names."""
         deleted = self._deleted.generations()
         return [
             (name, text)
@@ -121,7 +121,7 @@ class Manifest:
         self._reader(MAIN).refresh()
 
     def _dead(self, forks: Iterable[str]) -> set[str]:
-        """Of forks of the manifest, those of branches that are deleted."""
+        """The forks of the manifest whose branches are deleted."""
         deleted = self._deleted.generations()
         return {
             text
@@ -153,7 +153,7 @@ class Manifest:
         return tuple(name for name in forks.keys() - passed if origin(name) == info.fork)
 
     def has_forks_below(self, info: BranchInfo) -> bool:
-        """True if forks were made from a branch, of whatever kind."""
+        """True if forks of any kind were made from a branch."""
         forks = self._tables.forks(MANIFEST).values()
         return any(fork.parent_branch == info.fork for fork in forks)
 
@@ -215,7 +215,7 @@ class Manifest:
         telemetry.count("branch.generation_skipped")
 
     def was_deleted(self, name: BranchName, generation: int) -> bool:
-        """Was there a branch of this generation, which was deleted or renamed?"""
+        """True if a branch of this generation existed and was deleted or renamed."""
         return self._deleted.was_made(name, generation)
 
     def branch(self, name: BranchName) -> BranchInfo:
@@ -270,7 +270,7 @@ class Manifest:
             self._tables.forget_fork(MANIFEST, known.info.fork)
 
     def exists(self, name: BranchName) -> bool:
-        """Is there a branch of this name now?"""
+        """True if there is a branch of this name now."""
         return name == MAIN or self._find(name) is not None
 
     # -- the present -----------------------------------------------------------------------------
@@ -316,7 +316,7 @@ class Manifest:
         return reader.format
 
     def is_original(self, snapshot: GraphVersion) -> bool:
-        """Is this a state that the original wrote?"""
+        """True for a state that the original wrote."""
         pin = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
         return format_of(self._tables.open(pin)).is_original
 
@@ -344,20 +344,20 @@ class Manifest:
         ]
 
     def _stands(self, info: BranchInfo) -> bool:
-        """Is the branch still there? If not, forget what was read."""
+        """True if the branch still exists; otherwise what was read of it is forgotten."""
         if info.name == MAIN or not self._deleted.is_deleted(info.name, info.generation):
             return True
         self.forget(info.name)
         return False
 
     def stands(self, snapshot: GraphVersion) -> bool:
-        """Is the branch of a snapshot still there, and not deleted meanwhile?"""
+        """True if the branch of a snapshot still exists and was not deleted meanwhile."""
         if snapshot.fork is None:
             return True
         return self.has_branch(snapshot.branch, snapshot.generation)
 
     def has_branch(self, name: BranchName, generation: int) -> bool:
-        """Is this branch of a name neither deleted nor renamed?"""
+        """True if this branch of a name is neither deleted nor renamed."""
         return not self._deleted.is_deleted(name, generation)
 
     def _reader(self, branch: BranchName) -> BranchReader:
@@ -415,7 +415,7 @@ class Manifest:
         return self._holder(self.branch(branch), version)
 
     def place_of(self, branch: BranchName, commit: CommitId) -> GraphVersion | None:
-        """The place of the state of a commit; None when the commit is known by name alone.
+        """The place of the state of a commit; None when only the id of the commit is known.
 
         Tables and schema are those of the newest state of the branch.
         """
@@ -538,7 +538,7 @@ class Manifest:
     def _derived(
         self, branch: BranchName, ids: Sequence[CommitId], commits: Sequence[CommitRecord]
     ) -> list[GraphVersion] | None:
-        """The states of commits that change rows alone, if the last one tells the others."""
+        """The states of commits that change only rows, if the last one gives the others."""
         log = self.commits(branch)
         versions = [log.manifest_version(each) for each in ids]
         known = [each or 0 for each in versions]

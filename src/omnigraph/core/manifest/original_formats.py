@@ -190,7 +190,7 @@ class Originals:
         return {row["graph_commit_id"]: row["actor_id"] for row in rows}
 
     def _is_there(self, path: str) -> bool:
-        """Is a table there at all? To a reader a damaged one looks like none."""
+        """True if there is a table at all. To a reader a damaged one looks like none."""
         return bool(self._objects.list(f"{path}/_versions"))
 
     def _read(self, pin: Pin) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ def renamed_branches(refs: Mapping[str, CommitRecord]) -> dict[str, tuple[Branch
 
 
 def is_protected(refs: Mapping[str, CommitRecord], branch: BranchName) -> bool:
-    """True if a branch may not be deleted or reset; main is protected unless somebody said no."""
+    """True if a branch may not be deleted or reset; main is protected unless it was unprotected."""
     entry = refs.get(PROTECTION + branch)
     return branch == MAIN if entry is None else bool(entry.details.get(PROTECTED))
 

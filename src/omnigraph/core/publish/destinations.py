@@ -91,7 +91,7 @@ class Destination(ABC):
 
     @abstractmethod
     def check_written(self, seen: TargetState) -> None:
-        """Refuse if nobody can see what was written."""
+        """Refuse if what was written is not visible."""
 
     def is_lost(self) -> bool:
         """True if the branch was deleted while a write to it was under way."""
@@ -167,7 +167,7 @@ class _BranchHead(Destination):
                 raise
 
     def check_key(self, key: str) -> None:
-        """The commits of the branch tell, and publishing asks them."""
+        """Nothing to check here: publishing looks the key up among the commits of the branch."""
 
     def withdraw(self, operation_id: str) -> None:
         self.graph.intents.remove(operation_id)

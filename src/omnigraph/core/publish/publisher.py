@@ -112,7 +112,7 @@ class Publisher:
         raise _unknown(commit) from failure
 
     def make_durable(self, branch: BranchName) -> None:
-        """Sync a manifest that shows a commit whose own sync nobody has seen to succeed."""
+        """Sync a manifest that shows a commit whose own sync may have failed."""
         graph = self._destinations
         graph.tables.sync(MANIFEST, graph.manifest.branch(branch).fork)
 

@@ -120,7 +120,7 @@ def classify(planned: PlannedTable, tip: Tip | None, *, confirms: bool) -> Table
 
 
 def _overtaken(planned: PlannedTable, tip: Tip) -> bool:
-    """Is the place where the first commit was to land taken by another one, and none of ours there?
+    """True if another commit has the place of our first one.
 
     What is published must be among what is seen. A version whose commit cannot be told might be
     ours, as long as the place of the first commit is not known to be taken.

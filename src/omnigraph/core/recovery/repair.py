@@ -55,7 +55,7 @@ class Drift:
 
     @property
     def verdict(self) -> DriftVerdict:
-        """The judgement, from the evidence alone."""
+        """The verdict, from the evidence only."""
         known = len(self.operations) == self.head - self.pin.version
         if not known or self.rows is None or None in self.operations:
             return DriftVerdict.UNVERIFIABLE

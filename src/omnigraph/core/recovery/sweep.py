@@ -128,13 +128,13 @@ class Recovery:
             return self.settle(intent)
 
     def is_live(self, intent: Intent) -> bool:
-        """Can the writer of an intent still be at work?"""
+        """True if the writer of an intent may still be at work."""
         operation_id = intent.operation_id
         place = intent_path(operation_id)
         return self._liveness.is_alive(intent.owner, operation_id, place, intent.modified_us)
 
     def is_visible(self, intent: Intent) -> bool:
-        """Is the outcome of a write published, so that its intent holds nothing back any more?"""
+        """True if the outcome of a write is published, so that its intent blocks nothing."""
         try:
             self._manifest.snapshot(intent.branch)
             commits = self._manifest.commits(intent.branch)
@@ -210,7 +210,7 @@ class Recovery:
                 return _settlement(intent, Settled.STUCK, stop.reason)
 
     def _settle_end(self, intent: Intent, seen: TargetState | None) -> Settlement:
-        """Settle the end of a branch that somebody announced: it has happened, or nothing has."""
+        """Settle the announced end of a branch: it has happened, or nothing has."""
         over = seen is None
         return self._close(
             intent, RecoveryKind.ROLLED_FORWARD if over else RecoveryKind.ROLLED_BACK
@@ -254,7 +254,7 @@ class Recovery:
             return item.expected
 
     def _uuid(self, item: PlannedTable, version: int) -> str | None:
-        """The transaction that made a version; None when it cannot be told any more."""
+        """The transaction that made a version; None when it is unknown."""
         try:
             return self._tables.transaction_uuid(
                 Pin(path=item.path, version=version, branch=item.table_branch)
@@ -372,12 +372,12 @@ class Recovery:
 
 
 def _stands_on_base(pin: TablePin | None, item: PlannedTable) -> bool:
-    """Does the graph still show the table as the write found it, if need be on another fork?"""
+    """True if the graph still shows the table as the write found it, on any fork."""
     return pin is not None and (pin.path, pin.version) == (item.path, item.expected)
 
 
 def _holds(intent: Intent, seen: TargetState) -> bool:
-    """Could the write be published now, as far as the rest of the graph is concerned?"""
+    """True if the rest of the graph allows that the write is published now."""
     key = intent.commit.idempotency_key
     if key is not None and seen.commits.find_key(key) is not None:
         return False  # taken by another commit: ours is not visible

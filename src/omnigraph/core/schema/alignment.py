@@ -28,7 +28,7 @@ class TypeState:
 
 
 def counterpart(catalog: Catalog, entity: EntityType) -> EntityType | None:
-    """The same type in another catalog, whatever it is called there."""
+    """The same type in another catalog, which may have another name there."""
     group: tuple[EntityType, ...] = catalog.nodes if entity.kind == "node" else catalog.edges
     return next((item for item in group if item.id == entity.id), None)
 
@@ -94,7 +94,7 @@ def type_diff(
 
 
 def _is_lost(one: TypeState, other: TypeState, wanted: EntityType) -> bool:
-    """One side has dropped a property of which the other one has values: its files do not tell."""
+    """True if one side has dropped a property of which the other one may have values."""
     return any(
         item.identity in one.entity.retired and item.identity in other.entity.property_by_identity
         for item in wanted.properties

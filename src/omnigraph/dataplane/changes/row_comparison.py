@@ -46,7 +46,7 @@ class RowComparison:
         self.blobs = blobs
 
     def unequal(self, before: Addresses, after: Addresses) -> Mask:
-        """Tell of each pair of rows whether it differs."""
+        """Return, for each pair of rows, whether it differs."""
         found = np.zeros(len(before), bool)
         if not self.columns or not len(before):
             return found
@@ -67,7 +67,7 @@ class RowComparison:
     def changed_columns(
         self, old: pa.Table, new: pa.Table, before: pa.Array, after: pa.Array, rows: Mask
     ) -> npt.NDArray[np.bool_]:
-        """Tell of each pair of images and each column whether it differs, where `rows` says so."""
+        """Return whether each column of each pair of images differs; only where `rows` is set."""
         changed = np.zeros((len(rows), len(self.columns)), bool)
         for number, name in enumerate(self.columns):
             same = equal_values(_column(old, name), _column(new, name))

@@ -277,7 +277,7 @@ class TableChanges:
         return pa.RecordBatch.from_arrays(arrays, schema=schema).filter(pa.array(kept))
 
     def _unequal(self, keys: pa.Table) -> Mask:
-        """Tell of entities that are on both sides whether they differ."""
+        """Return, for entities on both sides, whether they differ."""
         return self.comparison.unequal(*_pairs(keys))
 
     def _rows(self, side: AddressedRows, addresses: pa.ChunkedArray) -> pa.Table:

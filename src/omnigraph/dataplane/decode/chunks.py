@@ -19,7 +19,7 @@ _NEWLINE: Final = b"\n"
 
 @dataclass(slots=True)
 class Damage:
-    """The fault of a file that cannot be read to its end; None while there is none."""
+    """The fault of a file that cannot be read to its end; None if there is none."""
 
     text: str | None = None
 

@@ -131,7 +131,7 @@ class EncodedCells:
 
 
 def glued(pieces: Sequence[pa.Array | str], null: str | None = None) -> pa.Array:
-    """Texts put together row by row; a text alone stands in every row.
+    """Texts joined row by row; a single text is repeated in every row.
 
     Args:
         pieces: Columns, and texts.

@@ -96,7 +96,7 @@ def plan_parts(
     *,
     checksums: bool = False,
 ) -> tuple[Part, ...]:
-    """The files that the folder gets. They depend on the state alone, not on who writes them."""
+    """The files that the folder gets. They depend only on the state, not on the engine."""
     parts: list[Part] = []
     for entity, prefix in zip(plan.entities, _prefixes(plan.entities), strict=True):
         pin = snapshot.pin(table_key(entity.kind, entity.name))

@@ -82,7 +82,7 @@ def _with_blobs(
 
 
 def _runs(sizes: Sequence[int]) -> Iterator[int]:
-    """Cut rows into runs of bounded size; a row that is larger is alone."""
+    """Cut rows into runs of bounded size; a row that is larger has a run of its own."""
     count = total = 0
     for size in sizes:
         if count and total + size > tuning.active.batch_bytes:

@@ -39,7 +39,7 @@ class SingleFile:
     def __init__(
         self, repo: Repository, snapshot: GraphVersion, plan: ExportPlan, monitor: Monitor
     ) -> None:
-        """Read this state, and tell this monitor."""
+        """Read this state, and report to this monitor."""
         self._repo = repo
         self._snapshot = snapshot
         self._plan = plan

@@ -59,7 +59,7 @@ def open_target(
 
 @contextmanager
 def open_file(uri: str, storage_options: Mapping[str, str]) -> Iterator[Output]:
-    """Open a file or object; whatever has its name is replaced at the end, and only then.
+    """Open a file or object; one of the same name is replaced at the end, and only then.
 
     Raises:
         InvalidInput: There cannot be a file of this name.

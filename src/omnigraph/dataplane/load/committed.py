@@ -66,7 +66,7 @@ class Committed:
         return 0 if found is None else found.rows
 
     def is_replaced(self, key: str) -> bool:
-        """Does the load replace the type?"""
+        """True if the load replaces the type."""
         return key in self._base.replaced
 
     def among(

@@ -74,7 +74,7 @@ class DeletionSpill:
             self._put()
 
     def close(self) -> tuple[StagedDeletions, ...]:
-        """Put aside what is left; tell where everything is."""
+        """Write what is left; return the places of all."""
         self._put()
         return tuple(self._dead)
 

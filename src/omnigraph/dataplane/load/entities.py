@@ -97,7 +97,7 @@ class Entities:
     absent: Mapping[str, pa.Array]
 
     def filter(self, mask: pa.Array) -> Entities:
-        """Some of them."""
+        """The selected ones."""
         return Entities(
             entity=self.entity,
             rows=self.rows.filter(mask),
@@ -107,7 +107,7 @@ class Entities:
         )
 
     def slice(self, start: int, count: int) -> Entities:
-        """Some that follow each other."""
+        """A slice of them."""
         return Entities(
             entity=self.entity,
             rows=self.rows.slice(start, count),
@@ -203,7 +203,7 @@ def default_of(entity: EntityType, name: str) -> pa.Scalar | None:
 
 
 def emit_ids(entities: Entities, emitter: Emitter) -> None:
-    """Say which ids the input gives; nobody can mean an id that was made here."""
+    """Emit the ids that the input gives; generated ids cannot be referred to."""
     names, lines = entities.names, entities.lines
     if names.null_count:
         if names.null_count == len(names):
@@ -214,7 +214,7 @@ def emit_ids(entities: Entities, emitter: Emitter) -> None:
 
 
 def emit_ends(entities: Entities, emitter: Emitter) -> None:
-    """Say which nodes edges name."""
+    """Emit the nodes that edges name."""
     if entities.entity.kind != "edge":
         return
     for end in ENDS:
@@ -228,7 +228,7 @@ def emit_ends(entities: Entities, emitter: Emitter) -> None:
 def emit_values(
     entities: Entities, emitter: Emitter, *, only: tuple[str, ...] | None = None
 ) -> None:
-    """Say which values that nobody else may hold the entities hold, by all rules or by one."""
+    """Emit the unique values of the entities, of all rules or of one."""
     entity, rows = entities.entity, entities.rows
     for columns in uniques(entity) if only is None else (only,):
         cells = {name: joined(rows.column(name)) for name in columns}

@@ -61,7 +61,7 @@ def left_channel(edge: str) -> str:
 
 
 def values_channel(key: str, columns: Sequence[str]) -> str:
-    """Values that entities hold and nobody else may, with their ids and lines."""
+    """Values of unique properties, with the ids and lines of their entities."""
     return f"values {key} {','.join(columns)}"
 
 
@@ -105,7 +105,7 @@ class Emitter:
         self._sent: list[Placed] = []
 
     def add(self, channel: str, rows: pa.Table, keys: int = 1) -> None:
-        """Say something; the first so many columns are the key."""
+        """Add rows; the first so many columns are the key."""
         if not rows.num_rows:
             return
         self._waiting.setdefault((channel, keys), []).append(rows)
@@ -115,7 +115,7 @@ class Emitter:
             self._flush()
 
     def close(self) -> tuple[Placed, ...]:
-        """Stage what is left; tell where everything is."""
+        """Stage what is left; return the places of all."""
         self._flush()
         return tuple(self._sent)
 
@@ -305,7 +305,7 @@ def _together(tables: list[pa.Table]) -> pa.Table:
 
 
 def _in_order(tables: list[pa.Table]) -> pa.Table:
-    """Rows of one split in the order of its lines, which several stages may have told of."""
+    """Rows of one split in the order of its lines, emitted by several stages."""
     rows = _together(tables)
     if rows.column(LINE).null_count:
         return rows

@@ -140,7 +140,7 @@ class VectorFiller:
         self._loader = Loader(repo, embeddings)
 
     def bytes(self, request: FillRequest) -> int:
-        """About how much may have to be read, for whoever chooses what it runs on."""
+        """Roughly how many bytes may have to be read, for the choice of the engine."""
         base = self._repo.snapshot(request.branch)
         keys = {key_of(entity) for entity, _, _ in self._targets(request)}
         pins = [base.pin(key) for key in keys]

@@ -149,7 +149,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Values of a fixed width as numbers; a null is a zero, told apart by what is said of nulls."""
+    """Values of a fixed width as numbers; a null is a zero, and marked elsewhere."""
     kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())

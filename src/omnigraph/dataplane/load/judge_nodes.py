@@ -53,7 +53,7 @@ def ends_of(catalog: Catalog, node: NodeType) -> list[tuple[EdgeType, str]]:
 
 
 def is_counted(edge: EdgeType) -> bool:
-    """Does it matter how many edges of the type leave a node?"""
+    """True if a rule bounds how many edges of the type leave a node."""
     return bool(edge.cardinality.low) or edge.cardinality.high is not None
 
 

@@ -56,7 +56,7 @@ class Loader:
         *,
         wait: Callable[[float], None] = wait_seconds,
     ) -> None:
-        """Load into this graph; without embeddings, nobody computes vectors."""
+        """Load into this graph; without embeddings, no vectors are computed."""
         self._repo = repo
         self._embeddings = embeddings or Embeddings(lambda: None)
         self._wait = wait
@@ -318,7 +318,7 @@ class Loader:
         deleted: Mapping[str, Sequence[DeletionReceipt]],
         replaced: frozenset[str],
     ) -> tuple[tuple[TableWrite, ...], dict[str, Counts]]:
-        """Compose one change per table; a table that does not change is left alone."""
+        """Compose one change per table; a table that does not change gets none."""
         writes: list[TableWrite] = []
         counts: dict[str, Counts] = {}
         tables = self._repo.tables
@@ -487,7 +487,7 @@ def _is_stopped(monitor: Monitor) -> bool:
 
 
 def _refuse(work: _Work, found: LoadViolations) -> None:
-    """Tell what is wrong, as a reader of the input can find it."""
+    """Raise the violations, with their places in the input."""
     places, staging = SourcePositions(work.receipts), work.plan.staging
     path = work.request.violations_file
     if path is not None:
@@ -504,7 +504,7 @@ def _stored(base: GraphVersion, replaced: frozenset[str]) -> LoadBase:
 
 
 def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) -> None:
-    """Rows of types that had no entity were written as new ones; is that still so?"""
+    """Refuse if types that had no entity, whose rows were written as new ones, have some now."""
     if plan.mode != "merge":
         return
     for key in sorted(plan.fresh & present):
@@ -514,7 +514,7 @@ def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) ->
 
 
 def _recorded(commit: CommitRecord, request: LoadRequest) -> Loaded:
-    """The outcome of an earlier call, as its commit tells, if it was the same call."""
+    """The outcome of an earlier call, read from its commit, if it was the same call."""
     if commit.details.get(REQUEST) != request.digest:
         raise key_reused(commit)
     found = commit.details.get(_COUNTS)

@@ -71,7 +71,7 @@ def packed(columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 
 def unpacked(column: pa.Array) -> pa.Array:
-    """A column of texts, whatever form it has."""
+    """A column in the form of texts."""
     if not isinstance(column.type, PackedText):
         return column
     prefix = column.type.prefix
@@ -148,7 +148,7 @@ def _all_begin(
     prefix: npt.NDArray[np.uint8],
     step: int | None,
 ) -> bool:
-    """Do all texts begin with these bytes? They lie at equal distances if there is a step."""
+    """True if all texts begin with these bytes; with a step, they lie at equal distances."""
 
     def column(place: int) -> npt.NDArray[np.uint8]:
         if step is None:

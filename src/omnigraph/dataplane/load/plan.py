@@ -72,7 +72,7 @@ class StopSignal:
         self._is_stopped = is_stopped
 
     def check(self) -> None:
-        """StopSignal here if somebody asked for it, or the operation's time is up.
+        """Stop here if that was asked for, or the operation's time is up.
 
         Raises:
             StopRequested: The operation was interrupted, or another part of it failed.
@@ -135,7 +135,7 @@ class LoadPlan:
 
     @property
     def by(self) -> WrittenBy:
-        """By what data files of the load are told."""
+        """The operation and the folder that data files of the load are written by."""
         return WrittenBy(self.load_id, f"{STAGING}/{self.load_id}")
 
     def target(self, key: str) -> Table:
@@ -143,7 +143,7 @@ class LoadPlan:
         return self.worker_tables.tables.open(self.targets.pin(key))
 
     def is_matched(self, entity: EntityType) -> bool:
-        """May rows of the type that have an id be those of known entities?"""
+        """True if rows of the type that have an id may be those of known entities."""
         return self.mode == "merge" and key_of(entity) not in self.fresh
 
 

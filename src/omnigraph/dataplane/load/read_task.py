@@ -155,7 +155,7 @@ class _Reading:
             self._insert(entities.filter(pc.invert(known)))
 
     def receipt(self, stats: DecodeStats, files: tuple[PackPiece, ...]) -> ReadReceipt:
-        """Finish; tell what was made."""
+        """Finish; return what was made."""
         self._put_spill()
         if self._out:
             self._writer.give_up()
@@ -208,7 +208,7 @@ class _Reading:
 def insert(
     entities: Entities, out: Violations, emitter: Emitter, writer: Writer, vectors: TaskVectors
 ) -> None:
-    """Judge new entities one by one, say what others have to know of them, and write them."""
+    """Judge new entities one by one, emit what later stages need of them, and write them."""
     lines, rows = entities.lines, entities.rows
     pending = pending_of_new(entities)
 

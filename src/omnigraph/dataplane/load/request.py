@@ -116,7 +116,7 @@ class LoadRequest:
 
     @property
     def may_name_all(self) -> bool:
-        """May there be rows of any type? Then nobody knows before they are read."""
+        """True if there may be rows of any type, which is known once they are read."""
         return any(item.type is None for item in self.inputs)
 
 

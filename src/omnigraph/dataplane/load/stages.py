@@ -259,25 +259,25 @@ class Stages:
         return wishes
 
     def _adds(self, key: str) -> bool:
-        """Must the ids of the type be new?"""
+        """True if the ids of the type must be new."""
         return self._plan.mode == "append" and self._has(ids_channel(key))
 
     def _counts(self, edge: EdgeType) -> bool:
-        """Does it matter how many committed edges there are?"""
+        """True if a rule depends on how many committed edges there are."""
         if key_of(edge) in self._base.replaced:
             return bool(edge.cardinality.low)
         touched = self._has(ends_channel(edge.name, "src")) or self._leaves(edge)
         return is_counted(edge) and touched
 
     def _leaves(self, edge: EdgeType) -> bool:
-        """May there be sources that have fewer edges than before?"""
+        """True if some sources may have fewer edges than before."""
         return self._has(left_channel(edge.name)) or key_of(edge) in self._base.replaced
 
     def _has(self, channel: str) -> bool:
         return channel in self._channels
 
     def _stays_here(self, stage: str, items: Sequence[object]) -> bool:
-        """Is so little to do that sending it away takes longer?
+        """True if there is so little to do that sending it to workers takes longer.
 
         This process looks at no more than `driver_keys`; from afar only if it is one task.
         """

@@ -79,7 +79,7 @@ def recorded(batch: StreamBatch) -> dict[str, JsonValue]:
 
 
 def _is_of(batch: StreamBatch, commit: CommitRecord) -> bool:
-    """Does a commit hold a batch of the same query?"""
+    """True if a commit holds a batch of the same query."""
     told = _told(commit)
     return (told.get(_NAME), told.get(_QUERY)) == (batch.stream, batch.query)
 

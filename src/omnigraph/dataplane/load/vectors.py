@@ -131,7 +131,7 @@ def for_judging(rows: pa.Table, pending: Sequence[PendingVectors]) -> pa.Table:
 
 
 class TaskVectors:
-    """Computes the vectors of the rows of one task, and counts those that nobody can compute."""
+    """Computes the vectors of the rows of one task, and counts those that cannot be computed."""
 
     def __init__(self, plan: LoadPlan) -> None:
         """Ask the provider of a plan."""

@@ -131,7 +131,7 @@ class _Finishing:
                 self._update(table, old.slice(start, stop - start))
 
     def receipt(self) -> WriteReceipt:
-        """Finish; tell what was made."""
+        """Finish; return what was made."""
         if self._out:
             self._writer.give_up()
         return WriteReceipt(
@@ -262,7 +262,7 @@ class _Known:
     addresses: pa.Array
 
     def slice(self, start: int, count: int) -> _Known:
-        """Some that follow each other."""
+        """A slice of them."""
         return _Known(
             self.entities.slice(start, count),
             self.row_ids.slice(start, count),

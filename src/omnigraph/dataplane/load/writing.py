@@ -73,7 +73,7 @@ class Writer:
 
     @property
     def is_off(self) -> bool:
-        """Is the load going to be refused?"""
+        """True if the load is going to be refused."""
         return self._is_off
 
     def give_up(self) -> None:

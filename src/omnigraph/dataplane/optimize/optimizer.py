@@ -60,7 +60,7 @@ class Optimizer:
         self._wait = wait
 
     def bytes(self, base: GraphVersion, *, target_rows: int | None = None) -> int:
-        """About how much an optimisation would read, for whoever chooses what it runs on."""
+        """Roughly how many bytes an optimisation would read, for the choice of the engine."""
         full = target_rows or tuning.active.file_rows_max
         return sum(job.bytes for job in self._jobs(base, full))
 

@@ -21,7 +21,7 @@ _RETURNED_BYTES: Final = 1 << 20
 
 
 def take_small_pages() -> None:
-    """Let Arrow take memory from the system's allocator from now on, unless the user chose one.
+    """Make Arrow use the allocator of the system from now on, unless the user chose one.
 
     It is the choice of a whole process, so only a process of our own may make it.
     """
@@ -30,7 +30,7 @@ def take_small_pages() -> None:
 
 
 def give_memory_back() -> None:
-    """Let this process return memory that it needs no more: it lives long and works in bursts.
+    """Return unused memory to the system: this process lives long and works in bursts.
 
     The system's allocator keeps what threads have freed, for each of them apart, and a server has
     many threads. With one common heap whose large blocks are returned, a gigabyte that goes through

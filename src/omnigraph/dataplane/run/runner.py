@@ -21,12 +21,12 @@ class Runner(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """About how many tasks run at once."""
+        """Roughly how many tasks run at once."""
         ...
 
     @property
     def is_remote(self) -> bool:
-        """Do tasks run in other processes, so that what they exchange goes through storage?"""
+        """True if tasks run in other processes and exchange data through storage."""
         ...
 
     def run(

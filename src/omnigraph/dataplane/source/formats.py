@@ -49,7 +49,7 @@ def parse_format(text: str) -> tuple[Format, Compression]:
 
 
 def format_of(name: str) -> tuple[Format, Compression]:
-    """Tell the format of a file from the end of its name.
+    """The format of a file, by the end of its name.
 
     Raises:
         InvalidInput: The name does not tell.
@@ -66,13 +66,13 @@ def format_of(name: str) -> tuple[Format, Compression]:
 
 
 def named_format(name: str) -> tuple[Format, Compression] | None:
-    """The format that the end of a name tells; None if it tells nothing."""
+    """The format that the end of a name stands for; None for an unknown end."""
     found = _by_suffixes(name.lower().rsplit("/", 1)[-1].split(".")[1:])
     return None if found is None else _checked(found, name)
 
 
 def packing_of(name: str) -> Compression:
-    """Tell how a file is packed from the end of its name."""
+    """The compression of a file, by the end of its name."""
     return _PACKED.get(name.lower().rpartition(".")[2], Compression.NONE)
 
 

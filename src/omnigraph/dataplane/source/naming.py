@@ -52,7 +52,7 @@ def type_in_schema(schema: pa.Schema, catalog: Catalog) -> TypeRef | None:
 
 
 def type_of_file(name: str, catalog: Catalog) -> TypeRef:
-    """The type that the name of a file tells, or the name of its folder.
+    """The type that the name of a file stands for, or else the name of its folder.
 
     The name counts up to the first `-` or `.`: `Person-00003.parquet`, `people/Person.csv`,
     `Person/part-0.parquet`.

@@ -24,7 +24,7 @@ _MAGIC: Final = re.compile(r"[*?[]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """A file that somebody named.
+    """A file that the caller named.
 
     Attributes:
         uri: Its address, absolute.

@@ -149,7 +149,7 @@ class _Resolver:
             yield from self._untyped(source)
 
     def _untyped(self, source: object) -> Iterator[Input]:
-        """The inputs of a source that tells by itself whose rows it has."""
+        """The inputs of a source whose rows name their types."""
         if _is_pathlike(source):
             yield from self._files(os.fsdecode(source), None)
         elif hasattr(source, "read"):
@@ -242,7 +242,7 @@ class _Resolver:
         return told or type_of_file(found.name, self.catalog)
 
     def _schema(self, found: FoundFile, kind: Format) -> pa.Schema | None:
-        """The schema of a file that carries one; None if it cannot be read: decoding tells why."""
+        """The schema that a file carries; None if it cannot be read: decoding reports why."""
         if kind not in (Format.PARQUET, Format.ARROW):
             return None
         with reading(found.name), open_input(found.uri, self.options, size=found.size) as file:

@@ -86,7 +86,7 @@ class Sizes:
                 self._like[kind] = _total(list(found.values()))
 
     def of(self, item: Input) -> Size | None:
-        """The size of an input; None if nobody knows."""
+        """The size of an input; None if it is unknown."""
         if isinstance(item, TableInput):
             size = int(item.table.nbytes)
             return Size(bytes=size, plain=size, rows=item.table.num_rows)
@@ -127,7 +127,7 @@ def _total(sizes: Sequence[Size]) -> Size:
 
 
 def _look(item: FileInput) -> Size | None:
-    """The size that a file tells of itself; None if it cannot be read: decoding tells why."""
+    """The size by the footer of a file; None if it cannot be read: decoding reports why."""
     size = item.size or 0
     try:
         with reading(item.name), open_input(item.uri, item.storage_options, size=size) as file:

@@ -211,7 +211,7 @@ def _line_splits(item: FileInput, wanted: int) -> list[FileSplit]:
 
 
 def _parquet_splits(item: FileInput, wanted: int) -> list[FileSplit]:
-    """Neighbouring row groups together. None if the file cannot be read: decoding tells why."""
+    """Neighbouring row groups together. None if the file cannot be read: decoding reports why."""
     with reading(item.name), open_input(item.uri, item.storage_options, size=item.size) as file:
         try:
             footer = pq.read_metadata(file)

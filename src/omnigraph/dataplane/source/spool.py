@@ -27,7 +27,7 @@ class Scratch:
         self._count = 0
 
     def new(self) -> str:
-        """A path that nobody else uses."""
+        """A path that is not in use."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(
                 prefix="omnigraph-input-", ignore_cleanup_errors=True

@@ -25,7 +25,7 @@ _numbers: Final = itertools.count(1)
 
 
 class JobFailed(Exception):
-    """A job that ended with an error, which is its cause; unlike errors of whoever waited."""
+    """A job that ended with an error, which is its cause; not an error of the waiting thread."""
 
 
 class Action(Generic[T]):
@@ -135,7 +135,7 @@ class Action(Generic[T]):
             self._session.sparkContext.setJobGroup(self._tag, self._title, interruptOnCancel=True)
 
     def _hear(self, stages: Any, inflight_tasks: int, operation_id: Any, done: bool) -> None:
-        """Progress as Connect tells it: on the thread of the operation, whosoever that is."""
+        """Progress as Connect reports it: on the thread of the operation."""
         if threading.current_thread().name == f"{self._tag}-runs" and stages:
             told = list(stages)
             self._tell(

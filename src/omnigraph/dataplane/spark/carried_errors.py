@@ -53,7 +53,7 @@ def spark_error(error: BaseException) -> GraphError | None:
 
 @contextmanager
 def carried_errors(violations_file: str | None = None) -> Iterator[None]:
-    """Let errors of a block leave it as texts that say everything."""
+    """Raise errors of a block as texts that carry all their details."""
     try:
         yield
     except (GraphError, StorageFailure, MemoryError) as error:

@@ -63,7 +63,7 @@ _KINDS: Final = {
 
 
 def reads_changes(options: Mapping[str, str]) -> bool:
-    """Tell whether options ask for changes instead of rows."""
+    """Return whether options ask for changes instead of rows."""
     return any(options.get(name) is not None for name in (CHANGES, CHANGES_FROM, CHANGES_TO))
 
 
@@ -244,7 +244,7 @@ class StreamHold:
             self._held.move()
 
     def release(self) -> None:
-        """Let go."""
+        """Release it."""
         self._held = None
         self._entered.close()
 
@@ -347,7 +347,7 @@ class ChangesStreamReader(DataSourceStreamReader):
             self._held.stand_at(end["commit"])
 
     def stop(self) -> None:
-        """Let clean-ups take what the stream has not read."""
+        """Release what the stream has not read, for clean-ups."""
         if "_held" in self.__dict__:
             self._held.release()
 

@@ -101,7 +101,7 @@ class SparkConfig:
 
     @property
     def is_named(self) -> bool:
-        """Has somebody said which Spark to use?"""
+        """True if the caller or the environment says which Spark to use."""
         return self.session is not None or self.master is not None
 
 
@@ -144,7 +144,7 @@ def configured(
 
 
 def cluster_of(config: SparkConfig) -> str | None:
-    """The cluster that somebody named, as messages may show it; None if it is this machine."""
+    """The cluster that was chosen, as messages may show it; None for this machine."""
     master = config.master
     if master is None and config.session is not None:
         # Of a session of Connect it is the master that its server has.
@@ -158,7 +158,7 @@ def cluster_of(config: SparkConfig) -> str | None:
 
 
 def is_session(value: object) -> bool:
-    """Is this a session of Spark, classic or Connect? Nothing is imported to find out."""
+    """True for a session of Spark, classic or Connect. Imports nothing."""
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "SparkSession"
         for kind in type(value).__mro__
@@ -166,7 +166,7 @@ def is_session(value: object) -> bool:
 
 
 def is_connect(session: object) -> bool:
-    """Is this session one of Spark Connect?"""
+    """True for a session of Spark Connect."""
     return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(session).__mro__)
 
 

@@ -140,7 +140,7 @@ class DenseFrames:
         return found
 
     def _state(self, table_key: str) -> tuple[Pin, str | None]:
-        """A key that tells a state of a table from all others, forks of one name among them."""
+        """A key that differs for any two states of tables, also for forks of one name."""
         pin = store_pin(self.snapshot.pin(table_key))
         return pin, self.repo.tables.transaction_uuid(pin)
 

@@ -71,7 +71,7 @@ class StagedLoad:
 
 
 def finished_by(address: Address | None, staged: StagedLoad) -> bool:
-    """Let a driver finish a load; False if it cannot be reached, and nothing was done.
+    """Have a driver finish a load; False if it cannot be reached, and nothing was done.
 
     Raises:
         GraphError: The driver refused the load, or went away while it worked.

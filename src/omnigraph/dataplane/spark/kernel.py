@@ -40,7 +40,7 @@ class TaskOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error that was raised to Spark, as far as it can be told."""
+    """An error that was raised to Spark, as far as it is known."""
 
     kind: str
     text: str
@@ -124,7 +124,7 @@ class FrameKernel:
 
 
 def attempted(action: Callable[[], Any]) -> TaskOutcome:
-    """Run a task, and tell how it ended.
+    """Run a task, and return how it ended.
 
     Raises:
         TaskFailed: Another attempt may go better.
@@ -146,7 +146,7 @@ def attempted(action: Callable[[], Any]) -> TaskOutcome:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Raise whatever goes wrong inside as `TaskFailed`, so that the driver can tell what it was."""
+    """Raise every error inside as `TaskFailed`, so that the driver knows what it was."""
     try:
         yield
     except (GeneratorExit, TaskFailed):

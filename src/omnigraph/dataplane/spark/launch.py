@@ -71,7 +71,7 @@ def stop(session: SparkSession) -> None:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Can this session still be used?"""
+    """True if this session can still be used."""
     try:
         return session._sc._jsc is not None and not session._sc._jsc.sc().isStopped()
     except Exception:  # noqa: BLE001 - whatever it is, the JVM does not answer
@@ -79,7 +79,7 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def running() -> SparkContext | None:
-    """The context of this process, whoever started it."""
+    """The Spark context of this process, started by us or by others."""
     with _lock:
         _bury()
     return SparkContext._active_spark_context
@@ -108,7 +108,7 @@ def shut_down(patience_s: float | None = None) -> int | None:
 
 
 def _bury() -> None:
-    """Let a JVM of ours that has died be gone, so that another can be launched."""
+    """Forget a JVM of ours that has died, so that another can be launched."""
     if not _own or _own[0].proc.poll() is None:
         return
     if (context := SparkContext._active_spark_context) is not None:
@@ -122,7 +122,7 @@ def _bury() -> None:
 
 
 def _forget(settings: Mapping[str, str]) -> None:
-    """Let settings that an earlier session was given be gone for the next."""
+    """Forget the settings of an earlier session, for the next one."""
     if SparkContext._jvm is not None:
         for key in set(_given) - set(settings):
             SparkContext._jvm.java.lang.System.clearProperty(key)
@@ -162,7 +162,7 @@ def forking_to_execute() -> Iterator[None]:
 
 
 def _quieten(log: Path) -> None:
-    """Sends the log of py4j to the file, too, unless somebody listens already."""
+    """Sends the log of py4j to the file, too, unless it has a handler already."""
     logger = logging.getLogger("py4j")
     if not logger.hasHandlers():
         handler = logging.FileHandler(log, delay=True)

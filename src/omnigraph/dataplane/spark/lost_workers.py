@@ -72,7 +72,7 @@ def lost_workers_of(session: Any) -> LostWorkers | None:
 
 
 def _has_workers(jvm: int) -> bool:
-    """May there be a worker of this JVM?"""
+    """True if there may be a worker of this JVM."""
     known = _processes()
     for pid, process in known.items():
         line = _parents(pid, known)

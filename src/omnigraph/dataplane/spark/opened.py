@@ -106,7 +106,7 @@ def graph_root(options: Mapping[str, str], variables: Mapping[str, str]) -> Root
 
 
 def entity_named(name: str, catalog: Catalog) -> EntityType:
-    """The type of this name; `node:` or `edge:` before it tells two of one name apart."""
+    """The type of this name; `node:` or `edge:` before it chooses between two of one name."""
     kind, _, bare = name.rpartition(":")
     found: list[EntityType] = []
     if kind in ("", "node") and bare in catalog.node_by_name:

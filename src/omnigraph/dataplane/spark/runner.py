@@ -64,7 +64,7 @@ class SparkRunner:
 
     @property
     def parallelism(self) -> int:
-        """About how many tasks run at once."""
+        """Roughly how many tasks run at once."""
         if self._parallelism is None:
             self._parallelism = max(1, self._perform("parallelism", self._slots, None))
         return self._parallelism

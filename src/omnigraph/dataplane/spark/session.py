@@ -80,7 +80,7 @@ class HeldSession:
             kept.archive = None
 
     def distrust(self) -> None:
-        """Its server is gone: whoever asks next shall get another session."""
+        """Forget the session, because its server is gone: the next caller gets another one."""
         kept = self._kept
         with _lock:
             if kept is not None and _sessions.get(kept.master) is kept:
@@ -137,12 +137,12 @@ def _make_active(session: Any) -> None:
 
 
 def is_running() -> bool:
-    """Is there a session in this process?"""
+    """True if there is a session in this process."""
     return bool(_alive()) or active_session() is not None
 
 
 def active_session() -> Any:
-    """The session of this process that is in use, whoever started it; None without one.
+    """The session of this process that is in use, ours or not; None without one.
 
     Never imports Spark: who has a session has done that.
     """
@@ -175,7 +175,7 @@ def stop_all() -> None:
 
 
 def _running_for(master: str | None) -> Any:
-    """The session that runs already and will do, whoever started it."""
+    """A session that runs already and fits, ours or not."""
     active = active_session()
     if active is None or any(kept.session is active and not _answers(kept) for kept in _alive()):
         return None
@@ -252,7 +252,7 @@ def _started(config: SparkConfig, master: str) -> _KeptSession:
 
 
 def _make_known(kept: _KeptSession, config: SparkConfig) -> None:
-    """Tell a new session of the format `omnigraph`, if Spark cannot find it by itself."""
+    """Register the format `omnigraph` with a new session, if Spark cannot find it by itself."""
     if not kept.ships:
         return
     from omnigraph.dataplane.spark.registration import tell  # noqa: PLC0415
@@ -265,7 +265,7 @@ def _make_known(kept: _KeptSession, config: SparkConfig) -> None:
 
 
 def _make_room(master: str) -> None:
-    """Spark has one context per process. One of ours that nobody holds makes room."""
+    """Close a context of ours that is not in use: Spark has one context per process."""
     from omnigraph.dataplane.spark import launch  # noqa: PLC0415
 
     with _lock:
@@ -325,7 +325,7 @@ def _master_of(session: Any) -> str:
 
 
 def _ships(session: Any, master: str) -> bool:
-    """Must workers be sent our code? Not on this machine, if their Python is the one that runs."""
+    """True if our code must be sent to workers: not on this machine if they run this Python."""
     if is_connect(session) or not (master == "local" or master.startswith("local[")):
         return True
     found = shutil.which(session.sparkContext.pythonExec)
@@ -333,7 +333,7 @@ def _ships(session: Any, master: str) -> bool:
 
 
 def _is_other_python(path: Path) -> bool:
-    """Is this not the Python that runs here? A folder of programs may have several names for it."""
+    """True for another Python than the one that runs here, which may have several names."""
     here = Path(sys.executable)
     return path.parent != here.parent or path.resolve() != here.resolve()
 

@@ -49,7 +49,7 @@ def packed(cache: Path, source: Path | None = None) -> Path:
 
 
 def drop_older(folder: Path, pattern: str, kept: int) -> None:
-    """Delete all but the newest files of a pattern. Whoever uses one has it open."""
+    """Delete all but the newest files of a pattern. A file in use is open, and stays readable."""
 
     def age(path: Path) -> int:
         try:
@@ -62,7 +62,7 @@ def drop_older(folder: Path, pattern: str, kept: int) -> None:
 
 
 def _archive(source: Path) -> bytes:
-    """The same bytes for the same code, whenever and wherever it is packed."""
+    """The archive of the code: the same bytes for the same code, at any time and place."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for path in _files(source):

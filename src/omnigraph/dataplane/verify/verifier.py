@@ -67,7 +67,7 @@ class Verifier:
         self._workers = WorkerTables(repo.root, durable=repo.tables.durable, tables=repo.tables)
 
     def verify(self, depth: Depth, runner: Runner, monitor: Monitor) -> Verified:
-        """Look at a graph, and tell what is wrong."""
+        """Check a graph, and return what is wrong."""
         done = Verified()
         monitor.stage("metadata")
         metadata = MetadataVerifier(self._repo)

@@ -244,7 +244,7 @@ class Adjacency:
         return name is not None and self.edge.is_saved(name)
 
     def _name(self, what: str) -> str | None:
-        """The name of a file among those of the edges; it tells the nodes that it counts on."""
+        """The name of a file of the edges; it includes the states of the nodes at both ends."""
         if self.edge.place("") is None:
             return None
         marks = [each.mark for each in (self.source, self.target)]

@@ -40,7 +40,7 @@ class Entries:
     edges: Counts
 
     def pick(self, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Entries:
-        """Some of them."""
+        """The selected ones."""
         return Entries(self.sources[mask], self.targets[mask], self.edges[mask])
 
 

@@ -108,11 +108,11 @@ class TypeContext(Protocol):
     def delta(
         self, newer: TypeColumns, older: TypeColumns, columns: list[str], rows_max: int
     ) -> TableDelta | None:
-        """The change between two versions; None when it is too large or cannot be told."""
+        """The change between two versions; None when it is too large or unknown."""
         ...
 
     def mark(self, pin: TablePin) -> str | None:
-        """A name that no other version of any table has; None if that cannot be told."""
+        """A name that no other version of any table has; None if there is none."""
         ...
 
     def older_in_memory(self, type_columns: TypeColumns) -> Iterable[TypeColumns]:

@@ -115,13 +115,13 @@ class ViewCache:
     def delta(
         self, newer: TypeColumns, older: TypeColumns, columns: list[str], rows_max: int
     ) -> TableDelta | None:
-        """The change between two versions; None when it is too large or cannot be told."""
+        """The change between two versions; None when it is too large or unknown."""
         with storage_errors():
             tables = self.table(newer.pin), self.table(older.pin)
             return table_delta(*tables, columns, rows_max=rows_max)
 
     def mark(self, pin: TablePin) -> str | None:
-        """A name that no other version of any table has; None if that cannot be told."""
+        """A name that no other version of any table has; None if there is none."""
         uuid = self._repo.written_by(pin)
         return None if uuid is None else f"{self._folder(pin)}/{pin.version}-{uuid}"
 

@@ -21,7 +21,7 @@ OUTCOME, BASE, COUNTS = "outcome", "base", "counts"
 
 
 def recorded(commit: CommitRecord, request: MergeRequest | RevertRequest | ResetRequest) -> Merged:
-    """The result of an earlier call, as its commit tells, if it was the same call."""
+    """The result of an earlier call, read from its commit, if it was the same call."""
     details = commit.details
     counts = details.get(COUNTS)
     assert request.key is not None, "only a call with a key was made before"

@@ -141,7 +141,7 @@ class TableMerge:
         return self.ours.column("id").combine_chunks()
 
     def _start(self, keys: pa.Table) -> MergedTable:
-        """Take every change of theirs to an entity that our side has left alone."""
+        """Take every change of theirs to an entity that our side has not changed."""
         alone = ~_numpy(pc.is_in(keys.column("id"), value_set=self._our_ids))
         kept = _valid(keys.column(AFTER))
         return MergedTable(

@@ -41,7 +41,7 @@ Running = Callable[[int], AbstractContextManager[Runner]]
 
 @dataclass(frozen=True, slots=True)
 class SideSpec:
-    """The rows of one version, wherever a task reads them."""
+    """The rows of one version, for a task in any process."""
 
     pin: Pin
     alteration: tuple[AlteredColumn, ...] | None
@@ -69,7 +69,7 @@ class CompareTask:
 
 
 def compare(task: CompareTask) -> Mask:
-    """Tell of each pair of rows whether it differs."""
+    """Return, for each pair of rows, whether it differs."""
     with task.at.errors():
         before, after = (side.open(task.at) for side in task.sides)
         return RowComparison(before, after, task.columns, task.blobs).unequal(*task.pairs)
@@ -77,7 +77,7 @@ def compare(task: CompareTask) -> Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedRowsSpec:
-    """The rows of the three versions of a type, wherever a task reads them."""
+    """The rows of the three versions of a type, for a task in any process."""
 
     at: WorkerTables
     base: SideSpec

@@ -34,7 +34,7 @@ class CellMerge:
 
 
 def column_groups(entity: EntityType, columns: Sequence[str]) -> list[list[int]]:
-    """The columns that change together, by their places; most are alone."""
+    """The groups of columns that change together, by their places; most have one column."""
     leader = {name: name for name in columns}
     for item in entity.properties:
         if item.embed is not None:

@@ -331,7 +331,7 @@ def _truth(where: Predicate, rows: pa.Table | pa.RecordBatch, context: EvalConte
 
 
 def _both_zeros(values: Sequence[ConstValue]) -> list[ConstValue]:
-    """Zero has two signs, which a hash tells apart and equality does not."""
+    """Both zeros for a zero: a hash differs for the two signs, equality does not."""
     zero = any(isinstance(value, float) and value == 0 for value in values)
     return [*values, 0.0, -0.0] if zero else list(values)
 

@@ -47,7 +47,7 @@ class MutationDelta:
 def stage(
     repo: Repository, base: GraphVersion, deltas: Iterable[TypeDelta]
 ) -> tuple[TableWrite, ...]:
-    """Write the rows; nothing refers to them yet. A type that does not change is left alone."""
+    """Write the rows; nothing refers to them yet. A type that does not change is not written."""
     writes: list[TableWrite] = []
     for delta in deltas:
         if not delta.count:

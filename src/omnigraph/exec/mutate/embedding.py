@@ -28,7 +28,7 @@ class EmbedderSource(Protocol):
 
     @property
     def has_provider(self) -> bool:
-        """Can it compute vectors at all?"""
+        """True if it can compute vectors at all."""
         ...
 
     def embed_texts(
@@ -48,7 +48,7 @@ class QueryEmbeddings:
 
     @property
     def has_provider(self) -> bool:
-        """Can vectors be computed?"""
+        """True if vectors can be computed."""
         return self._source.has_provider
 
     def vectors(self, spec: EmbedSpec, texts: Sequence[str]) -> list[tuple[float, ...]]:
@@ -152,7 +152,7 @@ class VectorsOfType:
         return naming_entity(self._entity.name, spec.target.name, spec.source.name, id_of)
 
     def _can_compute(self, spec: EmbedSpec) -> bool:
-        """Is there a provider? If not, may the vector be null?"""
+        """True if there is a provider; without one, refuse unless the vector may be null."""
         if self._embeddings.has_provider:
             return True
         if not spec.target.type.nullable:

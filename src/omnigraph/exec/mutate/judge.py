@@ -166,7 +166,7 @@ def _nodes(
     images: Mapping[EntityRef, TypeImages],
     committed: Callable[[EntityRef], CommittedRows],
 ) -> dict[EntityRef, pa.Array]:
-    """Of the nodes that edges name, those that exist: made by the query, or committed."""
+    """The nodes that edges name and that exist: made by the query, or committed."""
     named: dict[EntityRef, list[pa.ChunkedArray]] = {}
     for ref, rows in edges.items():
         for column, node in zip(("src", "dst"), ends[ref], strict=True):

@@ -98,7 +98,7 @@ class Request:
 
     @property
     def concerns(self) -> frozenset[str]:
-        """The tables that it may change or is judged against, as far as the plan tells."""
+        """The tables that it may change or is judged against, as far as the plan shows."""
         found = {op.entity.table_key for op in self.plan.ops}
         for op in self.plan.ops:
             if isinstance(op, DeleteOp):
@@ -278,7 +278,7 @@ class Mutator:
 
 
 def recorded(commit: CommitRecord, digest: str | None) -> Mutated:
-    """The outcome of an earlier call, as its commit tells, if it was the same call."""
+    """The outcome of an earlier call, read from its commit, if it was the same call."""
     if commit.details.get(REQUEST) != digest:
         raise key_reused(commit)
     return Mutated(

@@ -66,7 +66,7 @@ class PendingChanges:
     def _announce(
         self, ops: Iterable[InsertOp | UpdateOp | DeleteOp], context: EvalContext
     ) -> None:
-        """Tell which entities the statements name, so that those of a type are read together."""
+        """Note which entities the statements name, so that those of a type are read together."""
         for changes in self._types.values():
             changes.committed.expect_nothing()
         for op in ops:

@@ -231,7 +231,7 @@ class TypeChanges:
                 self._touched.append(changed.column("id"))
 
     def _update_all(self, op: UpdateOp, values: _Values, context: EvalContext) -> None:
-        """Change whatever meets a condition."""
+        """Change the entities that meet a condition."""
         images = self._images.whole()
         mine = _truth(op, images, context)
         fresh = self._fresh(op, images, {name for name, _ in values}, context)

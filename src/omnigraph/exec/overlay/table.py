@@ -83,7 +83,7 @@ class OverlaidTable:
 
     @property
     def data_bytes(self) -> int:
-        """About how many bytes the rows have."""
+        """Roughly how many bytes the rows have."""
         return self._table.data_bytes + int(self._overlay.images.nbytes)
 
     def scan(

@@ -169,7 +169,7 @@ ResultColumn: TypeAlias = StoredColumn | EntityColumn | ComputedColumn | Constan
 
 
 def prepare(columns: Sequence[ResultColumn]) -> None:
-    """Let views that can do so load columns together, where several of a type are wanted."""
+    """Have views load columns together, where several of a type are wanted and they can."""
     if len(columns) < tuning.active.joint_columns_min and not any(
         isinstance(item, EntityColumn) for item in columns
     ):

@@ -160,7 +160,7 @@ def props_in(item: Predicate | Expr) -> Iterator[Prop]:
 
 
 def _known(found: Mask, texts: pa.Array | None) -> pa.Array:
-    """Matches as truth values; only a negation tells what is unknown from what is false."""
+    """Matches as truth values; only a negation distinguishes unknown from false."""
     if texts is None:
         return pa.array(found)
     return pa.array(found, mask=texts.is_null().to_numpy(zero_copy_only=False))

@@ -110,7 +110,7 @@ class IntersectStep:
         return counts
 
     def _mark(self, marks: Marks, owners: _Way, run: Run) -> Handles:
-        """Mark what each owner leads to, and tell what that is."""
+        """Mark what each owner leads to, and return it."""
         slices = owners.slices(run)
         targets = slices.targets
         bits = np.left_shift(np.uint64(1), np.arange(len(slices.counts), dtype=np.uint64))

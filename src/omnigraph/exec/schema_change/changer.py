@@ -105,7 +105,7 @@ class SchemaApplied:
 
     @classmethod
     def replayed(cls, published: Published) -> SchemaApplied:
-        """The result of an earlier call, as its commit tells."""
+        """The result of an earlier call, read from its commit."""
         steps = published.commit.details[_STEPS]
         assert isinstance(steps, Sequence), "every change of the schema has them"
         found = tuple(step for step in steps if isinstance(step, Mapping))

@@ -44,7 +44,7 @@ def schema_records(
 
 
 def _new_table(repo: Repository, entity: EntityType, rows: Any) -> Iterator[Record]:
-    """The table of a new type, under a name that nobody else has: nobody sees it before the commit.
+    """The table of a new type, under a new name: it is not visible before the commit.
 
     Others may give the same type a table at the same time, on this branch or on another one. Each
     makes its own, and one that comes to nothing is left for the next clean-up.

@@ -206,7 +206,7 @@ class TextIndex:
         return int(np.maximum(self.lengths, 0).sum(dtype=np.int64))
 
     def _norms(self, average: float) -> Scores:
-        """The part of the formula that depends on the length of a text alone."""
+        """The part of the formula that depends only on the length of a text."""
         return np.asarray(K1 * (1 - B + B * np.maximum(self.lengths, 0) / average))
 
     @cached_property

@@ -40,7 +40,7 @@ class Pipeline:
     """Turns operators into frames."""
 
     def __init__(self, frames: Frames, perform: Perform) -> None:
-        """Read what these frames read; `perform` runs jobs that tell how to go on."""
+        """Read what these frames read; `perform` runs jobs whose results the next steps need."""
         self.frames = frames
         self._perform = perform
         self.kept: list[Frame] = []  # what was persisted on the way

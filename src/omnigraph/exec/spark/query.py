@@ -57,7 +57,7 @@ class SparkRows(Rows):
         limits: Limits,
         done: Callable[[], None],
     ) -> None:
-        """Hold a frame with the columns `o0`, `o1`, …; `done` is called when nobody needs it."""
+        """Hold a frame with the columns `o0`, `o1`, …; `done` is called at its end."""
         self.columns = plan.columns
         self._outputs = plan.outputs
         self._frame = frame

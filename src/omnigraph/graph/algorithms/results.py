@@ -130,7 +130,7 @@ class AlgorithmResult:
 
 
 def check_writable(catalog: Catalog, selection: Selection, task: Task, name: str) -> bool:
-    """Refuse a property that cannot hold the values; tell whether its floats have 32 bits.
+    """Refuse a property that cannot hold the values; return whether its floats have 32 bits.
 
     Raises:
         InvalidInput: It says which type and why.

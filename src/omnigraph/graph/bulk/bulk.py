@@ -53,7 +53,7 @@ from omnigraph.types import BranchName, Engine, EngineChoice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The engine that bulk work runs on, and the listener that is told how far it is."""
+    """The engine that bulk work runs on, and the listener of its progress."""
 
     engine: EngineChoice = "auto"
     spark: object = None
@@ -165,7 +165,7 @@ class Bulk:
         )
 
     def _filter_keys(self, request: LoadRequest, done: Loaded) -> None:
-        """Make rows of large tables easy to find. The load is done, whatever comes of this."""
+        """Build key filters of large tables. A failure is no error of the committed load."""
         try:
             filter_keys(self._repo, request.branch, done.counts, done.rows, actor=request.actor)
         except GraphError as error:
@@ -285,7 +285,7 @@ class Bulk:
         where: str | None,
         spark: object,
     ) -> Any:
-        """One type of a pinned state as a DataFrame; the session is kept for whoever comes next."""
+        """One type of a pinned state as a DataFrame; the session is kept for later calls."""
         from omnigraph.dataplane.spark.pruning import prune_columns  # noqa: PLC0415
         from omnigraph.dataplane.spark.registration import tell  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415

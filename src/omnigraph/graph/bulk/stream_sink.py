@@ -72,7 +72,7 @@ class StreamSink:
 
 
 def _query_of(frame: Any) -> str | None:
-    """The id of the query that a batch comes from; None where Spark does not tell (Connect)."""
+    """The id of the query that a batch comes from; None where Spark does not say (Connect)."""
     context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
     if context is None:
         return None

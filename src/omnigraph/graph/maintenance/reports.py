@@ -122,7 +122,7 @@ def repair_result(
 
 
 def finding(flaw: Flaw) -> VerifyFinding:
-    """A flaw as callers are told of it."""
+    """A finding as it is reported to callers."""
     return VerifyFinding(
         severity="warning" if flaw.is_harmless else "error",
         aspect=flaw.aspect.value,

@@ -190,7 +190,7 @@ class ChangeFeed:
         limit: int = 1_000,
         every: float = 1.0,
     ) -> Iterator[ChangePage]:
-        """Yield pages with events for ever, and wait while there are none.
+        """Yield pages with events without end, and wait while there are none.
 
         From this call on, clean-ups keep what is still to come, until the iterator is closed.
 
@@ -240,7 +240,7 @@ class ChangeFeed:
         return self._repo.holding(state, "feed", onward=True)
 
     def _oldest_needed(self, place: Cursor) -> GraphVersion | None:
-        """The state that the next changes are told against; None for one that is not known."""
+        """The state against which the next changes are computed; None if it is unknown."""
         branch = self._branch_of(place)
         if place.commit is None:
             commit: CommitId | None = list(self._repo.commits(branch))[-1].id
@@ -398,7 +398,7 @@ class ChangeFeed:
 
 
 def type_token(entity: EntityType) -> str:
-    """The name of a type in a cursor: the same at every commit, whatever it is called there."""
+    """The name of a type in a cursor: the same at every commit, even if the type is renamed."""
     return f"{entity.kind}#{entity.id}"
 
 

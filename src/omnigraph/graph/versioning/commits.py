@@ -95,7 +95,7 @@ class Commits:
         return "".join(f"{line}\n" for line in drawn(list(commits), heads))
 
     def show(self, commit: str) -> Commit:
-        """One commit by its id, whatever branch it was made on.
+        """One commit by its id, of any branch.
 
         Example:
             ```python
@@ -109,7 +109,7 @@ class Commits:
         return found
 
     def version(self, commit: str) -> int | None:
-        """The version of the manifest that a commit made; None if nobody recorded it."""
+        """The version of the manifest that a commit made; None if it was not recorded."""
         found = self.show(commit)
         log = self._repo.manifest.commits(BranchName(found.branch))
         return log.manifest_version(CommitId(commit))

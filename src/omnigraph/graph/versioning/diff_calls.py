@@ -79,7 +79,7 @@ class DiffCalls(MaintenanceCalls):
         types: Collection[str] | None,
         operations: Collection[OperationName] | None,
     ) -> Diff:
-        """Compare two commits; types by what tells them apart, whatever they are called there."""
+        """Compare two commits; types are matched by identity, not by name."""
         from omnigraph.graph.versioning.changes import type_token  # noqa: PLC0415
 
         states = (self._revision(older), self._revision(newer))

@@ -32,7 +32,7 @@ class Tags:
         force: bool = False,
         idempotency_key: str | None = None,
     ) -> Tag:
-        """Give a commit a name. Wherever a commit is named, the tag may be used instead.
+        """Give a commit a name, which may be used in place of its id.
 
         A tag moves no branch. As long as it is there, the branch of the commit cannot be deleted.
 

@@ -58,7 +58,7 @@ class MigrationPlan:
 
     @property
     def supported(self) -> bool:
-        """Can the plan be applied at all?"""
+        """True if the plan can be applied at all."""
         return not any(isinstance(step, UnsupportedChange) for step in self.steps)
 
     def require_supported(self) -> None:

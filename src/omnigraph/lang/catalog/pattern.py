@@ -40,7 +40,7 @@ def pattern_fault(pattern: str) -> str | None:
 
 
 def rejects(pattern: str, text: str) -> bool:
-    """Is it certain that a usable pattern has no match in a text?
+    """True if a usable pattern certainly has no match in a text.
 
     Python's engine can take exponential time where the writers' cannot, so it is only asked when
     a bound on its work is small; otherwise the answer is no, and the writers have the last word.

@@ -43,37 +43,37 @@ STORAGE_NAMES: Final = frozenset(
 
 
 def is_dimension(dim: int) -> bool:
-    """Can a vector have this many elements?"""
+    """True if a vector can have this many elements."""
     return 0 < dim <= VECTOR_DIM_MAX
 
 
 def is_element(of_type: ValueType) -> bool:
-    """Can a list hold values of this type?"""
+    """True if a list can hold values of this type."""
     return of_type.is_scalar and not of_type.enum
 
 
 def is_key_part(of_type: ValueType) -> bool:
-    """Can a property of this type be part of a key, apart from being nullable?"""
+    """True if a property of this type can be part of a key, apart from being nullable."""
     return of_type.is_scalar
 
 
 def is_unique_part(of_type: ValueType, *, forgive_blob: bool) -> bool:
-    """Can a property be part of a @unique? Early graphs could declare one over a Blob."""
+    """True if a property can be part of a @unique. Early graphs could declare one over a Blob."""
     return of_type.is_scalar or (forgive_blob and of_type.base is Base.BLOB)
 
 
 def is_indexable(of_type: ValueType) -> bool:
-    """Can a property be indexed? A vector has an index of its own kind; a list or Blob none."""
+    """True if a property can be indexed: a list or Blob cannot, a vector has its own kind."""
     return not of_type.is_list and of_type.base is not Base.BLOB
 
 
 def is_number(of_type: ValueType) -> bool:
-    """Can a property have a @range?"""
+    """True if a property can have a @range."""
     return of_type.base in NUMERIC and not of_type.is_list
 
 
 def is_text(of_type: ValueType) -> bool:
-    """Can a property have a @check, or be embedded?"""
+    """True if a property can have a @check, or be embedded."""
     return of_type.base is Base.STRING and not of_type.is_list
 
 
@@ -91,12 +91,12 @@ def bound(value: int | float | None, base: Base, *, up: bool) -> int | float | N
 
 
 def is_empty(low: int | float | None, high: int | float | None) -> bool:
-    """Is no number between two bounds?"""
+    """True if no number lies between two bounds."""
     return low is not None and high is not None and low > high
 
 
 def excludes(bounds: Range, default: Literal | None) -> bool:
-    """Does a @range rule a default out?"""
+    """True if a @range excludes a default."""
     value = default.value if default is not None else None
     if not isinstance(value, int | float):
         return False

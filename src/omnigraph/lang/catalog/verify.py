@@ -73,7 +73,7 @@ def _names(path: str, names: list[str], form: re.Pattern[str]) -> None:
 
 
 def _ascending(items: Sequence[_Sortable]) -> bool:
-    """Sorted, and nothing twice?"""
+    """True if these are sorted and distinct."""
     return all(left < right for left, right in pairwise(items))
 
 

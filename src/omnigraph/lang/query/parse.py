@@ -250,7 +250,7 @@ class _QueryParser:
         return tuple(items)
 
     def _at_next_part(self) -> bool:
-        """Does another part of the query start here, so that this block was left open?"""
+        """True if another part of the query starts here, so that this block was left open."""
         at = self.at
         if at.at_word("return"):
             return at.peek(1) == "{" or (at.at_word("distinct", 1) and at.peek(2) == "{")
@@ -301,7 +301,7 @@ class _QueryParser:
         return ast.Filter(condition, at.since(start))
 
     def _at_traversal(self) -> bool:
-        """Does the clause that starts with this variable follow an edge?"""
+        """True if the clause that starts with this variable follows an edge."""
         at = self.at
         after = at.peek(1)
         if after == VAR:

@@ -120,7 +120,7 @@ class QueryScope:
             self.lost.add(name)
 
     def has_lost(self, name: str) -> bool:
-        """Would a rejected clause have bound this name?"""
+        """True if a rejected clause would have bound this name."""
         scope: QueryScope | None = self
         while scope is not None:
             if name in scope.lost:

@@ -9,14 +9,14 @@ from omnigraph.lang.values import FLOATS, INTEGERS, NUMERIC, Base, ValueType
 
 
 def comparable(left: ValueType, right: ValueType) -> bool:
-    """Can two scalars be compared or one assigned to the other?"""
+    """True if two scalars can be compared, or one assigned to the other."""
     if not (left.is_scalar and right.is_scalar):
         return False
     return left.base is right.base or (left.base in NUMERIC and right.base in NUMERIC)
 
 
 def assignable(actual: ValueType, wanted: ValueType) -> bool:
-    """Can a parameter of one type be stored in a property of another?
+    """True if a parameter of one type can be stored in a property of another.
 
     Widths are checked again when the value is known; a number with a fraction never becomes an
     integer silently, so floats do not go into integer properties.

@@ -197,7 +197,7 @@ def inherit_notes(own: PropertyDraft, offered: PropertyDraft) -> PropertyDraft:
 
 
 def check_embed_sources(drafts: dict[str, PropertyDraft], owner: str, scope: SchemaScope) -> None:
-    """Is each embedded text a String of the same type?"""
+    """Report embedded texts that are no String of the same type."""
     for draft in drafts.values():
         if draft.embed is None:
             continue

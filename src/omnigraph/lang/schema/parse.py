@@ -285,7 +285,7 @@ def _bounds(cursor: TokenCursor) -> tuple[int | float | None, int | float | None
 
 
 def _at_declaration(cursor: TokenCursor) -> bool:
-    """Does a declaration start here? No member looks like a keyword and a type name."""
+    """True if a declaration starts here. No member looks like a keyword and a type name."""
     return cursor.peek() == IDENT and cursor.word() in _KEYWORDS and cursor.peek(1) == TYPE
 
 

@@ -23,7 +23,7 @@ CONSTRAINTS = frozenset({"key", "unique", "index", "range", "check"})
 
 
 def at_constraint(cursor: TokenCursor) -> bool:
-    """Does a body constraint start at this `@`? With parentheses the known five always do."""
+    """True if a body constraint starts at this `@`. With parentheses the known five always do."""
     return cursor.word(1) in CONSTRAINTS and cursor.peek(2) == "("
 
 

@@ -30,7 +30,7 @@ _SUFFIX: Final = ".json"
 
 
 def reference_path(path: str, branch: str) -> str:
-    """Return where the record of a fork lies."""
+    """Return the path of the record of a fork."""
     return f"{path}/{_FOLDER}/{branch.replace('/', '%2F')}{_SUFFIX}"
 
 
@@ -59,7 +59,7 @@ class ForkRecords:
         return info if self._is_sound(path, branch, info) else None
 
     def _is_sound(self, path: str, branch: str, info: ForkInfo) -> bool:
-        """True if a fork has a version: the cut may have kept the record alone."""
+        """True if a fork has a version: a power cut may have kept only the record."""
         key = (path, branch, info.identifier)
         with self._lock:
             if self._is_unfinished is None or key in self._sound:
@@ -82,7 +82,7 @@ class ForkRecords:
         return tuple(sorted(_name(info) for info in torn))
 
     def is_torn(self, path: str, branch: str) -> bool:
-        """Tell whether there is a record that stands for no fork."""
+        """Return whether there is a record that stands for no fork."""
         place = reference_path(path, branch)
         return self._read(path, place) is not None and self.find(path, branch) is None
 

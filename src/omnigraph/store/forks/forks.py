@@ -207,7 +207,7 @@ class Forks:
                 raise
 
     def _drop_here(self, path: str, branch: str) -> None:
-        """First the record, for good; then the files, which are nobody's any more."""
+        """Drop the record first, durably, and then the files, which nothing refers to any more."""
         found = self.find(path, branch)
         if found is None:
             return

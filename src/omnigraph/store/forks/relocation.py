@@ -105,7 +105,7 @@ class VersionFiles:
         return [path for path in found if version_file_table(path) == table]
 
     def relocate(self, table: str, path: str, *, dry_run: bool = False) -> RelocatedFile:
-        """Let one file name places below this root; what a power cut left torn is left alone."""
+        """Replace the places in one file by those below this root; torn files stay as they are."""
         try:
             data = self._objects.get(path)
         except StorageFailure as failure:

@@ -121,7 +121,7 @@ class FileChecksums:
 
 
 def _loss(path: str, own: str, version: int) -> str | None:
-    """Tell that a file is missing, if the version that refers to it is there.
+    """Report that a file is missing, if the version that refers to it exists.
 
     A clean-up takes versions before their files. So where both are gone, it is history that went.
     """
@@ -151,7 +151,7 @@ def _names(fragments: Iterable[Any]) -> Iterator[tuple[int | None, str]]:
 
 
 def _with_checksum(folder: Path, file: Any) -> Any:
-    """Give a file its name; leave one alone that is large, or has others named after it."""
+    """Give a file its name; a large one, or one that others are named after, keeps its own."""
     name = str(file._path)
     path = folder / name
     if file.base_id is not None or _CHECKSUM_IN_NAME.search(name) or path.with_suffix("").is_dir():
@@ -165,7 +165,7 @@ def _with_checksum(folder: Path, file: Any) -> Any:
 
 
 def is_checkable(path: str) -> bool:
-    """Tell whether anything is known about the content of a file of a table, by its path."""
+    """Return whether anything is known about the content of a file of a table, by its path."""
     number = _DELETIONS.search(path)
     if number is not None:
         return int(number[1]) >> _HALF_BITS == _MARK
@@ -174,7 +174,7 @@ def is_checkable(path: str) -> bool:
 
 
 def damage_of_file(path: str, bytes_max: int | None = None) -> str | None:
-    """Tell what is wrong with a file; None if nothing is known. One that is missing is Lance's.
+    """Return what is wrong with a file; None if nothing is known. One that is missing is Lance's.
 
     Args:
         path: The file.

@@ -91,7 +91,7 @@ class IndexChecksums:
             self._sound.add(name)
 
     def _damage(self, place: str, dataset: Any, segment: Any) -> str | None:
-        """Tell what is wrong with the files of a segment; None if nothing is known."""
+        """Return what is wrong with the files of a segment; None if nothing is known."""
         expected = _expected(segment.uuid)
         if self._base is None or expected is None:
             return None

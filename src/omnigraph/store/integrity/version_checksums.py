@@ -29,7 +29,7 @@ _FIELD_BYTES: Final = len(_KEY) + _LENGTH.size
 
 
 def add_checksum(path: Path) -> int | None:
-    """Add the checksum to a version file that nobody reads yet.
+    """Add the checksum to a version file that is not visible yet.
 
     Returns:
         The new size of the file; None if it was left alone, for it is not laid out as expected.
@@ -71,7 +71,7 @@ def joined_version(before: bytes, message: bytes, footer: bytes, *, checked: boo
 
 
 def damage_in(data: bytes) -> str | None:
-    """Tell what is wrong with the bytes of a version file; None if nothing is known."""
+    """Return what is wrong with the bytes of a version file; None if nothing is known."""
     expected = _checksum_of(data)
     end = len(data) - _FOOTER.size
     if expected is None or expected == _sum(data[: end - _LENGTH.size], data[end:]):
@@ -80,12 +80,12 @@ def damage_in(data: bytes) -> str | None:
 
 
 def has_checksum(data: bytes) -> bool:
-    """Tell whether a version file carries a checksum."""
+    """Return whether a version file carries a checksum."""
     return _checksum_of(data) is not None
 
 
 def damage_of(path: Path) -> str | None:
-    """Tell what is wrong with a version file; None if nothing is known, or it is not there."""
+    """Return what is wrong with a version file; None if nothing is known, or it is not there."""
     try:
         data = path.read_bytes()
     except OSError:

@@ -83,7 +83,7 @@ class ObjectStore(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Tell whether an object is there."""
+        """Return whether an object is there."""
         ...
 
 
@@ -303,7 +303,7 @@ def bare_store(root: Root) -> Any:
 
 
 def signed_address(root: Root, path: str, seconds: int) -> str:
-    """An address by which anybody can read one object of a bucket for some seconds."""
+    """A signed address, with which one object of a bucket can be read for some seconds."""
     import obstore  # noqa: PLC0415 - reached only by servers that keep exports in a bucket
 
     store = _s3_store(root, _RETRIES)

@@ -70,11 +70,11 @@ class Output(Protocol):
         ...
 
     def flush(self) -> None:
-        """Do nothing; for those who insist."""
+        """Do nothing: the interface of files asks for it."""
         ...
 
     def close(self) -> None:
-        """Do nothing; for those who insist."""
+        """Do nothing: the interface of files asks for it."""
         ...
 
     def tell(self) -> int:
@@ -139,7 +139,7 @@ def _read_file(path: str | Path, size: int) -> tuple[bytes, int]:
 
 
 def stream_size(uri: str, storage_options: Mapping[str, str] | None = None) -> int:
-    """Tell how many bytes a file or object has; NOT_FOUND."""
+    """Return how many bytes a file or object has; NOT_FOUND."""
     place = _place(uri, storage_options)
 
     def ask() -> int:
@@ -151,7 +151,7 @@ def stream_size(uri: str, storage_options: Mapping[str, str] | None = None) -> i
 
 
 def exists(uri: str, storage_options: Mapping[str, str] | None = None) -> bool:
-    """Tell whether there is a file or object of this name; a folder is none."""
+    """Return whether there is a file or object of this name; a folder is none."""
     place = _place(uri, storage_options)
 
     def look() -> bool:
@@ -201,7 +201,7 @@ def delete_stream(uri: str, storage_options: Mapping[str, str] | None = None) ->
 def open_output(
     uri: str, storage_options: Mapping[str, str] | None = None, *, durable: bool = True
 ) -> AbstractContextManager[Output]:
-    """Open a file or object for writing; whatever had the name is replaced at the end.
+    """Open a file or object for writing; one of the same name is replaced at the end.
 
     Args:
         uri: The address. A device or a pipe is written to as it is.

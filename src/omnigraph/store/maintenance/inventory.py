@@ -153,7 +153,7 @@ class Inventories:
         return folder if folder.rpartition("/")[0].rpartition("/")[2] == _INDEXES else path
 
     def damage(self, path: str, size: int) -> str | None:
-        """Read a file whole; tell what is wrong with it, None if nothing is known.
+        """Read a file whole; return what is wrong with it, None if nothing is known.
 
         On local disk it is compared with its checksum, if it has one. Object storage has checksums
         of its own; there only the size is compared.

@@ -36,7 +36,7 @@ class OrphanFiles:
         return sorted(f"{folder}/{name}" for name in names)
 
     def referenced(self, base: Pin, head: int) -> frozenset[str] | None:
-        """Name the files of the versions of a table after a base; None when nobody can tell."""
+        """The files of the versions of a table after a base; None when they are unknown."""
         if head - base.version > tuning.active.searched_versions_max:
             return None
         found: set[str] = set()
@@ -66,7 +66,7 @@ class OrphanFiles:
         return frozenset(found)
 
     def remove(self, paths: Iterable[str]) -> int:
-        """Remove files, with the blobs beside them; tell how many."""
+        """Remove files, with the blobs beside them; return how many."""
         count = 0
         for path in paths:
             for each in (*self._blobs(path), path):

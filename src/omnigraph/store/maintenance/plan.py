@@ -34,7 +34,7 @@ class Probe(Protocol):
     """Questions that only the rows of a table answer."""
 
     def has_values(self, column: str, fragments: Collection[int]) -> bool:
-        """Is there a row in these fragments that is not null there?"""
+        """True if some row in these fragments is not null there."""
         ...
 
     def older(self, fragments: Collection[int], version: int) -> frozenset[int]:
@@ -76,7 +76,7 @@ class MaintenancePlan:
     torn: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        """Is there anything to do?"""
+        """True if there is anything to do."""
         return bool(self.groups or self.indexes)
 
     @property
@@ -88,7 +88,7 @@ class MaintenancePlan:
 def plan_maintenance(
     shape: Shape, wishes: Sequence[IndexSpec], probe: Probe, *, target_rows: int
 ) -> MaintenancePlan:
-    """Tell what a table needs.
+    """The maintenance that a table needs.
 
     Args:
         shape: How it lies in storage.

@@ -68,7 +68,7 @@ class Shape:
 
 
 def read_shape(table: Table) -> Shape:
-    """Look at how a version lies in storage. Reads no row."""
+    """Read the fragments and index segments of a version. Reads no row."""
     indexes = storage_call(StorageCall.TABLE_INDEX, table.pin.path, table.dataset.describe_indices)
     damaged = table.damaged_segments()
     return Shape(
@@ -107,7 +107,7 @@ class TableProbe:
         self._table = table
 
     def has_values(self, column: str, fragments: Collection[int] | None = None) -> bool:
-        """Tell whether a row, in some fragments or at all, is not null there."""
+        """Return whether a row, in some fragments or at all, is not null there."""
         found = self._table.scan(
             [], filter=f"{quoted(column)} is not null", row_id=True, fragments=fragments
         )

@@ -46,7 +46,7 @@ class UsedFiles:
             )
 
     def needs(self, path: str) -> bool:
-        """Tell whether a file is among them."""
+        """Return whether a file is among them."""
         return path in self.paths or any(parent in self.folders for parent in _parents(path))
 
 

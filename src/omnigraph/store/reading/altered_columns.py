@@ -28,7 +28,7 @@ class AlteredColumn:
     fill: pa.Scalar | None = None
 
     def is_written(self, schema: pa.Schema) -> bool:
-        """Tell whether stored rows get new values.
+        """Return whether stored rows get new values.
 
         They do also where the column takes over the name of another one: Lance refuses a name that
         stands for other files than before.

@@ -50,12 +50,12 @@ def read_blob(
 
 
 def blob_bytes(table: Table, columns: Sequence[str], row_ids: Sequence[int]) -> int:
-    """Tell how many bytes some cells have together, without reading them."""
+    """Return how many bytes some cells have together, without reading them."""
     return sum(blob_sizes(table, columns, row_ids))
 
 
 def blob_sizes(table: Table, columns: Sequence[str], row_ids: Sequence[int]) -> list[int]:
-    """Tell, for each row, how many bytes its cells have together, without reading them."""
+    """Return, for each row, how many bytes its cells have together, without reading them."""
     if not columns or not row_ids:
         return [0] * len(row_ids)
     described = table.take(row_ids, columns)

@@ -463,7 +463,7 @@ class AddressedRowsCache:
             return found
 
     def clear(self) -> None:
-        """Let go of all of them."""
+        """Drop all of them."""
         with self._lock:
             self._rows.clear()
 

@@ -39,7 +39,7 @@ class TableDelta:
 def table_delta(
     table: Table, since: Table, columns: list[str], *, rows_max: int
 ) -> TableDelta | None:
-    """Tell what changed from ``since`` to ``table``.
+    """Return what changed from ``since`` to ``table``.
 
     Args:
         table: The newer version.

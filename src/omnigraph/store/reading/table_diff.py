@@ -126,7 +126,7 @@ class TableDiff:
 
     @property
     def bytes(self) -> int:
-        """About the number of bytes that they take."""
+        """Roughly the number of bytes that they take."""
         sides = (self.removed, self.added)
         return sum(
             each.table.data_bytes * each.count // max(1, each.table.row_count) for each in sides

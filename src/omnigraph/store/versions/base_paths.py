@@ -40,7 +40,7 @@ class RecordedPaths:
                 raise _moved(self._root.uri, recorded, path)
 
     def is_root(self, recorded: str) -> bool:
-        """Tell whether a recorded root is the one that is open, however it is spelled."""
+        """Return whether a recorded root is the one that is open, however it is spelled."""
         if recorded == self._root.uri:
             return True
         found = self._known.get(recorded)
@@ -61,7 +61,7 @@ def new_place(recorded: str, path: str, root: str) -> str:
 
 
 def _same(recorded: str, root: str) -> bool:
-    """Tell whether two spellings name one folder: through a link, or another mount."""
+    """Return whether two spellings name one folder: through a link, or another mount."""
     try:
         return os.path.samefile(recorded, root)
     except (OSError, ValueError):

@@ -106,7 +106,7 @@ class Files:
             storage_call(StorageCall.TABLE_SYNC, place, lambda: disk.sync(paths))
 
     def discard(self, files: Sequence[str]) -> None:
-        """Remove files that nobody needs, as far as that is cheap and works."""
+        """Remove files that are not needed, as far as that is cheap and works."""
         for file in files:
             with suppress(OSError):
                 unlink(Path(file))

@@ -106,7 +106,7 @@ class Gateway:
             raise StorageFailure(FailureKind.CORRUPT, StorageCall.TABLE_OPEN.value, name, reason)
 
     def release(self) -> None:
-        """Let go of the handle that keeps connections alive; the next one to open is kept again."""
+        """Release the handle that keeps connections alive; the next one to open is kept again."""
         self._anchor = None
 
     def write_new(self, path: str, rows: pa.Table, *, row_ids: bool) -> Transaction:
@@ -183,7 +183,7 @@ class Gateway:
         return commit(base, transaction, max_retries=0, **_placed_by(exact))
 
     def draft(self, base: Dataset, transaction: Transaction) -> Dataset:
-        """Commit beside the history: a version that is nobody's head and has a random number."""
+        """Commit beside the history: a version that is no head and has a random number."""
         return lance.LanceDataset.commit(
             base, transaction, detached=True, max_retries=_NUMBERS_TRIED_MAX
         )

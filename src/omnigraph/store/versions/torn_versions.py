@@ -27,7 +27,7 @@ _REASON: Final = "a version that a power cut left unfinished"
 
 
 class TornVersions:
-    """The torn versions below one root, as far as somebody came across them. Thread-safe."""
+    """The torn versions below one root that were met so far. Thread-safe."""
 
     def __init__(self, root: Root, backend: Backend, quarantine: Quarantine) -> None:
         self._is_local = root.is_local
@@ -75,7 +75,7 @@ class TornVersions:
         ) from failure
 
     def is_unfinished(self, place: str, likely: int) -> bool:
-        """Tell whether all versions of a table are torn, looking at a likely one first.
+        """Return whether all versions of a table are torn, looking at a likely one first.
 
         Where there is none, something else has happened: they were written before the record.
         """
@@ -85,7 +85,7 @@ class TornVersions:
         return bool(versions) and all(self.is_torn(place, version) for version in versions)
 
     def is_torn(self, place: str, version: int) -> bool:
-        """Tell whether a version is there and torn."""
+        """Return whether a version is there and torn."""
         return self._condition(place, version) is Condition.TORN
 
     def _condition(self, place: str, version: int) -> Condition | None:

@@ -73,7 +73,7 @@ class Alterer:
     def plan(
         self, table: Table, columns: Sequence[AlteredColumn], *, rewrites: bool = False
     ) -> Alteration:
-        """Tell what other columns for the same rows take. Columns come in this order.
+        """The work that other columns for the same rows take. Columns come in this order.
 
         A column that goes on as it was keeps its numbers, and its indexes. With ``rewrites``
         everything that is kept is written again, so that the values of columns that are left out

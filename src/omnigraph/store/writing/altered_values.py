@@ -37,7 +37,7 @@ _MAJOR, _MINOR = map(int, STORAGE_VERSION.split("."))
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumns:
-    """The columns that stored rows get values in; what a worker is told. Picklable.
+    """The columns in which stored rows get values, for workers. Picklable.
 
     Attributes:
         columns: The columns.

@@ -94,7 +94,7 @@ class TableCreator:
         return 1
 
     def create_empty(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Create several tables without rows, where nobody else does; durable on return.
+        """Create several tables without rows at paths that nobody else uses; durable on return.
 
         They are synced together at the end, which is why it takes a fraction of what ``create``
         takes. Until then a power cut may leave any part of them: nothing may refer to them yet, and

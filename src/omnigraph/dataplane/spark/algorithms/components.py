@@ -91,7 +91,7 @@ class _Forest:
 
 
 class _Whole:
-    """Puts forests together and tells each block its components. Runs on one worker."""
+    """Puts forests together and gives each block its components. Runs on one worker."""
 
     def __init__(self, size: int, width: int) -> None:
         self._size = size

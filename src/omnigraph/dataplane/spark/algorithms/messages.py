@@ -133,7 +133,7 @@ def sums(blocks: Blocks, stage: str, state: Frame) -> tuple[float, float]:
 
 
 def messages_of(pieces: Frame, make: Callable[[Piece, int, int], Iterator[Any]]) -> Frame:
-    """Messages that pieces alone make; `make` is given a piece and its two blocks."""
+    """Messages that are made of pieces only; `make` is given a piece and its two blocks."""
     return pieces.mapInArrow(_Make(make), MESSAGES)
 
 
