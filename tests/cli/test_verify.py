@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lance
@@ -74,6 +75,58 @@ def test_a_file_that_is_missing_or_changed_is_found(here: Path) -> None:
     assert "is missing" in answer.stdout
     assert "not sound" in answer.stdout
     assert ("error", "rows") in aspects("rows")
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def flipped(content: bytes) -> bytes:
+    half = len(content) // 2
+    return content[:half] + bytes([content[half] ^ 0xFF]) + content[half + 1 :]
+
+
+def damage_versions(folder: Path, harm: Callable[[bytes], bytes]) -> Iterator[Path]:
+    """The newest and the oldest version file of a folder, each damaged for a while."""
+    files = sorted((folder / "_versions").glob("*.manifest"))
+    for file in (files[0], files[-1]):
+        whole = file.read_bytes()
+        file.write_bytes(harm(whole))
+        yield file
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("harm", [cut, flipped])
+def test_a_damaged_version_is_told_with_its_file_and_not_in_the_words_of_the_engine(
+    here: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    persons, knows = table("nodes"), table("edges")
+    fork = next(Path("people.omni/__manifest/tree").iterdir())
+    for folder in (persons, knows, Path("people.omni/__manifest"), fork):
+        for file in damage_versions(folder, harm):
+            answer = invoke("verify", "people.omni", "--depth", "files", "--json")
+            text = answer.stdout + answer.stderr
+            assert answer.exit_code == 1, file
+            assert str(file.relative_to("people.omni")) in text
+            for word in ("LanceError", "Protobuf", "External", ".rs:", "Encountered"):
+                assert word not in text, file
+    assert invoke("verify", "people.omni", "--depth", "files").exit_code == 0
+
+
+def test_a_damaged_record_of_a_fork_is_one_finding_of_many(here: Path) -> None:
+    for folder in (table("nodes"), Path("people.omni/__manifest")):
+        (record,) = (folder / "_refs/branches").glob("*.json")
+        whole = record.read_bytes()
+        record.write_bytes(flipped(whole))
+        copy = Path("people.omni/_schema.pg")
+        text = copy.read_text()
+        copy.write_text(text + "// edited")
+        answer = invoke("verify", "people.omni", "--depth", "files", "--json")
+        places = {each["place"] for each in json.loads(answer.stdout)["findings"]}
+        assert answer.exit_code == 1
+        assert {str(record.relative_to("people.omni")), "_schema.pg"} <= places
+        record.write_bytes(whole)
+        copy.write_text(text)
 
 
 def test_a_version_that_is_missing_is_found(here: Path) -> None:

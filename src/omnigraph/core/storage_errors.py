@@ -54,7 +54,7 @@ def public(failure: StorageFailure) -> GraphError:
         case FailureKind.INVALID:
             return Internal(Code.INTERNAL, f"storage refused the request: {failure}", **details)
         case FailureKind.CORRUPT:
-            return damaged(failure.place, f"{failure.verb}: {failure.text}", **details)
+            return damaged(failure.place, failure.text, **details)
         case FailureKind.NOT_FOUND if failure.verb in _READING:
             text = f"a file of {failure.place!r} is missing: {failure.text}. {_MISSING}"
             return Gone(Code.GONE, text, path=failure.place, **details)

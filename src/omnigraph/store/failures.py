@@ -13,7 +13,14 @@ from typing import Final
 from omnigraph.errors import GraphError
 from omnigraph.runtime.failpoints import InjectedFault
 
-__all__ = ["FailureKind", "StorageFailure", "is_panic", "lance_errors", "object_errors"]
+__all__ = [
+    "FailureKind",
+    "StorageFailure",
+    "damage_told_by",
+    "is_panic",
+    "lance_errors",
+    "object_errors",
+]
 
 
 class FailureKind(StrEnum):
@@ -98,6 +105,8 @@ _DAMAGE: Final = (
     "no field named",
 )
 
+_CUT: Final = ("file size is too small", "does not appear to be a lance file", "is outside file")
+
 # Text of an error, in lower case, and what it proves. The first match counts, so the narrow
 # phrases stand before the wide ones.
 _TEXTS: Final[tuple[tuple[str, FailureKind], ...]] = (
@@ -165,11 +174,33 @@ def lance_errors(verb: str, place: str) -> Iterator[None]:
     except Exception as error:
         if str(error).startswith(_INTERRUPTED):
             raise KeyboardInterrupt from error
-        raise StorageFailure(_lance_kind(error, verb), verb, place, _text(error)) from error
+        raise _failure(_lance_kind(error, verb), verb, place, error) from error
     except BaseException as error:
         if not is_panic(error):
             raise
-        raise StorageFailure(_panic_kind(error, verb), verb, place, _text(error)) from error
+        raise _failure(_panic_kind(error, verb), verb, place, error) from error
+
+
+def _failure(kind: FailureKind, verb: str, place: str, error: BaseException) -> StorageFailure:
+    text = _damage(error) if kind is FailureKind.CORRUPT else _text(error)
+    return StorageFailure(kind, verb, place, text)
+
+
+def damage_told_by(error: BaseException, verb: str) -> str | None:
+    """Tell in plain words what is wrong with a file that Lance failed at; None if nothing is."""
+    if isinstance(error, StorageFailure | GraphError | MemoryError):
+        return None
+    if isinstance(error, Exception):
+        kind: FailureKind | None = _lance_kind(error, verb)
+    else:
+        kind = _panic_kind(error, verb) if is_panic(error) else None
+    return _damage(error) if kind is FailureKind.CORRUPT else None
+
+
+def _damage(error: BaseException) -> str:
+    """The damage in plain words; those of the engine are in the error behind it."""
+    text = str(error).lower()
+    return "it is cut short" if any(phrase in text for phrase in _CUT) else "it cannot be decoded"
 
 
 def is_panic(error: BaseException) -> bool:

@@ -73,6 +73,12 @@ def test_damage_is_no_fault_of_the_caller(text: str) -> None:
     assert failed(ValueError(text), StorageCall.TABLE_COMMIT).kind is FailureKind.UNKNOWN
 
 
+@pytest.mark.parametrize("text", DAMAGE)
+def test_damage_is_told_without_the_words_of_the_engine(text: str) -> None:
+    told = failed(ValueError(text), StorageCall.TABLE_SCAN).text
+    assert told in ("it cannot be decoded", "it is cut short")
+
+
 def test_opening_has_no_arguments_that_could_be_wrong() -> None:
     error = ValueError("LanceError(Schema): Field 'x' (id=4) references parent id -129")
     assert failed(error, StorageCall.TABLE_OPEN).kind is FailureKind.CORRUPT

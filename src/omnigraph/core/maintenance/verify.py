@@ -80,7 +80,7 @@ class MetadataVerifier:
             try:
                 head = self._repo.snapshot(name)
             except (GraphError, StorageFailure) as error:
-                yield Flaw(aspect=Aspect.MANIFEST, place=f"branch {name}", text=str(error))
+                yield Flaw(aspect=Aspect.MANIFEST, place=f"branch {name}", text=told(error))
                 continue
             self.heads[name] = head
             yield from self._newest(head)
@@ -126,6 +126,13 @@ class MetadataVerifier:
         if lost is not None:
             self._lost.add(head.branch)
             yield Flaw(aspect=Aspect.MANIFEST, place=lost.file, text=lost.text)
+        for version in self._repo.tables.torn_versions(MANIFEST, head.fork):
+            place = self._repo.tables.version_file(Pin(MANIFEST, version, head.fork))
+            text = (
+                f"it is cut short, so branch '{head.branch}' shows the state before it: if a "
+                "backup has it, restore it; otherwise the next write sets it aside"
+            )
+            yield Flaw(aspect=Aspect.MANIFEST, place=place, text=text)
 
     def _lineage(self, head: GraphVersion) -> Iterator[Flaw]:
         place = f"branch {head.branch}"
@@ -150,7 +157,7 @@ class MetadataVerifier:
             schema = self._repo.schemas.load(head.schema_digest)
             copies = self._repo.schemas.drift(schema) if head.branch == MAIN else ()
         except (GraphError, StorageFailure) as error:
-            yield Flaw(aspect=Aspect.SCHEMA, place=place, text=str(error))
+            yield Flaw(aspect=Aspect.SCHEMA, place=place, text=told(error))
             return
         for copy in copies:
             name, _, reason = copy.partition(" ")
@@ -172,7 +179,7 @@ class MetadataVerifier:
             if failure.kind is FailureKind.NOT_FOUND:
                 place, text = self._repo.tables.version_file(at), f"{what} is missing: {_RESTORE}"
             else:
-                place, text = pin.path, f"{what} cannot be read: {public(failure)}"
+                place, text = failure.place, f"{what} cannot be read: {public(failure)}"
             yield Flaw(aspect=Aspect.PIN, place=place, text=text)
             return
         if count != pin.row_count:
@@ -199,13 +206,17 @@ class MetadataVerifier:
                 yield Flaw(aspect=Aspect.DRIFT, place=pin.path, text=text)
 
     def _forks(self) -> Iterator[Flaw]:
-        living = {fork_mark(name) for name in self._repo.manifest.incarnations()}
+        try:
+            living = {fork_mark(name) for name in self._repo.manifest.incarnations()}
+        except (GraphError, StorageFailure) as error:
+            yield Flaw(aspect=Aspect.FORK, place=place_of(error, MANIFEST), text=told(error))
+            return
         main = self.heads.get(MAIN)
         for pin in main.tables.values() if main is not None else ():
             try:
                 forks = self._repo.tables.forks(pin.path)
             except (GraphError, StorageFailure) as error:
-                yield Flaw(aspect=Aspect.FORK, place=pin.path, text=str(error))
+                yield Flaw(aspect=Aspect.FORK, place=place_of(error, pin.path), text=told(error))
                 continue
             for name in sorted(forks):
                 if name.partition(".")[0] not in living:
@@ -217,12 +228,24 @@ class MetadataVerifier:
         for path in self.paths():
             try:
                 yield from missing_files(self._repo.tables.inventories.take(path))
-            except StorageFailure as failure:
-                yield Flaw(aspect=Aspect.FILE, place=path, text=str(public(failure)))
+            except (GraphError, StorageFailure) as error:
+                yield Flaw(aspect=Aspect.FILE, place=place_of(error, path), text=told(error))
 
     def paths(self) -> list[str]:
         """The manifest, and the tables that any branch has."""
         return [MANIFEST, *sorted({pin.path for pin in self.pins()})]
+
+
+def told(error: GraphError | StorageFailure) -> str:
+    """The words of an error for a user."""
+    return str(public(error) if isinstance(error, StorageFailure) else error)
+
+
+def place_of(error: GraphError | StorageFailure, otherwise: str) -> str:
+    """The file or folder that an error is about."""
+    if isinstance(error, StorageFailure):
+        return error.place
+    return str(error.details.get("path", otherwise))
 
 
 def irreparable(repo: Repository) -> list[Flaw]:

@@ -17,7 +17,7 @@ from omnigraph.core.journal.intent import IntentLog
 from omnigraph.core.layout import MANIFEST
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime import telemetry
-from omnigraph.store.tables import SetAside, Tables
+from omnigraph.store.tables import Pin, SetAside, Tables
 
 
 class TornFiles:
@@ -39,7 +39,8 @@ class TornFiles:
             return
         moved = self._moved(snapshot)
         if moved:
-            raise _acknowledged(snapshot, torn, moved)
+            file = self._tables.version_file(Pin(MANIFEST, torn[0], snapshot.fork))
+            raise _acknowledged(snapshot, file, torn, moved)
         if self._may_write():
             self._tables.set_aside_torn_versions(MANIFEST, snapshot.fork)
             return
@@ -78,15 +79,19 @@ class TornFiles:
         )
 
 
-def _acknowledged(snapshot: GraphVersion, torn: tuple[int, ...], moved: list[str]) -> Corrupt:
+def _acknowledged(
+    snapshot: GraphVersion, file: str, torn: tuple[int, ...], moved: list[str]
+) -> Corrupt:
     text = (
-        f"version {torn[0]} of the manifest of branch '{snapshot.branch}' cannot be read, and it "
-        f"was acknowledged: {', '.join(moved)} moved with it. Restore the file from a copy; to go "
-        f"back to version {snapshot.manifest_version} for good, remove it"
+        f"version {torn[0]} of the manifest of branch '{snapshot.branch}' cannot be read "
+        f"({file!r} is cut short), and it was acknowledged: {', '.join(moved)} moved with it. "
+        f"Restore the file from a copy; to go back to version {snapshot.manifest_version} for "
+        "good, remove it"
     )
     return Corrupt(
         Code.CORRUPT,
         text,
+        path=file,
         branch=snapshot.branch,
         versions=list(torn),
         tables=moved,

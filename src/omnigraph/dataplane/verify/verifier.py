@@ -12,9 +12,16 @@ import pyarrow.compute as pc
 
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
-from omnigraph.core.maintenance.verify import Aspect, Flaw, MetadataVerifier, missing_files
+from omnigraph.core.maintenance.verify import (
+    Aspect,
+    Flaw,
+    MetadataVerifier,
+    missing_files,
+    place_of,
+    told,
+)
 from omnigraph.core.repository import Repository
-from omnigraph.core.storage_errors import public, storage_errors
+from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.progress import Monitor
 from omnigraph.dataplane.run.runner import Runner
 from omnigraph.dataplane.verify.tasks import (
@@ -91,9 +98,9 @@ class Verifier:
         for path in metadata.paths():
             try:
                 found = self._repo.tables.inventories.take(path)
-            except StorageFailure as failure:
-                text = str(public(failure))
-                done.flaws.append(Flaw(aspect=Aspect.FILE, place=path, text=text))
+            except (GraphError, StorageFailure) as error:
+                flaw = Flaw(aspect=Aspect.FILE, place=place_of(error, path), text=told(error))
+                done.flaws.append(flaw)
                 continue
             done.flaws.extend(missing_files(found))
             tasks.extend(self._tasks(found))

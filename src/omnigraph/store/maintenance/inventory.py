@@ -114,7 +114,7 @@ class Inventories:
         forks = self._forks.all(path)
         versions, others = _sorted_out(path, forks, found)
         places = {item.branch for item in versions}
-        references = {at: self._references(path, at) for at in sorted(places, key=str)}
+        references = {at: self._references(path, at, versions) for at in sorted(places, key=str)}
         return TableInventory(
             path=path,
             forks=forks,
@@ -123,7 +123,9 @@ class Inventories:
             references={at: table for at, table in references.items() if table is not None},
         )
 
-    def _references(self, path: str, branch: str | None) -> pa.Table | None:
+    def _references(
+        self, path: str, branch: str | None, versions: Iterable[StoredVersion]
+    ) -> pa.Table | None:
         """The files of every version of the trunk or of a fork; None when it is gone."""
         place = tree_path(path, branch)
 
@@ -141,6 +143,12 @@ class Inventories:
         except StorageFailure as failure:
             if failure.kind is FailureKind.NOT_FOUND and branch is not None:
                 return None
+            if failure.kind is FailureKind.CORRUPT:
+                # One of the versions cannot be read: opening it alone tells which.
+                for item in versions:
+                    if item.branch == branch:
+                        again = partial(self._gateway.open, path, item.version, branch)
+                        storage_call(StorageCall.TABLE_OPEN, place, again)
             raise
 
     def _owner(self, place: str, uri: str) -> str:

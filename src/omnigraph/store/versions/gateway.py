@@ -18,7 +18,7 @@ from lance.lance import _Session
 
 from omnigraph.store import tuning
 from omnigraph.store.blobs import marked, stored
-from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.failures import FailureKind, StorageFailure, damage_told_by
 from omnigraph.store.integrity.version_checksums import damage_of
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import Pin
@@ -81,12 +81,7 @@ class Gateway:
             version = noted_head(self._root.local_path / place / "_versions")
         if version is not None:
             self._check(place, version)
-        dataset = lance.dataset(
-            self._root.join(place),
-            version=version,
-            storage_options=self._options,
-            session=self._session,
-        )
+        dataset = self._opened(place, version)
         if version is None:
             self._check(place, int(dataset.version))
         if branch is not None:
@@ -95,6 +90,22 @@ class Gateway:
         # than any call. So one handle, of whatever table, is always kept.
         self._anchor = dataset
         return dataset
+
+    def _opened(self, place: str, version: int | None) -> Dataset:
+        try:
+            return lance.dataset(
+                self._root.join(place),
+                version=version,
+                storage_options=self._options,
+                session=self._session,
+            )
+        except BaseException as error:
+            reason = None if version is None else damage_told_by(error, StorageCall.TABLE_OPEN)
+            if version is None or reason is None:
+                raise
+            name = f"{place}/_versions/{manifest_name(version)}"
+            verb = StorageCall.TABLE_OPEN.value
+            raise StorageFailure(FailureKind.CORRUPT, verb, name, reason) from error
 
     def _check(self, place: str, version: int) -> None:
         """Refuse a version file that does not have its checksum."""
