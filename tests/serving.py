@@ -111,6 +111,7 @@ def serving(
         lifespan="on",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
     running = _Quiet(settings)

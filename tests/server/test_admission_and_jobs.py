@@ -1,10 +1,13 @@
 """Tokens, rates, deadlines, cancelled reads, and jobs that outlive their requests."""
 
+import base64
 import http.client
 import json
+import threading
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jwt
 import pytest
@@ -80,6 +83,87 @@ def test_tokens_of_an_identity_provider(tmp_path: Path) -> None:
         assert send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {forged}")[0] == 401
         unsigned = jwt.encode(claims, None, "none")  # type: ignore[arg-type]
         assert send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {unsigned}")[0] == 401
+
+
+class Provider(BaseHTTPRequestHandler):
+    """An identity provider: its keys, how often they were asked for, and if it answers."""
+
+    keys: ClassVar[list[dict[str, str]]] = []
+    asked: ClassVar[list[str]] = []
+    may_answer: ClassVar[threading.Event] = threading.Event()
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.may_answer.wait(60)
+        body = json.dumps({"keys": self.keys}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_keys_of_a_provider_are_fetched_while_others_are_answered(tmp_path: Path) -> None:
+    secret = b"s" * 32
+    named = base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
+    Provider.keys[:] = [{"kty": "oct", "kid": "k1", "k": named, "alg": "HS256"}]
+    Provider.asked.clear()
+    Provider.may_answer.clear()
+    claims = {"iss": "https://id.example", "aud": "omnigraph", "sub": "ada", "exp": 1 << 33}
+
+    def header(key: bytes = secret, kid: str = "k1") -> dict[str, str]:
+        token = jwt.encode(claims, key, "HS256", {"kid": kid})
+        return {"authorization": f"Bearer {token}"}
+
+    provider = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    threading.Thread(target=provider.serve_forever, daemon=True).start()
+    settings = {
+        "issuer": "https://id.example",
+        "audience": "omnigraph",
+        "algorithms": ["HS256"],
+        "jwks_url": f"http://127.0.0.1:{provider.server_port}/keys",
+    }
+    clock = ManualClock(now_us=1)
+    with serving(config_of(tmp_path, jwt=settings), clock=clock) as served:
+        found: list[int] = []
+
+        def ask() -> None:
+            found.append(send(served, "GET", f"{G}/snapshot", **header())[0])
+
+        waiting = [threading.Thread(target=ask) for _ in range(3)]
+        for each in waiting:
+            each.start()
+        until(lambda: Provider.asked)
+        assert send(served, "GET", "/healthz")[0] == 200
+        Provider.may_answer.set()
+        for each in waiting:
+            each.join()
+        assert found == [200] * 3
+        for number in range(20):
+            assert send(served, "GET", f"{G}/snapshot", **header(kid=f"k{number}x"))[0] == 401
+        assert send(served, "GET", f"{G}/snapshot", **header(b"f" * 32))[0] == 401
+        assert len(Provider.asked) == 1
+        Provider.keys[0]["kid"] = "k2"
+        clock.advance(31_000_000)
+        assert send(served, "GET", f"{G}/snapshot", **header(kid="k2"))[0] == 200
+        assert len(Provider.asked) == 2
+    provider.shutdown()
+    provider.server_close()
+
+
+def test_a_provider_that_is_away_is_no_fault_of_the_token(tmp_path: Path) -> None:
+    settings = {
+        "issuer": "https://id.example",
+        "audience": "omnigraph",
+        "algorithms": ["HS256"],
+        "jwks_url": "http://127.0.0.1:9/keys",
+    }
+    token = jwt.encode({"sub": "ada"}, "s" * 32, "HS256", {"kid": "k1"})
+    with serving(config_of(tmp_path, jwt=settings)) as served:
+        status, _, found = send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {token}")
+    assert (status, json.loads(found)["graph_error"]["code"]) == (503, "unavailable")
 
 
 def test_without_tokens_only_this_machine_is_served(tmp_path: Path) -> None:

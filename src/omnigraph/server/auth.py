@@ -1,4 +1,4 @@
-"""The actor of a request: bearer tokens of a file, and tokens of identity providers.
+"""The actor of a request, by the bearer tokens of a file or those of an identity provider.
 
 The file holds digests only: `{"tokens": [{"sha256": "...", "actor": "ada", "expires": "..."}]}`.
 It is read again when it has changed. The actor of a request comes from its token alone.
@@ -6,17 +6,18 @@ It is read again when it has changed. The actor of a request comes from its toke
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from omnigraph.errors import Code, GraphError, InvalidInput, Unauthenticated
 from omnigraph.runtime.clock import Clock
+from omnigraph.server.identity import JwtIssuer
 from omnigraph.types import Actor
 
 PREFIX: Final = "og_"
@@ -66,7 +67,7 @@ class TokenFile:
             if stamp == self._stamp:
                 return
             holders = _read_holders(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, KeyError, TypeError, GraphError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, GraphError) as error:
             self.problem = f"the file of tokens {self._path} cannot be read: {error}"
             return
         with self._lock:
@@ -94,55 +95,6 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-class JwtIssuer:
-    """Tokens of an identity provider, checked by its keys.
-
-    Settings: `issuer`, `audience`, `algorithms` (a list), and `jwks_url` or `key_file`; `actor`
-    names the claim that says who it is, by default `sub`.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Check tokens by these settings.
-
-        Raises:
-            InvalidInput: One of them is missing.
-        """
-        import jwt  # noqa: PLC0415  # only servers that are told to need it
-
-        known = {"issuer", "audience", "algorithms", "jwks_url", "key_file", "actor"}
-        missing = {"issuer", "audience", "algorithms"} - set(settings)
-        if missing or set(settings) - known:
-            text = f"jwt has issuer, audience, algorithms and jwks_url or key_file: {settings!r}"
-            raise InvalidInput(Code.SETTINGS_INVALID, text)
-        self._jwt = jwt
-        self._settings = settings
-        self._algorithms = [str(each) for each in settings["algorithms"]]
-        if "none" in (each.lower() for each in self._algorithms):
-            raise InvalidInput(Code.SETTINGS_INVALID, "tokens are signed: `none` is no algorithm")
-        self._key: Any = None
-        self._keys: Any = None
-        if "key_file" in settings:
-            self._key = Path(settings["key_file"]).read_text(encoding="utf-8")
-        else:
-            self._keys = jwt.PyJWKClient(settings["jwks_url"], timeout=10)
-
-    def actor_of(self, token: str) -> str | None:
-        """The actor of a token; None if it is not one that this provider made, or has expired."""
-        try:
-            key = self._key or self._keys.get_signing_key_from_jwt(token).key
-            claims = self._jwt.decode(
-                token,
-                key,
-                algorithms=self._algorithms,
-                audience=self._settings["audience"],
-                issuer=self._settings["issuer"],
-                options={"require": ["exp", "iss", "aud", "sub"]},
-            )
-            return Actor(str(claims[self._settings.get("actor", "sub")]))
-        except (self._jwt.PyJWTError, KeyError, GraphError):
-            return None
-
-
 class Authenticator:
     """Finds the actor of a request by its `Authorization` header."""
 
@@ -156,27 +108,53 @@ class Authenticator:
         """True if no token is needed."""
         return self._tokens is None and self._issuer is None
 
-    def actor(self, headers: list[str]) -> str:
+    def known(self, headers: list[str]) -> str | None:
         """The actor of a request, by the values of its `Authorization` headers.
+
+        None if the token has to be checked, which may take long.
 
         Raises:
             Unauthenticated: There is no token, or it is not valid.
         """
         if self.is_open:
             return ANONYMOUS
-        if not headers:
-            raise Unauthenticated(Code.UNAUTHENTICATED, "missing bearer token")
-        scheme, _, token = headers[0].partition(" ")
-        token = token.strip()
-        is_wrong = len(headers) > 1 or scheme.lower() != "bearer" or len(token) > _TOKEN_CHARS_MAX
-        found = None
-        if not is_wrong and token:
-            if self._tokens is not None and token.startswith(PREFIX):
-                found = self._tokens.actor_of(token)
-            elif self._issuer is not None:
-                found = self._issuer.actor_of(token)
-            elif self._tokens is not None:
-                found = self._tokens.actor_of(token)
+        token = _bearer(headers)
+        if self._issuer is not None and not self._is_kept(token):
+            return self._issuer.known(token)
+        found = None if self._tokens is None else self._tokens.actor_of(token)
         if found is None:
-            raise Unauthenticated(Code.UNAUTHENTICATED, "invalid bearer token")
+            raise _invalid()
         return found
+
+    async def actor(self, headers: list[str]) -> str:
+        """The actor of a request, whose token is checked on a thread where that may take long.
+
+        Raises:
+            Unauthenticated: There is no token, or it is not valid.
+            Unavailable: The keys of the identity provider cannot be fetched now.
+        """
+        found = self.known(headers)
+        if found is None and self._issuer is not None:
+            found = await asyncio.to_thread(self._issuer.actor_of, _bearer(headers))
+        if found is None:
+            raise _invalid()
+        return found
+
+    def _is_kept(self, token: str) -> bool:
+        """True for a token of the file of tokens."""
+        return self._tokens is not None and token.startswith(PREFIX)
+
+
+def _bearer(headers: list[str]) -> str:
+    if not headers:
+        raise Unauthenticated(Code.UNAUTHENTICATED, "missing bearer token")
+    scheme, _, token = headers[0].partition(" ")
+    token = token.strip()
+    is_wrong = len(headers) > 1 or scheme.lower() != "bearer" or len(token) > _TOKEN_CHARS_MAX
+    if is_wrong or not token:
+        raise _invalid()
+    return token
+
+
+def _invalid() -> Unauthenticated:
+    return Unauthenticated(Code.UNAUTHENTICATED, "invalid bearer token")

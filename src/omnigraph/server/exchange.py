@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from omnigraph.errors import Cancelled, Code, InvalidInput, LimitExceeded
 from omnigraph.server.admission import InFlight
+from omnigraph.server.call import RouteCall
 from omnigraph.server.protocol import ARRIVAL, Arrival
 from omnigraph.server.streams import Receive, body_limit
 
@@ -51,13 +52,19 @@ class StreamedAnswer:
 class Exchange:
     """One request, and the way back to its client."""
 
-    __slots__ = ("_send", "actor", "headers", "is_read", "path", "receive", "request_id", "scope")
+    __slots__ = (
+        *("actor", "begin", "call", "headers", "is_read", "path", "receive", "request_id"),
+        *("scope", "send"),
+    )
 
-    def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Take over a request."""
+    def __init__(self, scope: MutableMapping[str, Any], begin: int = 0) -> None:
+        """Take over a request that came at this moment; who answers it later adds the ways back."""
         self.scope = scope
-        self.receive = receive
-        self._send = send
+        self.begin = begin
+        self.receive: Receive | None = None
+        self.send: Send | None = None
+        # What it asks for, once it is let in.
+        self.call: RouteCall | None = None
         self.path: dict[str, str] = scope.get("path_params", {})
         self.actor: str | None = None
         self.request_id = ""
@@ -107,12 +114,7 @@ class Exchange:
             raise body_limit(resource, most, int(said))
         if self.arrival.is_whole:
             data, _ = await self._piece()
-            if len(data) > most:
-                raise body_limit(resource, most, len(data))
-            self.is_read = True
-            if data:
-                held.take(len(data))
-            return data
+            return self.taken(data, resource, most, held)
         pieces: list[bytes] = []
         total, has_more = 0, True
         try:
@@ -130,7 +132,22 @@ class Exchange:
         self.is_read = True
         return b"".join(pieces)
 
+    def taken(self, data: bytes, resource: str, most: int, held: InFlight) -> bytes:
+        """A body that is there as a whole, counted as held.
+
+        Raises:
+            LimitExceeded: It is too large.
+            Busy: The actor has too much in flight.
+        """
+        if len(data) > most:
+            raise body_limit(resource, most, len(data))
+        self.is_read = True
+        if data:
+            held.take(len(data))
+        return data
+
     async def _piece(self) -> tuple[bytes, bool]:
+        assert self.receive is not None
         message = await self.receive()
         if message["type"] == "http.disconnect":
             raise Cancelled(Code.CANCELLED, "the client left before the end of the body")
@@ -163,8 +180,8 @@ class Exchange:
 
     # -- the answer --------------------------------------------------------------------------------
 
-    async def answer(self, found: WholeAnswer | StreamedAnswer, extra: Headers) -> None:
-        """Send an answer, with more headers."""
+    def head(self, found: WholeAnswer | StreamedAnswer, extra: Headers) -> Headers:
+        """The headers of an answer, with more."""
         head: Headers = [
             (b"content-type", found.media.encode("latin-1")),
             (b"x-request-id", self.request_id.encode()),
@@ -172,23 +189,27 @@ class Exchange:
             *found.headers,
             *extra,
         ]
-        if isinstance(found, StreamedAnswer):
-            await self._stream(found, head)
-            return
-        if not any(name == b"content-length" for name, _ in found.headers):
+        if isinstance(found, WholeAnswer) and all(
+            name != b"content-length" for name, _ in found.headers
+        ):
             head.append((b"content-length", b"%d" % len(found.body)))
-        await self._send({"type": "http.response.start", "status": found.status, "headers": head})
-        await self._send({"type": "http.response.body", "body": found.body})
+        return head
 
-    async def _stream(self, found: StreamedAnswer, head: Headers) -> None:
+    async def answer(self, found: WholeAnswer | StreamedAnswer, extra: Headers) -> None:
+        """Send an answer, with more headers."""
+        send = self.send
+        assert send is not None
+        head = self.head(found, extra)
+        start = {"type": "http.response.start", "status": found.status, "headers": head}
+        if isinstance(found, WholeAnswer):
+            await send(start)
+            await send({"type": "http.response.body", "body": found.body})
+            return
         with self.watched(found.leave):
             try:
-                start = {"type": "http.response.start", "status": found.status, "headers": head}
-                await self._send(start)
+                await send(start)
                 async for piece in found.pieces:
-                    await self._send(
-                        {"type": "http.response.body", "body": piece, "more_body": True}
-                    )
-                await self._send({"type": "http.response.body", "body": b""})
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
             finally:
                 found.leave()

@@ -2,6 +2,10 @@
 
 Headers may have so many bytes and lines, and must be complete within some seconds. Requests that
 say their length in two ways are refused: two readers could take them for different requests.
+
+A small request goes to the application when all of it is there. Many clients send a body after its
+headers: a task that waits for it costs more than a small read. If the application can answer at
+once, the answer leaves in one piece, without a task.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 HEADER_BYTES_MAX: Final = 64 << 10
 HEADER_LINES_MAX: Final = 200
@@ -22,6 +26,10 @@ LINGER_BYTES_MAX: Final = 16 << 20
 LINGER_SECONDS_MAX: Final = 2.0
 # The name under which the application finds the arrival of its request.
 ARRIVAL: Final = "omnigraph.arrival"
+# A body that says to be smaller is waited for, but only for a moment: then the application waits,
+# by its own bounds.
+_SMALL_BYTES: Final = 16 << 10
+_SMALL_SECONDS: Final = 0.1
 
 _TEXTS: Final = {
     400: "Bad Request",
@@ -53,11 +61,21 @@ class Arrival:
             self.when_left()
 
 
+# An answer that is there at once: the whole of it, from the status line on.
+AtOnce = Callable[[Any, bytes], tuple[int, list[tuple[bytes, bytes]], bytes] | None]
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """HTTP/1.1 whose headers are bounded in bytes, lines and time."""
 
     _header_bytes = 0
     _deadline: TimerHandle | None = None
+    # A small request that is not there as a whole, and how long it is waited for.
+    _coming: tuple[Any, Any] | None = None
+    _coming_deadline: TimerHandle | None = None
+    _is_small = False
+    # One request of those that come together: others on the loop have their turn, too.
+    _may_answer = True
     _in_headers = True
     _has_begun = False
     _is_refused = False
@@ -72,11 +90,14 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         # A client may send requests before the answers to earlier ones.
         self._arrivals: deque[Arrival] = deque()
+        self._at_once: AtOnce | None = getattr(self.app, "at_once", None)
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._disarm()
+        self._coming = None
+        self._wait_no_more()
         super().connection_lost(exc)
         for each in self._arrivals:
             each.leave()
@@ -91,7 +112,10 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if self._in_headers:
             self._header_bytes += len(data)
+        self._may_answer = True
         super().data_received(data)
+        if self._coming is not None and self._coming_deadline is None:
+            self._coming_deadline = self.loop.call_later(_SMALL_SECONDS, self._begin)
         if not self._in_headers or not (self._header_bytes or self._has_begun):
             return
         if self._header_bytes > HEADER_BYTES_MAX:
@@ -119,10 +143,17 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._disarm()
         names = [name for name, _ in self.headers]
-        is_double = names.count(b"content-length") > 1 or names.count(b"host") > 1
-        if is_double or (b"transfer-encoding" in names and b"content-length" in names):
+        lengths = names.count(b"content-length")
+        if lengths > 1 or names.count(b"host") > 1:
             self._refuse(400)
             return
+        is_chunked = b"transfer-encoding" in names
+        if is_chunked and lengths:
+            self._refuse(400)
+            return
+        said = self.headers[names.index(b"content-length")][1] if lengths else b"0"
+        is_known = not is_chunked and not self.expect_100_continue and said.isdigit()
+        self._is_small = is_known and len(said) < 8 and int(said) <= _SMALL_BYTES
         super().on_headers_complete()
         arrival = self.scope[ARRIVAL] = Arrival(self.cycle)  # type: ignore[typeddict-unknown-key]
         self._arrivals.append(arrival)
@@ -143,6 +174,50 @@ class GuardedProtocol(HttpToolsProtocol):
         self._in_headers = self._has_served = True
         if not self._is_refused:
             super().on_message_complete()
+            self._begin()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Let the application begin, with a small request when it is there."""
+        if self._is_small and cycle.more_body and cycle is self.cycle:
+            self._coming = cycle, app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _begin(self) -> None:
+        """Begin with the small request that is there now, or was waited for long enough."""
+        self._wait_no_more()
+        if self._coming is None:
+            return
+        cycle, app = self._coming
+        self._coming = None
+        if self._may_answer and not cycle.more_body and not self.flow.write_paused:
+            self._may_answer = False
+            found = None if self._at_once is None else self._at_once(cycle.scope, bytes(cycle.body))
+            if found is not None:
+                self._answer(cycle, *found)
+                return
+        super()._start_asgi_task(cycle, app)
+
+    def _wait_no_more(self) -> None:
+        if self._coming_deadline is not None:
+            self._coming_deadline.cancel()
+            self._coming_deadline = None
+
+    def _answer(
+        self, cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> None:
+        """Send an answer that is there as a whole, in one piece."""
+        pieces = [STATUS_LINE[status]]
+        for name, value in (*self.server_state.default_headers, *headers):
+            pieces += (name, b": ", value, b"\r\n")
+        if not cycle.keep_alive:
+            pieces.append(b"connection: close\r\n")
+        pieces += (b"\r\n", body)
+        cycle.response_started = cycle.response_complete = True
+        self.transport.write(b"".join(pieces))
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def _arm(self) -> None:
         self._disarm()

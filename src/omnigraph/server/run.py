@@ -94,6 +94,7 @@ def _run(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=config.budgets.shutdown_seconds,
         backlog=_WAITING_CONNECTIONS_MAX,

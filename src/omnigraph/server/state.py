@@ -14,8 +14,9 @@ from omnigraph.policy.authorization import ALLOW_ALL, AccessRequest, Permission,
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.server.admission import Admission
-from omnigraph.server.auth import Authenticator, JwtIssuer, TokenFile
+from omnigraph.server.auth import Authenticator, TokenFile
 from omnigraph.server.config import GraphEntry, ServerConfig
+from omnigraph.server.identity import JwtIssuer
 from omnigraph.server.stored_queries import StoredQueries
 from omnigraph.server.threads import Threads
 from omnigraph.server.warm_reads import WarmReads
@@ -172,7 +173,7 @@ class Server:
         self.ids = ids or UlidIds(self.clock)
         self.policy = policy
         tokens = None if config.tokens is None else TokenFile(config.tokens, self.clock)
-        issuer = None if config.jwt is None else JwtIssuer(config.jwt)
+        issuer = None if config.jwt is None else JwtIssuer(config.jwt, self.clock)
         self.authenticator = Authenticator(tokens, issuer)
         bounds = config.budgets
         self.admission = Admission(

@@ -8,6 +8,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 
+def is_traced() -> bool:
+    """True if traces may be wanted: who has configured them has imported this."""
+    return "opentelemetry.trace" in sys.modules
+
+
 def traced(name: str, headers: Mapping[str, str]) -> AbstractContextManager[None]:
     """Put a request into the trace that its headers name, or into a new one."""
     # Who has configured it has imported it.
