@@ -7,7 +7,7 @@ inserted and deleted there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
+from omnigraph.exec.merge.merged_rows import OURS
 from omnigraph.exec.merge.table_merge import SettledConflict
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
 from omnigraph.lang.catalog.model import EdgeType
@@ -67,7 +68,7 @@ def settle_broken_rules(
         key = f"{conflict.entity_kind}:{conflict.type}"
         item, name = types[key], str(conflict.id)
         if conflict.kind is ConflictKind.CARDINALITY_VIOLATION:
-            _settle_edges(types, item, name, choice)
+            _settle_edges(types, item, conflict, choice, resolve)
             continue
         row = item.rows_of([name]).get(name)
         if row is not None:
@@ -79,23 +80,22 @@ def settle_broken_rules(
 
 
 class _Edges:
-    """The edges of one source that one side has inserted and deleted."""
+    """The edges that one side has brought to a source, and those that it has taken from there."""
 
-    def __init__(self, inserted: dict[str, int], deleted: dict[str, int]) -> None:
-        """Take the addresses by edge: of that side for new edges, of the base for deleted ones."""
+    def __init__(self, inserted: Collection[str], deleted: Collection[str]) -> None:
+        """Take the ids of edges."""
         self.inserted = inserted
         self.deleted = deleted
 
     @classmethod
     def of(cls, item: TypeMerge, source: str, *, ours: bool) -> _Edges:
-        """Read the edges of a source that a side has changed."""
+        """Read the edges of a source that a side has inserted, deleted or moved."""
         changes = item.merge.ours if ours else item.merge.theirs
         versions = item.merge.versions
         after = versions.ours if ours else versions.theirs
-        is_new, is_gone = changes.column(BEFORE).is_null(), changes.column(AFTER).is_null()
-        inserted = changes.filter(is_new).column(AFTER).combine_chunks()
-        deleted = changes.filter(is_gone).column(BEFORE).combine_chunks()
-        return cls(_from(after, inserted, source), _from(versions.base, deleted, source))
+        now = _edges_from(after, changes.column(AFTER), source)
+        before = _edges_from(versions.base, changes.column(BEFORE), source)
+        return cls(now - before, before - now)
 
     @property
     def shown(self) -> dict[str, list[str]]:
@@ -103,48 +103,48 @@ class _Edges:
         return {"inserted": sorted(self.inserted), "deleted": sorted(self.deleted)}
 
 
-def _from(rows: AddressedRows, addresses: pa.Array, source: str) -> dict[str, int]:
-    if not len(addresses):
-        return {}
-    found = rows.take(addresses, ["id", "src"])
-    chosen = np.flatnonzero(np.asarray(pc.equal(found.column("src"), source)))
-    ids = found.column("id").take(pa.array(chosen)).to_pylist()
-    return dict(zip(ids, addresses.take(pa.array(chosen)).to_pylist(), strict=True))
+def _edges_from(rows: AddressedRows, addresses: pa.ChunkedArray, source: str) -> set[str]:
+    known = addresses.drop_null().combine_chunks()
+    if not len(known):
+        return set()
+    found = rows.take(known, ["id", "src"])
+    return set(found.column("id").filter(pc.equal(found.column("src"), source)).to_pylist())
 
 
-def _settle_edges(types: Types, item: TypeMerge, source: str, choice: Choice) -> None:
-    """Undo what the other side has inserted and deleted at a source.
+def _settle_edges(
+    types: Types, item: TypeMerge, conflict: MergeConflict, choice: Choice, resolve: Resolving
+) -> None:
+    """Undo what the other side has inserted, deleted and moved at a source.
 
     An edge stays deleted where an end of it is.
     """
-    ours, theirs = _Edges.of(item, source, ours=True), _Edges.of(item, source, ours=False)
-    versions = item.merge.versions
-    if choice == "ours":
-        alone = [name for name in theirs.inserted if name not in ours.inserted]
-        rows = list(item.rows_of(alone).values())
-        item.outcome.take = np.setdiff1d(item.outcome.take, rows)
-        item.keep(list(_with_ends(types, item, versions.base, theirs.deleted)))
-    else:
-        for name, address in ours.inserted.items():
-            if name not in item.rows_of([name]):
-                item.drop_ours(name, address)
-        item.bring_back(list(_with_ends(types, item, versions.base, ours.deleted)))
+    source = str(conflict.id)
+    ours, theirs = (_Edges.of(item, source, ours=is_ours) for is_ours in (True, False))
+    chosen, other = (ours, theirs) if choice == "ours" else (theirs, ours)
+    side = OURS if choice == "ours" else AFTER
+    ends = np.isin(item.merge.columns, ["src", "dst"])
+    settled = []
+    for name in sorted({*other.inserted, *other.deleted} - {*chosen.inserted, *chosen.deleted}):
+        row = item.row_of(item.located([name]))
+        keys = item.outcome.keys.slice(row, 1)
+        if name in other.inserted or _has_ends(types, item, keys, side):
+            settled.append(SettledConflict(row, conflict, choice, ends))
+        item.touched.update(item.sources(keys))
+    item.merge.settle(item.outcome, settled, resolve)
     item.touched.add(source)
 
 
-def _with_ends(
-    types: Types, item: TypeMerge, rows: AddressedRows, edges: dict[str, int]
-) -> Iterator[str]:
-    """Those edges of which both ends exist."""
+def _has_ends(types: Types, item: TypeMerge, keys: pa.Table, side: str) -> bool:
+    """Whether a side has an edge, and both ends that it has there exist."""
     edge = item.merge.entity
     assert isinstance(edge, EdgeType)
-    if not edges:
-        return
-    ends = rows.take(pa.array(edges.values(), pa.uint64()), ["src", "dst"])
-    is_whole = np.ones(len(edges), bool)
-    for column, name in (("src", edge.source), ("dst", edge.target)):
-        node = types.get(table_key("node", name))
-        if node is not None:
-            gone = pc.is_in(ends.column(column).combine_chunks(), value_set=node.absent)
-            is_whole &= ~np.asarray(gone)
-    yield from (name for name, whole in zip(edges, is_whole.tolist(), strict=True) if whole)
+    address = keys.column(side).drop_null().combine_chunks()
+    if not len(address):
+        return False
+    ends = item.merge.versions.side(side).take(address, ["src", "dst"])
+    nodes = {"src": types.get(table_key("node", edge.source))}
+    nodes["dst"] = types.get(table_key("node", edge.target))
+    return not any(
+        node is not None and pc.is_in(ends.column(column), value_set=node.absent)[0].as_py()
+        for column, node in nodes.items()
+    )

@@ -82,7 +82,7 @@ def _judge_mixed(item: TypeMerge, rows: MergedImages, out: Violations) -> None:
 def _judge_uniques(item: TypeMerge, rows: MergedImages, out: Violations) -> None:
     entity = item.merge.entity
     ours = item.merge.ours
-    changed = ours.column(AFTER).drop_null().combine_chunks()
+    changed = pa.concat_arrays([ours.column(AFTER).drop_null().combine_chunks(), item.stayed])
     for columns in uniques(entity):
         names = ["id", *columns]
         known = []

@@ -105,6 +105,7 @@ class TableMerge:
         self.theirs = theirs.keys
         self.ours = ours.keys
         self._in_ours = ours.in_newer
+        self._in_theirs = theirs.in_newer
         ends = list(_ENDS) if entity.kind == "edge" else []
         self.columns = [*ends, *(item.name for item in entity.properties)]
         self.blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
@@ -115,7 +116,7 @@ class TableMerge:
         """Decide about every entity that their side has changed."""
         keys = self._located()
         outcome = self._start(keys)
-        both = np.flatnonzero(pc.is_in(keys.column("id"), value_set=self._our_ids))
+        both = np.flatnonzero(pc.is_in(keys.column("id"), value_set=self.our_ids))
         rows = keys.take(pa.array(both))
         there = [_valid(rows.column(name)) for name in (BEFORE, OURS, AFTER)]
         base, ours, theirs = there
@@ -137,12 +138,20 @@ class TableMerge:
         )
 
     @cached_property
-    def _our_ids(self) -> pa.Array:
+    def our_ids(self) -> pa.Array:
+        """The ids of the entities that our side has changed."""
         return self.ours.column("id").combine_chunks()
+
+    def in_theirs(self, addresses: pa.Array) -> pa.Array:
+        """The rows of their side that are those of the base, unchanged; null stays null."""
+        rows = np.flatnonzero(addresses.is_valid())
+        found = np.zeros(len(addresses), np.uint64)
+        found[rows] = self._in_theirs(np.asarray(addresses.take(pa.array(rows)), np.uint64))
+        return pa.array(found, mask=np.asarray(addresses.is_null()))
 
     def _start(self, keys: pa.Table) -> MergedTable:
         """Take every change of theirs to an entity that our side has not changed."""
-        alone = ~_numpy(pc.is_in(keys.column("id"), value_set=self._our_ids))
+        alone = ~_numpy(pc.is_in(keys.column("id"), value_set=self.our_ids))
         kept = _valid(keys.column(AFTER))
         return MergedTable(
             entity=self.entity,
@@ -155,7 +164,7 @@ class TableMerge:
     def _located(self) -> pa.Table:
         """Their changes with the addresses that the entities have on our side."""
         keys = self.theirs
-        match = pc.index_in(keys.column("id"), value_set=self._our_ids)
+        match = pc.index_in(keys.column("id"), value_set=self.our_ids)
         changed = self.ours.column(AFTER).combine_chunks().take(match.combine_chunks())
         unchanged = pc.and_(match.is_null(), keys.column(BEFORE).is_valid())
         nothing = pa.nulls(keys.num_rows, pa.uint64())

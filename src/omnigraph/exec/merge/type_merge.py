@@ -97,7 +97,7 @@ class TypeMerge:
             self.dropped,
         ]
         found = pa.concat_arrays(gone)
-        kept = pa.concat_arrays([self.written, self._disputed])
+        kept = pa.concat_arrays([self.written, self.disputed])
         return found.filter(pc.invert(pc.is_in(found, value_set=kept)))
 
     @property
@@ -109,7 +109,7 @@ class TypeMerge:
         ours, theirs = (side.column("id").combine_chunks() for side in self._sides())
         both = ours.filter(pc.is_in(ours, value_set=theirs))
         found = pa.concat_arrays([both, pa.array(sorted(self.brought_back), pa.string())])
-        left_out = pa.concat_arrays([self.absent, self._disputed])
+        left_out = pa.concat_arrays([self.absent, self.disputed])
         return found.filter(pc.invert(pc.is_in(found, value_set=left_out)))
 
     @property
@@ -119,10 +119,23 @@ class TypeMerge:
         is_kept = _mask(keys.column(AFTER).is_null()) & _mask(keys.column(OURS).is_valid())
         is_kept[self.outcome.drop] = False
         kept = keys.filter(pa.array(is_kept))
-        return kept.filter(pc.invert(pc.is_in(kept.column("id"), value_set=self._disputed)))
+        return kept.filter(pc.invert(pc.is_in(kept.column("id"), value_set=self.disputed)))
 
     @property
-    def _disputed(self) -> pa.Array:
+    def stayed(self) -> pa.Array:
+        """The addresses on our side of rows that their side has changed and ours has not.
+
+        They stay as they are because a conflict was settled so.
+        """
+        keys = self.outcome.keys
+        is_left = _mask(keys.column(OURS).is_valid())
+        is_left &= ~_mask(pc.is_in(keys.column("id"), value_set=self.merge.our_ids))
+        is_left[np.concatenate([self.outcome.take, self.outcome.drop])] = False
+        return keys.column(OURS).filter(pa.array(is_left)).combine_chunks()
+
+    @property
+    def disputed(self) -> pa.Array:
+        """The ids of entities that are a conflict themselves."""
         return pa.array([item.id for item in self.outcome.conflicts], pa.string())
 
     def _sides(self) -> tuple[pa.Table, pa.Table]:
@@ -140,13 +153,46 @@ class TypeMerge:
         rows = list(self.rows_of(ids).values())
         self.outcome.drop = np.setdiff1d(self.outcome.drop, rows)
 
-    def drop_ours(self, name: str, address: int) -> None:
-        """Delete an entity that our side has and theirs does not."""
+    def restore(self, name: str) -> None:
+        """Let an entity stay or come back, as a side has it, if it is gone."""
+        if pc.is_in(pa.scalar(name), value_set=self.absent).as_py():
+            self.keep([name])
+            self.brought_back.add(name)
+        if pc.is_in(pa.scalar(name), value_set=self.absent).as_py():
+            self.bring_back([name])
+
+    def located(self, ids: Sequence[str]) -> pa.Table:
+        """The keys of entities that a side has changed, in the order of their ids."""
+        keys, ours = self.outcome.keys, self.merge.ours
+        known = self.rows_of(ids)
+        names = pa.array([name for name in ids if name not in known], pa.string())
+        ours = ours.take(pc.index_in(names, value_set=self.merge.our_ids))
+        # Of what their side has left alone, it has the row of the base.
+        after = self.merge.in_theirs(ours.column(BEFORE).combine_chunks())
+        columns = {"id": names, BEFORE: ours.column(BEFORE), AFTER: after, OURS: ours.column(AFTER)}
+        rest = pa.table({name: columns[name] for name in keys.column_names}, schema=keys.schema)
+        found = pa.concat_tables([keys.take(pa.array(known.values(), pa.int64())), rest])
+        return found.take(
+            pc.index_in(pa.array(ids, pa.string()), value_set=found.column("id").combine_chunks())
+        )
+
+    def sources(self, keys: pa.Table) -> Iterator[str]:
+        """The sources that some edges have on both sides."""
+        for column in (OURS, AFTER):
+            addresses = keys.column(column).drop_null().combine_chunks()
+            if len(addresses):
+                rows = self.merge.versions.side(column).take(addresses, ["src"])
+                yield from rows.column("src").to_pylist()
+
+    def row_of(self, key: pa.Table) -> int:
+        """The row of `MergedTable.keys` of an entity; a new one keeps ours."""
+        values = {name: key.column(name)[0].as_py() for name in (BEFORE, AFTER, OURS)}
+        name = key.column("id")[0].as_py()
         row = self.rows_of([name]).get(name)
         if row is None:
-            row = self._add_key(name, None, None, address)
-        self.outcome.take = np.setdiff1d(self.outcome.take, [row])
-        self.outcome.drop = np.union1d(self.outcome.drop, [row])
+            row = self._add_key(name, values[BEFORE], values[AFTER], values[OURS])
+            self.outcome.cells[row] = False
+        return row
 
     def bring_back(self, ids: Collection[str]) -> None:
         """Write entities that our side has deleted, as their side has them."""

@@ -1,0 +1,139 @@
+"""Merges in which the changes of two sides break a rule of the schema only together."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+
+SCHEMA = """
+node Person { name: String @key  email: String?  @unique(email) }
+node Team { name: String @key }
+edge Likes: Person -> Person { weight: I32? }
+edge Knows: Person -> Person { @key(src, dst) }
+edge In: Person -> Team @card(0..1)
+"""
+NAMES = ["Ada", "Bo", "Cy", "Di"]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[og.Graph]:
+    with og.init(str(tmp_path / "g.omni"), schema=SCHEMA) as graph:
+        graph.load(
+            {
+                "Person": [{"name": name, "email": f"{name}@x"} for name in NAMES],
+                "Team": [{"name": "red"}, {"name": "blue"}],
+                "Likes": [{"id": "k", "from": "Ada", "to": "Bo"}],
+                "In": [{"id": "i", "from": "Ada", "to": "red"}],
+            }
+        )
+        graph.branches.create("draft")
+        yield graph
+
+
+def change(graph: og.Graph, branch: str, text: str) -> None:
+    graph.mutate(f"query q() {{ {text} }}", branch=branch)
+
+
+def move(graph: og.Graph, branch: str, edge: str, **values: Any) -> None:
+    names = {"from": "from_", "to": "to"}
+    row = {name: values[key] for name, key in names.items()}
+    graph.load({edge: [{"id": values["id"], **row}]}, mode="merge", branch=branch)
+
+
+def ends(graph: og.Graph, edge: str = "likes", branch: str = "main") -> list[tuple[str, str]]:
+    """The ends of all edges; an edge without one of them is found by its number."""
+    text = f"query q() {{ match {{ $a $k: {edge} $b }} return {{ $k }} }}"
+    found = [row["k"] for row in graph.query(text, branch=branch)]
+    name = edge[0].upper() + edge[1:]
+    assert len(found) == graph.snapshot(branch).counts[f"edge:{name}"], "an end is missing"
+    return sorted((row["from"], row["to"]) for row in found)
+
+
+def people(graph: og.Graph, branch: str = "main") -> dict[str, str | None]:
+    text = "query q() { match { $p: Person } return { $p.name as n, $p.email as e } }"
+    return {row["n"]: row["e"] for row in graph.query(text, branch=branch)}
+
+
+def kinds(graph: og.Graph, source: str, into: str) -> list[tuple[str, str | None]]:
+    found = graph.branches.merge(source, into=into, dry_run=True)
+    return [(item.kind.value, item.id) for item in found.conflicts]
+
+
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+def test_an_edge_was_moved_to_a_node_that_the_other_side_deleted(
+    graph: og.Graph, source: str, into: str, side: Any
+) -> None:
+    move(graph, "draft", "Likes", id="k", from_="Ada", to="Cy")
+    change(graph, "main", 'delete Person where name = "Cy"')
+    assert kinds(graph, source, into) == [("orphan_edge", "k")]
+    with pytest.raises(og.errors.Conflict) as caught:
+        graph.branches.merge(source, into=into)
+    (conflict,) = caught.value.conflicts
+    images = [conflict[name] and conflict[name]["to"] for name in ("base", "ours", "theirs")]
+    moved = "theirs" if source == "draft" else "ours"
+    assert images == [
+        "Bo",
+        "Bo" if moved == "theirs" else "Cy",
+        "Cy" if moved == "theirs" else "Bo",
+    ]
+    graph.branches.merge(source, into=into, resolve=side)
+    stays = side == moved
+    assert ends(graph, branch=into) == [("Ada", "Cy" if stays else "Bo")]
+    assert ("Cy" in people(graph, into)) == stays
+
+
+def test_an_edge_that_goes_back_may_lose_its_other_end(graph: og.Graph) -> None:
+    move(graph, "draft", "Likes", id="k", from_="Ada", to="Cy")
+    change(graph, "draft", 'delete Person where name = "Bo"')
+    change(graph, "main", 'delete Person where name = "Cy"')
+    assert kinds(graph, "draft", "main") == [("orphan_edge", "k")]
+    with pytest.raises(og.errors.Conflict):
+        graph.branches.merge("draft", resolve="ours")
+    graph.branches.merge("draft", resolve="theirs")
+    assert ends(graph) == [("Ada", "Cy")]
+
+
+def test_an_edge_was_moved_while_the_other_side_changed_it(graph: og.Graph) -> None:
+    move(graph, "draft", "Likes", id="k", from_="Ada", to="Cy")
+    graph.load({"Likes": [{"id": "k", "from": "Ada", "to": "Bo", "weight": 3}]}, mode="merge")
+    change(graph, "main", 'delete Person where name = "Cy"')
+    assert kinds(graph, "draft", "main") == kinds(graph, "main", "draft") == [("orphan_edge", "k")]
+    graph.branches.merge("draft", resolve="ours")
+    assert ends(graph) == [("Ada", "Bo")]
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_edges_that_were_moved_count_for_a_cardinality(
+    graph: og.Graph, source: str, into: str, side: Any
+) -> None:
+    move(graph, "draft", "In", id="i", from_="Bo", to="red")
+    change(graph, "main", 'insert In { from: "Bo", to: "blue" }')
+    assert kinds(graph, source, into) == [("cardinality_violation", "Bo")]
+    graph.branches.merge(source, into=into, resolve=side)
+    is_moved = (side == "theirs") == (source == "draft")
+    wanted = [("Bo", "red")] if is_moved else [("Ada", "red"), ("Bo", "blue")]
+    assert ends(graph, "in", into) == wanted
+
+
+def test_a_node_that_stays_for_an_edge_keeps_its_values_to_itself(graph: og.Graph) -> None:
+    change(graph, "draft", 'delete Person where name = "Cy"')
+    change(graph, "draft", 'update Person set { email: "Cy@x" } where name = "Di"')
+    change(graph, "main", 'insert Knows { from: "Ada", to: "Cy" }')
+    assert kinds(graph, "draft", "main") == [("orphan_edge", '["Ada","Cy"]')]
+    graph.branches.merge("draft", resolve="ours")
+    assert people(graph)["Cy"] == "Cy@x"
+    assert people(graph)["Di"] == "Di@x"
+
+
+def test_a_value_that_goes_back_meets_whoever_took_it(graph: og.Graph) -> None:
+    change(graph, "draft", 'update Person set { email: "new" } where name = "Ada"')
+    change(graph, "draft", 'update Person set { email: "Ada@x" } where name = "Bo"')
+    change(graph, "main", 'update Person set { email: "new" } where name = "Cy"')
+    graph.branches.merge("draft", resolve="ours")
+    found = list(people(graph).values())
+    assert len(found) == len(set(found))
