@@ -72,7 +72,7 @@ def test_an_edge_was_moved_to_a_node_that_the_other_side_deleted(
     assert kinds(graph, source, into) == [("orphan_edge", "k")]
     with pytest.raises(og.errors.Conflict) as caught:
         graph.branches.merge(source, into=into)
-    (conflict,) = caught.value.conflicts
+    conflict: Any = caught.value.conflicts[0]
     images = [conflict[name] and conflict[name]["to"] for name in ("base", "ours", "theirs")]
     moved = "theirs" if source == "draft" else "ours"
     assert images == [

@@ -135,7 +135,7 @@ def _settle_edges(
 
 
 def _has_ends(types: Types, item: TypeMerge, keys: pa.Table, side: str) -> bool:
-    """Whether a side has an edge, and both ends that it has there exist."""
+    """True if a side has an edge, and both ends that it has there exist."""
     edge = item.merge.entity
     assert isinstance(edge, EdgeType)
     address = keys.column(side).drop_null().combine_chunks()

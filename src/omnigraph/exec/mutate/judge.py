@@ -31,6 +31,7 @@ class TypeImages:
     removed: pa.Table  # those of entities that have an image again included
     inserted: frozenset[str]  # ids
     assigned: frozenset[str]  # columns that updates set
+    left: frozenset[str] = frozenset()  # sources from which edges were moved
 
     def gone(self) -> pa.Table:
         """The committed rows of entities that are not there any more."""
@@ -96,9 +97,10 @@ def _left_sources(
     edge: EdgeType, item: TypeImages, images: Mapping[EntityRef, TypeImages]
 ) -> pa.Array:
     """Sources that stay and lose edges: they may have too few now."""
-    if not edge.cardinality.low or not item.removed.num_rows:
+    if not edge.cardinality.low or not (item.removed.num_rows or item.left):
         return _TEXTS
-    sources = pc.unique(item.removed.column("src"))
+    moved = pa.array(sorted(item.left), pa.string())
+    sources = pc.unique(pa.chunked_array([*item.removed.column("src").chunks, moved]))
     key = table_key("node", edge.source)
     for ref, nodes in images.items():
         if ref.table_key == key:
@@ -152,7 +154,7 @@ def _judge_uniques(item: TypeImages, out: Violations) -> None:
 
 
 def _inserted(item: TypeImages) -> pa.Table:
-    """The edges that an insert made; an update does not move ends."""
+    """The edges that an insert made or a load put; an update does not move ends."""
     rows = item.rows.select(["id", "src", "dst"])
     if len(item.inserted) == rows.num_rows:
         return rows

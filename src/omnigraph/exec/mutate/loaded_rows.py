@@ -73,7 +73,9 @@ def _rows(entities: Entities, known: Mapping[str, Mapping[str, Stored]]) -> list
             wanted = [spec for spec in specs if _is_computed(spec, left, row)]
             cleared = {spec.target.name: None for spec in wanted}
             image = row if before is None else {**before, **named}
-            found.append(LoadedRow({**image, **cleared}, tuple(wanted), is_new=before is None))
+            source = None if before is None else before.get("src")
+            assert source is None or isinstance(source, str)
+            found.append(LoadedRow({**image, **cleared}, tuple(wanted), source))
     return found
 
 

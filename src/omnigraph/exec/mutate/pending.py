@@ -150,6 +150,7 @@ class PendingChanges:
                 removed=changes.removed(),
                 inserted=frozenset(changes.inserted),
                 assigned=frozenset(changes.assigned),
+                left=frozenset(changes.left),
             )
             for ref, changes in self._types.items()
         }

@@ -127,12 +127,12 @@ class LoadedRow:
     Attributes:
         image: Its values by column.
         embeds: The vectors that are computed from its texts.
-        is_new: It does not exist yet.
+        source: Of an edge that exists, the source that it had.
     """
 
     image: dict[str, Stored]
     embeds: tuple[EmbedSpec, ...]
-    is_new: bool
+    source: str | None = None
 
 
 class TypeChanges:
@@ -144,6 +144,7 @@ class TypeChanges:
         self.entity = committed.entity
         self.inserted: set[str] = set()  # ids that an insert gave, new or not
         self.assigned: set[str] = set()  # columns that an update has set
+        self.left: set[str] = set()  # sources from which edges were moved
         self.vectors = VectorsOfType(committed.entity, embeddings)
         self._ids = ids
         self._images = ImageTable(committed.schema)
@@ -182,9 +183,10 @@ class TypeChanges:
             known = row.image.get("id")
             # Without its whole key an entity has no id; the rules will say so.
             name = self._ids.new() if known is None else str(known)
-            if self.entity.key or row.is_new:
-                self.inserted.add(name)
+            self.inserted.add(name)
             self._named.add(name)
+            if row.source is not None and row.source != row.image["src"]:
+                self.left.add(row.source)
             self._rows[name] = row.image
             for spec in row.embeds:
                 self._embeds.setdefault(spec, []).append(row.image)
@@ -402,7 +404,7 @@ class TypeChanges:
         """All images, those of committed entities with their places."""
         self._flush()
         images = self._images.whole()
-        if self.entity.key and self.inserted:
+        if self.inserted:
             images = self._located(images)
         self.committed.check_bytes(images.nbytes)
         self._images.assign(images)
@@ -410,9 +412,14 @@ class TypeChanges:
 
     def _located(self, images: pa.Table) -> pa.Table:
         """Give upserted entities the places that they have."""
-        missing = images.column(ROW_ID).is_null()
-        named = images.column("id").filter(missing).drop_null().to_pylist()
+        missing = images.column("id").filter(images.column(ROW_ID).is_null()).drop_null()
+        if not self.entity.key:
+            # An id that was generated is new; one that was loaded may have been deleted before.
+            missing = missing.filter(_among(missing, self.removed().column("id")))
+        named = missing.to_pylist()
         sought = [name for name in named if name not in self._absent]
+        if not sought:
+            return images
         found = self.committed.locate(sought)
         self._absent.update(sought)
         self._absent.difference_update(found.column("id").to_pylist())
