@@ -205,6 +205,25 @@ def test_a_table_of_the_catalog(graph: og.Graph, local: HeldSession) -> None:
     assert done.counts["node:Person"].inserted == 1
 
 
+def test_a_frame_that_cannot_be_computed_is_its_callers(
+    graph: og.Graph, local: HeldSession
+) -> None:
+    def broken(batches: Iterator[Any]) -> Iterator[Any]:
+        raise ZeroDivisionError("nobody there")
+
+    twice = local.session.createDataFrame([("Zoe", 1, 2)], "name string, age int, age int")
+    plain = local.session.createDataFrame([("Zoe", "x")], "name string, age string")
+    for frame, said in (
+        (plain.selectExpr("name", "CAST(age AS INT) AS age"), "CAST_INVALID_INPUT"),
+        (plain.mapInArrow(broken, "name string, age int"), "ZeroDivisionError: nobody there"),
+        (twice, "`age` is ambiguous"),
+    ):
+        with pytest.raises(og.errors.InvalidInput, match=said) as caught:
+            graph.load({"Person": frame})
+        assert "the DataFrame cannot be computed" in str(caught.value)
+    assert graph.snapshot().counts["node:Person"] == 3
+
+
 def test_a_stream_is_taken_once_even_without_its_checkpoint(
     graph: og.Graph, local: HeldSession, tmp_path: Path
 ) -> None:

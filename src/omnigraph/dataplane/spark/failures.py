@@ -83,6 +83,19 @@ def job_error(error: BaseException, log: Path | None) -> GraphError:
     return Internal(Code.INTERNAL, f"Spark failed: {reason}{_see(log)}")
 
 
+def frame_error(error: BaseException, log: Path | None) -> GraphError:
+    """The public error for a job that failed while it computed a DataFrame of the caller."""
+    found = job_error(error, log)
+    text = str(error)
+    from omnigraph.dataplane.spark.kernel import failure_in  # noqa: PLC0415
+
+    if not isinstance(found, Internal) or failure_in(text) is not None:
+        return found
+    reason = first_telling_line(text)
+    message = f"the DataFrame cannot be computed: {reason}{_see(log)}"
+    return InvalidInput(Code.INPUT_INVALID, message)
+
+
 def out_of_memory(text: str) -> LimitExceeded:
     """The error of a task that found no memory."""
     return LimitExceeded(

@@ -8,14 +8,15 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import cloudpickle
 
 from omnigraph.dataplane.run.runner import Item, Result
 from omnigraph.dataplane.spark.action import Action, JobFailed, OnProgress
-from omnigraph.dataplane.spark.failures import job_error, unshared
+from omnigraph.dataplane.spark.failures import frame_error, job_error, unshared
 from omnigraph.dataplane.spark.kernel import (
     MESSAGE,
     FrameKernel,
@@ -25,7 +26,10 @@ from omnigraph.dataplane.spark.kernel import (
 )
 from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.dataplane.spark.shipping import ship
-from omnigraph.errors import Code, Internal, InvalidInput, Unavailable
+from omnigraph.errors import Code, GraphError, Internal, InvalidInput, Unavailable
+
+# Makes the public error of a failed job; the path is that of the log.
+PublicError: TypeAlias = Callable[[BaseException, Path | None], GraphError]
 
 
 class SparkRunner:
@@ -119,12 +123,16 @@ class SparkRunner:
         def work() -> list[Any]:
             return list(frame.mapInArrow(kernel, MESSAGE).collect())
 
-        yield from self._outcomes(stage, work)
+        yield from self._outcomes(stage, work, public=frame_error)
 
     def _outcomes(
-        self, stage: str, work: Callable[[], list[Any]], tasks: int | None = None
+        self,
+        stage: str,
+        work: Callable[[], list[Any]],
+        tasks: int | None = None,
+        public: PublicError = job_error,
     ) -> Iterator[tuple[int, Any]]:
-        rows = self._perform(stage, work, self.on_progress, tasks)
+        rows = self._perform(stage, work, self.on_progress, tasks, public)
         found = [(int(row[0]), _unpacked(row[1])) for row in rows]
         # The error of the first item, whichever was raised first: the same one on every run.
         for _, outcome in sorted(found, key=lambda pair: pair[0]):
@@ -147,6 +155,7 @@ class SparkRunner:
         work: Callable[[], Any],
         on_progress: OnProgress | None,
         tasks: int | None = None,
+        public: PublicError = job_error,
     ) -> Any:
         held = self._held
 
@@ -161,7 +170,7 @@ class SparkRunner:
             return action.result()
         except JobFailed as failed:
             cause = failed.__cause__ or failed
-            error = job_error(cause, held.log)
+            error = public(cause, held.log)
             if held.is_connect and isinstance(error, Unavailable) and not failure_in(str(cause)):
                 held.distrust()
             raise error from cause

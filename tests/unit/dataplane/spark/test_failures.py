@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.dataplane.spark.failures import first_telling_line, job_error, start_error, unshared
+from omnigraph.dataplane.spark.failures import (
+    first_telling_line,
+    frame_error,
+    job_error,
+    start_error,
+    unshared,
+)
 from omnigraph.dataplane.spark.kernel import Failure, TaskFailed
 from omnigraph.errors import Code, Internal, InvalidInput, LimitExceeded, NotFound, Unavailable
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -46,6 +52,18 @@ def test_a_worker_that_lacks_something_says_what() -> None:
     assert "cannot run /no/python" in str(job_error(RuntimeError(text), None))
     text = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than 3.11"
     assert "another Python" in str(job_error(RuntimeError(text), None))
+
+
+def test_a_frame_that_cannot_be_computed_is_a_mistake_of_its_caller() -> None:
+    text = '[CAST_INVALID_INPUT] The value \'x\' of the type "STRING" cannot be cast to "INT".'
+    assert isinstance(job_error(RuntimeError(text), LOG), Internal)
+    found = frame_error(RuntimeError(text), LOG)
+    assert (type(found), found.code) == (InvalidInput, Code.INPUT_INVALID)
+    assert str(found).startswith("the DataFrame cannot be computed: [CAST_INVALID_INPUT] The value")
+    # What is wrong with Spark, or with us, stays what it is.
+    assert isinstance(frame_error(RuntimeError(CRASHED), LOG), Unavailable)
+    mine = TaskFailed(Failure("KeyError", "'x' (a.py:3)"))
+    assert isinstance(frame_error(mine, LOG), Internal)
 
 
 def test_a_failure_of_a_task_is_what_it_was() -> None:
