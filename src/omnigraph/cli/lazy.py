@@ -8,7 +8,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Final
 
 from omnigraph.cli import render
@@ -182,8 +182,12 @@ class Command:
         self._has_target = _TARGET in signature.parameters
         added = words.parameters() if self._has_target else []
         own = [each for each in signature.parameters.values() if each.name != _TARGET]
-        fields = JSON_FIELDS if any(each.name == "as_json" for each in own) else ()
-        every = [*added[:1], *own, *added[1:], *fields]
+        chosen = JSON_FIELDS if any(each.name == "as_json" for each in own) else ()
+        self._groups: dict[str, Any] = {
+            each.name: each.annotation for each in own if is_dataclass(each.annotation)
+        }
+        own = [part for each in own for part in _parts(each)]
+        every = [*added[:1], *own, *added[1:], *chosen]
         # An argument may be left out while a later one is not, so the order is free.
         self.params = [CommandParameter(each.name, each.annotation, each.default) for each in every]
         self._target_names = {each.name for each in added}
@@ -210,6 +214,8 @@ class Command:
             if self._has_target:
                 taken = {name: values.pop(name) for name in self._target_names}
                 target = values[_TARGET] = self._target(path, taken, values, outer)
+            for name, kind in self._groups.items():
+                values[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind)})
             try:
                 status = self._body(**values)
             except NotFound as error:
@@ -243,6 +249,17 @@ class Command:
         )
 
 
+def _parts(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """The parameters of the command line for one of the function: each field of a dataclass."""
+    if not is_dataclass(parameter.annotation):
+        return [parameter]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(each.name, keyword, default=each.default, annotation=each.type)
+        for each in fields(parameter.annotation)
+    ]
+
+
 def command(
     *shown: str,
     branch: bool = False,
@@ -255,7 +272,8 @@ def command(
     """Make a function a command: its failures become messages, its status ends the process.
 
     A function whose first parameter is `target` works on a graph: the words of the command line
-    that name it, see `addresses`, become that one argument.
+    that name it, see `addresses`, become that one argument. So do the fields of a dataclass, such
+    as `QueryArguments`.
 
     Args:
         shown: Examples that stand below the help.

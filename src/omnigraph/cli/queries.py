@@ -3,41 +3,57 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from omnigraph.cli.environment import settings
 from omnigraph.cli.files import read_text
 from omnigraph.cli.parameters import Argument, Option, UsageError
 from omnigraph.runtime.settings import Settings
 
 _DECLARED: Final = re.compile(r"\bquery\s+(\w+)")
 
-QueryName = Annotated[
-    str | None,
-    Argument(help="The query to run; needed when there are several.", metavar="NAME"),
-]
 QueryFile = Annotated[
     Path | None,
     Option("--query", "-q", metavar="FILE", help="A file of queries; - for standard input."),
 ]
 QueryText = Annotated[str | None, Option("--expr", "-e", metavar="TEXT", help="Queries as text.")]
-Parameters = Annotated[
-    list[str] | None,
-    Option(
-        "--param",
-        "-p",
-        metavar="NAME=VALUE",
-        help="A parameter; its value is JSON, or a text if it is none. May be repeated.",
-    ),
-]
-ParametersText = Annotated[
-    str | None,
-    Option("--params", metavar="JSON", help="Parameters as one JSON object."),
-]
-ParametersFile = Annotated[
-    Path | None,
-    Option("--params-file", metavar="FILE", help="The same in a file; - for standard input."),
-]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryArguments:
+    """The arguments of a command that name one query and give its parameters."""
+
+    name: Annotated[
+        str | None,
+        Argument(help="The query to run; needed when there are several.", metavar="NAME"),
+    ] = None
+    file: QueryFile = None
+    text: QueryText = None
+    param: Annotated[
+        list[str] | None,
+        Option(
+            "--param",
+            "-p",
+            metavar="NAME=VALUE",
+            help="A parameter; its value is JSON, or a text if it is none. May be repeated.",
+        ),
+    ] = None
+    params: Annotated[
+        str | None,
+        Option("--params", metavar="JSON", help="Parameters as one JSON object."),
+    ] = None
+    params_file: Annotated[
+        Path | None,
+        Option("--params-file", metavar="FILE", help="The same in a file; - for standard input."),
+    ] = None
+
+    def read(self) -> tuple[str, dict[str, Any]]:
+        """The text of the queries, and the parameters by name."""
+        chosen = settings()
+        text = query_text(self.file, self.text, chosen)
+        return text, parameters(self.param, self.params, self.params_file, chosen)
 
 
 def query_text(file: Path | None, text: str | None, chosen: Settings) -> str:

@@ -9,8 +9,8 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.files import read_catalog, shown
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, SchemaOrGraph, read_stdin_once
-from omnigraph.cli.parameters import Argument, Option
-from omnigraph.cli.queries import query_text
+from omnigraph.cli.parameters import Argument
+from omnigraph.cli.queries import QueryFile, QueryText, query_text
 from omnigraph.cli.targets import Target
 from omnigraph.errors import Code, InvalidInput, JsonValue
 from omnigraph.lang import compile_queries, compile_schema
@@ -39,13 +39,8 @@ def explain(
         Argument(help="The query to explain; without it, every one."),
     ] = None,
     schema: SchemaOrGraph = None,
-    query: Annotated[
-        Path | None,
-        Option("--query", "-q", metavar="FILE", help="A file of queries; - for standard input."),
-    ] = None,
-    text: Annotated[
-        str | None, Option("--expr", "-e", metavar="TEXT", help="Queries as text.")
-    ] = None,
+    query: QueryFile = None,
+    text: QueryText = None,
     as_json: Json = False,
 ) -> Status:
     """Show how queries would run, step by step."""

@@ -3,23 +3,12 @@
 from typing import Annotated
 
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import IdempotencyKey, Json, Message
 from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import counted
-from omnigraph.cli.queries import (
-    Parameters,
-    ParametersFile,
-    ParametersText,
-    QueryFile,
-    QueryName,
-    QueryText,
-    parameters,
-    query_name,
-    query_text,
-)
+from omnigraph.cli.queries import QueryArguments, query_name
 from omnigraph.cli.targets import Target
 
 
@@ -31,12 +20,7 @@ from omnigraph.cli.targets import Target
 )
 def mutate(
     target: Target,
-    name: QueryName = None,
-    file: QueryFile = None,
-    text: QueryText = None,
-    param: Parameters = None,
-    params: ParametersText = None,
-    params_file: ParametersFile = None,
+    asked: QueryArguments,
     if_commit: Annotated[
         str | None,
         Option(
@@ -50,14 +34,12 @@ def mutate(
     as_json: Json = False,
 ) -> Status:
     """Run a changing query: all of it is one commit, or nothing happens."""
-    chosen = settings()
-    queries = query_text(file, text, chosen)
-    values = parameters(param, params, params_file, chosen)
+    queries, values = asked.read()
     with target.open() as graph:
         done = graph.mutate(
             queries,
             values,
-            name=name,
+            name=asked.name,
             branch=target.on,
             if_commit=if_commit,
             idempotency_key=idempotency_key,
@@ -69,7 +51,7 @@ def mutate(
         screen.json(
             {
                 "branch": target.on,
-                "query_name": query_name(queries, name),
+                "query_name": query_name(queries, asked.name),
                 "graph_commit_id": commit,
                 "affected_nodes": done.affected_nodes,
                 "affected_edges": done.affected_edges,

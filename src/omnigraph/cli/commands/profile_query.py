@@ -1,20 +1,10 @@
 """`omnigraph profile`: a query, and what each of its steps did."""
 
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json
-from omnigraph.cli.queries import (
-    Parameters,
-    ParametersFile,
-    ParametersText,
-    QueryFile,
-    QueryName,
-    QueryText,
-    parameters,
-    query_text,
-)
+from omnigraph.cli.queries import QueryArguments
 from omnigraph.cli.targets import Target
 
 
@@ -24,21 +14,14 @@ from omnigraph.cli.targets import Target
 )
 def profile_query(
     target: Target,
-    name: QueryName = None,
-    file: QueryFile = None,
-    text: QueryText = None,
-    param: Parameters = None,
-    params: ParametersText = None,
-    params_file: ParametersFile = None,
+    asked: QueryArguments,
     at: At = None,
     as_json: Json = False,
 ) -> Status:
     """Run a query and tell what each step did: rows, time, and the path taken."""
-    chosen = settings()
-    queries = query_text(file, text, chosen)
-    values = parameters(param, params, params_file, chosen)
+    queries, values = asked.read()
     with target.open("r") as graph:
-        found = graph.profile(queries, values, name=name, branch=target.on, at=at)
+        found = graph.profile(queries, values, name=asked.name, branch=target.on, at=at)
     if as_json:
         render.out().json(
             {

@@ -3,22 +3,11 @@
 from typing import Annotated, Any
 
 from omnigraph.cli import render
-from omnigraph.cli.environment import settings
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import At, Json
 from omnigraph.cli.parameters import Option
-from omnigraph.cli.queries import (
-    Parameters,
-    ParametersFile,
-    ParametersText,
-    QueryFile,
-    QueryName,
-    QueryText,
-    parameters,
-    query_name,
-    query_text,
-)
+from omnigraph.cli.queries import QueryArguments, query_name
 from omnigraph.cli.results import Form, chosen_format, plain_row, show_lines, show_rows
 from omnigraph.cli.targets import Target
 
@@ -31,12 +20,7 @@ from omnigraph.cli.targets import Target
 )
 def query(
     target: Target,
-    name: QueryName = None,
-    file: QueryFile = None,
-    text: QueryText = None,
-    param: Parameters = None,
-    params: ParametersText = None,
-    params_file: ParametersFile = None,
+    asked: QueryArguments,
     at: At = None,
     timeout: Annotated[
         float | None, Option("--timeout", metavar="SECONDS", help="Give up after so long.")
@@ -45,15 +29,13 @@ def query(
     as_json: Json = False,
 ) -> Status:
     """Run a reading query, and print its rows."""
-    chosen = settings()
-    queries = query_text(file, text, chosen)
-    values = parameters(param, params, params_file, chosen)
+    queries, values = asked.read()
     wanted = chosen_format(form, target.config.output, as_json=as_json)
     with target.open("r") as graph, render.paged(as_json=wanted != "table") as screen:
         pinned = graph.snapshot(target.on, at=at)
-        rows = pinned.query(queries, values, name=name, timeout=timeout)
+        rows = pinned.query(queries, values, name=asked.name, timeout=timeout)
         about: dict[str, Any] = {
-            "query_name": query_name(queries, name),
+            "query_name": query_name(queries, asked.name),
             "target": {"branch": target.on} if at is None else {"snapshot": pinned.commit},
             "graph_commit_id": pinned.commit,
             "row_count": len(rows),
