@@ -63,15 +63,15 @@ def replace(source: Path, target: Path) -> None:
     os.replace(source, target)
 
 
-def unlink(path: Path) -> None:
+def unlink(path: Path | str) -> None:
     """Remove a name."""
     _tell(DiskStep.UNLINK, path)
-    path.unlink()
+    os.unlink(path)
 
 
-def _tell(step: DiskStep, *paths: Path) -> None:
+def _tell(step: DiskStep, *paths: Path | str) -> None:
     for watcher in _watchers:
-        watcher(step, paths)
+        watcher(step, tuple(map(Path, paths)))
 
 
 class Disk:

@@ -29,6 +29,7 @@ from omnigraph.store.versions.latest import NOTE
 __all__ = ["Inventories", "StoredFile", "StoredVersion", "TableInventory"]
 
 VERSIONS: Final = "_versions"
+_TREE: Final = "tree"  # the folder of forks
 _INDEXES: Final = "_indices"
 _DATA: Final = "data"
 _KINDS: Final = frozenset({VERSIONS, _INDEXES, _DATA, "_deletions", "_transactions"})
@@ -104,8 +105,12 @@ class Inventories:
 
     def versions(self, path: str) -> tuple[StoredVersion, ...]:
         """List the versions of a table and of its forks; nothing is read."""
-        found = self.files(path)
-        return _sorted_out(path, self._forks.all(path), found)[0]
+        # Not the other files of the trunk: there are several for each version.
+        found = self.files(f"{path}/{VERSIONS}")
+        forks = self._forks.all(path)
+        if forks:
+            found += self.files(f"{path}/{_TREE}")
+        return _sorted_out(path, forks, found)[0]
 
     def take(self, path: str) -> TableInventory:
         """Look at everything that is stored of a table."""
@@ -218,13 +223,13 @@ def _sorted_out(
         if number is not None:
             versions.append(StoredVersion(branch, number, info))
             continue
-        others.append(StoredFile(info, f"{path}/{_owner_of(parts, at)}"))
+        others.append(StoredFile(info, info.path if at is None else _owner_of(info, parts, at)))
     return tuple(versions), tuple(others)
 
 
 def _kind_at(parts: list[str], forks: Mapping[str, ForkInfo]) -> tuple[str | None, int | None]:
     """The fork of a file, and which part of its path tells its kind; none for files of no fork."""
-    if parts[0] != "tree":
+    if parts[0] != _TREE:
         return None, 0
     for end in range(len(parts) - 1, 1, -1):
         if parts[end] in _KINDS and (fork := "/".join(parts[1:end])) in forks:
@@ -232,15 +237,13 @@ def _kind_at(parts: list[str], forks: Mapping[str, ForkInfo]) -> tuple[str | Non
     return None, None
 
 
-def _owner_of(parts: list[str], at: int | None) -> str:
+def _owner_of(info: ObjectInfo, parts: list[str], at: int) -> str:
     """Blobs belong to the data file beside their folder, files of an index to their folder."""
-    if at is not None and len(parts) > at + 2:
-        folder = "/".join(parts[: at + 2])
-        if parts[at] == _DATA:
-            return f"{folder}.lance"
-        if parts[at] == _INDEXES:
-            return folder
-    return "/".join(parts)
+    below = len(parts) - at - 2
+    if below <= 0 or parts[at] not in (_DATA, _INDEXES):
+        return info.path
+    folder = info.path.rsplit("/", below)[0]
+    return f"{folder}.lance" if parts[at] == _DATA else folder
 
 
 def _version(name: str) -> int | None:
