@@ -39,7 +39,7 @@ def only_local(given: Mapping[str, Any]) -> None:
     """
     neutral: tuple[object, ...] = (None, "auto", False, 1000)
     for name, value in given.items():
-        # Whoever listens to progress hears nothing of a server, and loses nothing.
+        # A listener of progress gets no calls from a server, which loses no data.
         if name != "progress" and value not in neutral:
             text = f"`{name}` is for a graph in reach, not for one behind a server"
             raise InvalidInput(Code.INPUT_INVALID, text, argument=name)

@@ -499,7 +499,7 @@ class Repository:
         except NotFound:
             telemetry.count("manifest.branch_gone")  # deleted since it was listed
         except (Corrupt, Gone) as damage:
-            # Whoever reads the branch is told; the others must not suffer for it.
+            # Reading the branch reports it; other branches can still be used.
             if branch == MAIN:
                 raise
             telemetry.count("manifest.branch_damaged")

@@ -97,7 +97,7 @@ class Jobs:
                 continue
             if self._is_expired(job):
                 self._remove_parts(job)
-                # Whoever asks for it in the next days hears that it has expired.
+                # Requests for it in the next days are answered that it has expired.
                 if self._server.clock.now_us() > job.created_us + 7 * LIFE_US:
                     self._records.forget(job)
             elif not job.has_ended and self._records.is_orphaned(job):
@@ -163,7 +163,7 @@ class Jobs:
         return job
 
     def delete(self, job: ServerJob) -> None:
-        """End a job, and remove what it made. The server that has it at work hears of it."""
+        """End a job, and remove what it made. The server that runs it is notified."""
         self._records.write(replace(job, status="cancelled", parts={}))
         token = self._tokens.get(job.id)
         if token is not None:

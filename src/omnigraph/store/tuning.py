@@ -58,7 +58,7 @@ class StoreTuning:
     list_row_ids_max: int = 5_000  # in one IN list: Lance finds row ids without a search
 
     # The newest version of a table (`versions.latest`). `commit`, `growth`.
-    # A version that was the newest is believed to be that, or a recent one, for so long. A clean-up
+    # A version that was the newest is taken for that, or a recent one, for so long. A clean-up
     # leaves alone what was the newest within five times this (`core.tuning`).
     trusted_head_ns: int = 60_000_000_000
     probed_versions_max: int = 6  # from a known one on, before all of them are listed

@@ -5,11 +5,11 @@ of that belongs to the staging area of the load: a folder below `__staging` that
 load. Its record, written first and removed last, names the owner and the tables. Data files carry
 the name of the load, so they are found without looking at others.
 
-An owner removes its area, however the operation ends. The area of an owner that is dead is swept by
-whoever opens the graph for writing, or loads into it. Whoever is first to create `decided` decides
-what becomes of an area: its owner, that it is committed; somebody else, that it is swept. An owner
-that was taken for dead and was only slow is refused then, and nothing of its load becomes visible.
-What a version of a table refers to is never removed.
+An owner removes its area, however the operation ends. The area of a dead owner is swept when a
+process opens the graph for writing, or loads into it. The first process that creates `decided`
+decides what becomes of an area: its owner, that it is committed; another one, that it is swept. An
+owner that was taken for dead and was only slow is refused then, and nothing of its load becomes
+visible. What a version of a table refers to is never removed.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class StagingArea:
         """Note that the operation goes on to its commit.
 
         Raises:
-            Busy: Somebody has taken the owner for dead and swept the area.
+            Busy: Another process has taken the owner for dead and swept the area.
         """
         with self._lock:
             if self._is_decided:

@@ -205,7 +205,7 @@ class Manifest:
     def skip_generation(self, name: BranchName, generation: int, operation_id: str) -> None:
         """End a generation of a name in which no branch was made, so that none can be made there.
 
-        A maker that is only slow makes its fork in vain: nobody takes it for a branch.
+        If its maker is only slow, the fork that it makes is no branch.
         """
         try:
             self._deleted.skip(name, generation, operation_id)

@@ -66,7 +66,7 @@ def write_columns(
     compression: Compression,
     wrote: Wrote,
 ) -> None:
-    """Write a whole file of Arrow or Parquet; `wrote` hears how many rows, again and again."""
+    """Write a whole file of Arrow or Parquet; `wrote` is called with numbers of rows."""
     schema = file_schema(entity)
     renamed = (_renamed(batch, schema) for batch in batches)
     if format is Format.ARROW:

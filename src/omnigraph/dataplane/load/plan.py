@@ -65,7 +65,7 @@ class Targets:
 
 
 class StopSignal:
-    """Tells a task of this process to stop; a task of another process hears nothing."""
+    """Asks a task of this process to stop; tasks of other processes are not asked."""
 
     def __init__(self, is_stopped: Callable[[], bool] | None = None) -> None:
         """Ask this from time to time."""

@@ -216,7 +216,7 @@ class StreamHold:
     """Keeps what a stream has not read yet from clean-ups, where storage lets it."""
 
     def __init__(self, opened: Opened) -> None:
-        """Hold nothing yet."""
+        """Start without a hold."""
         self._opened = opened
         self._entered = ExitStack()
         self._held: Holder | None = None
@@ -239,7 +239,7 @@ class StreamHold:
             self._held.move(state)
 
     def renew(self) -> None:
-        """Go on holding what is held."""
+        """Renew the hold."""
         if self._held is not None:
             self._held.move()
 

@@ -47,7 +47,7 @@ def connected(config: SparkConfig, master: str, place: MasterKind) -> tuple[Any,
 
         # Not by the builder: that would make Connect the only Spark of the whole process.
         session = SparkSession(connection=channel)
-        _impatient(session)
+        _with_short_retries(session)
         # After the client has registered what it does at exit, so that this is done before.
         atexit.register(disconnect, session)
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
@@ -74,7 +74,7 @@ def disconnect(session: Any) -> None:
             session.client.close()
 
 
-def _impatient(session: Any) -> None:
+def _with_short_retries(session: Any) -> None:
     """Give a server that is gone up after a minute, not after ten."""
     with suppress(ImportError, AttributeError):
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415

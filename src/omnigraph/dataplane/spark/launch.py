@@ -81,7 +81,7 @@ def is_alive(session: SparkSession) -> bool:
 def running() -> SparkContext | None:
     """The Spark context of this process, started by us or by others."""
     with _lock:
-        _bury()
+        _forget_dead()
     return SparkContext._active_spark_context
 
 
@@ -107,12 +107,12 @@ def shut_down(patience_s: float | None = None) -> int | None:
             return process.wait()
 
 
-def _bury() -> None:
+def _forget_dead() -> None:
     """Forget a JVM of ours that has died, so that another can be launched."""
     if not _own or _own[0].proc.poll() is None:
         return
     if (context := SparkContext._active_spark_context) is not None:
-        # What it would tell the JVM, nobody hears; what it keeps in this process must go.
+        # The JVM cannot be reached; what the context keeps in this process must go.
         context._jsc = None
         with suppress(Exception):
             context.stop()
@@ -145,7 +145,7 @@ def _launch(conf: SparkConf, log: Path) -> None:
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm
     _own[:] = [gateway]
-    _quieten(log)
+    _log_py4j(log)
 
 
 def _preload() -> None:
@@ -161,7 +161,7 @@ def forking_to_execute() -> Iterator[None]:
         yield
 
 
-def _quieten(log: Path) -> None:
+def _log_py4j(log: Path) -> None:
     """Sends the log of py4j to the file, too, unless it has a handler already."""
     logger = logging.getLogger("py4j")
     if not logger.hasHandlers():

@@ -172,7 +172,7 @@ class SparkRunner:
             cause = failed.__cause__ or failed
             error = public(cause, held.log)
             if held.is_connect and isinstance(error, Unavailable) and not failure_in(str(cause)):
-                held.distrust()
+                held.forget()
             raise error from cause
 
     def _slots(self) -> int:
@@ -189,7 +189,7 @@ def _described(stage: str, tasks: int | None) -> str:
 
 @contextmanager
 def _sending() -> Iterator[None]:
-    """Say so when something cannot travel: of what tasks need, only the embedder is a caller's."""
+    """Raise a typed error for an embedder that cannot be pickled."""
     try:
         yield
     except (pickle.PicklingError, TypeError, AttributeError) as error:

@@ -79,7 +79,7 @@ class HeldSession:
             archives.make_aside(kept.archive)
             kept.archive = None
 
-    def distrust(self) -> None:
+    def forget(self) -> None:
         """Forget the session, because its server is gone: the next caller gets another one."""
         kept = self._kept
         with _lock:

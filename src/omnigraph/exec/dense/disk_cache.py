@@ -5,8 +5,8 @@ of date. It is written under another name and gets its own when it is complete a
 with checksums, of each block of its content and of what the file is for. Files are safe to lose;
 one that cannot be used is removed and taken for missing.
 
-A file that is mapped is believed byte by byte: an offset that leads out of it ends the process,
-and any other change is a wrong answer. So nothing of it is used before all of it was checked.
+A mapped file is used as it is: an offset that leads out of it would end the process, and any other
+change would be a wrong answer. So all of it is checked before any of it is used.
 """
 
 from __future__ import annotations

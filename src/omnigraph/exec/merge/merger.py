@@ -308,7 +308,7 @@ class Merger:
                 raise refused(f"resetting '{request.branch}' to {theirs.head}", plan.conflicts)
             if request.dry_run or plan.is_nothing:
                 return done
-            # Whoever protects the branch while this is prepared is heard.
+            # The branch may have been protected while this was prepared.
             self._require_unprotected(request.branch)
             details = {RESET_TO: str(theirs.head), FORMER_HEAD: str(ours.head)}
             published = self._commit(

@@ -3,7 +3,7 @@
 A version file of Lance ends with a message and a footer of 16 bytes. Before a version gets its
 name on local disk, its message gets one more field: the checksum of all the rest of the file.
 Lance, like every reader of Protocol Buffers, passes over fields that it does not know, and leaves
-it out of what it writes next. A version without one was written by somebody else and is believed.
+it out of what it writes next. A version without one was written by another program and is accepted.
 """
 
 import struct

@@ -223,7 +223,7 @@ class _ObstoreBackend:
     """S3 and memory, by way of obstore.
 
     ``once`` is the same store without retries, for creating: a retry after a lost reply would meet
-    our own object and report a defeat that was a victory.
+    our own object and report a conflict although the write has succeeded.
     """
 
     def __init__(self, store: Any, once: Any) -> None:

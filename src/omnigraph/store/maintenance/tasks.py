@@ -5,8 +5,8 @@ there yet, so it is drafted: a version beside the history, which has a number bu
 Workers open it like any other. The draft goes when the indexes are built; the real commits follow
 as one staged change each, made for one version after the other.
 
-Lance's own compaction commits twice and takes no identity, so recovery could not tell it from a
-stranger's. The parts are the same here, only the plan and the commit are ours.
+Lance's own compaction commits twice and takes no transaction id, so recovery could not distinguish
+it from that of another writer. The parts are the same here; only the plan and the commit are ours.
 """
 
 import json

@@ -7,7 +7,7 @@ is the newest if it is there and the next one is not.
 
 That conclusion needs versions without gaps. A clean-up makes gaps, below versions that were the
 newest minutes ago. Should a note be so late that it points there, then the folder has changed since
-it was written, and the note is not believed. Whoever remembers a version believes it for a minute.
+it was written, and the note is not used. A version that was remembered is used for a minute.
 """
 
 import json

@@ -144,8 +144,8 @@ class ExactVersion:
     def describe_table_version(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Tell Lance, after a refusal, that another commit holds the version.
 
-        It reads the named manifest, sees a stranger's and reports a conflict, at once and without
-        doubt. If nothing is there after all, it reports an unknown outcome, which is then true.
+        Lance reads the named manifest, finds that of another writer and reports a conflict at once.
+        If there is none after all, it reports an unknown outcome, which is then true.
         """
         return self._answer(int(request["version"]), None)
 
