@@ -59,6 +59,7 @@ class BulkTuning:
     batch_rows: int = 32_768  # of a table that an export reads at once
     batch_bytes: int = 16 << 20
     batch_text_bytes: int = 8 << 20  # that one batch becomes
+    fragments_ahead: int | None = None  # that an export reads at once; None for Lance's choice
 
     # Values of schema changes (`dataplane.alter`). `years`.
     altered_rows: int = 1 << 20  # that get values by one task

@@ -20,6 +20,7 @@ from omnigraph.server.jobs import Jobs
 from omnigraph.server.protocol import GuardedProtocol
 from omnigraph.server.state import Server
 from omnigraph.server.workers import Workers
+from omnigraph.store.tuning import active as tables
 
 ADDRESS_LINE: Final = "OMNIGRAPH_LISTEN_ADDR"
 _WAITING_CONNECTIONS_MAX: Final = 1024
@@ -109,6 +110,8 @@ def _work_in_small_pieces() -> None:
     bulk.batch_rows = 4_096
     bulk.batch_bytes = 4 << 20
     bulk.batch_text_bytes = 2 << 20
+    bulk.fragments_ahead = 2
+    tables.metadata_cache_bytes = 48 << 20
 
 
 class _Gentle(uvicorn.Server):

@@ -128,7 +128,7 @@ class Table:
         """Name the damaged segments of all indexes by their UUIDs."""
         return self._damaged_segments(self._segments(None))
 
-    def scan(
+    def scan(  # noqa: PLR0913
         self,
         columns: Sequence[str] | None = None,
         *,
@@ -139,6 +139,7 @@ class Table:
         batch_rows: int = BATCH_ROWS,
         batch_bytes: int | None = None,
         fragments: Collection[int] | None = None,
+        fragments_ahead: int | None = None,
     ) -> pa.RecordBatchReader:
         """Stream rows in storage order.
 
@@ -151,6 +152,7 @@ class Table:
             batch_rows: The most rows in one batch.
             batch_bytes: About the most bytes in one batch; a single row may have more.
             fragments: Only the rows of these fragments; None for all.
+            fragments_ahead: How many fragments are read at once; None for as many as Lance likes.
         """
         return self._stream(
             self._columns(columns, versions=versions),
@@ -159,6 +161,7 @@ class Table:
             with_row_address=row_address,
             batch_size=batch_rows,
             batch_size_bytes=batch_bytes,
+            fragment_readahead=fragments_ahead,
             fragments=None if fragments is None else self._fragments(fragments),
         )
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.runtime.clock import Clock, SystemClock
+from omnigraph.store import tuning
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
 from omnigraph.store.forks.forks import Forks
@@ -91,8 +92,6 @@ def open_tables(
     root: Root,
     *,
     durable: bool = True,
-    index_cache_bytes: int = 256 << 20,
-    metadata_cache_bytes: int = 128 << 20,
     clock: Clock | None = None,
 ) -> "Tables":
     """Open the tables below a root.
@@ -100,14 +99,15 @@ def open_tables(
     Args:
         root: The place: local or S3.
         durable: On local disk, sync what a write created before returning from it.
-        index_cache_bytes: How much of indexes is kept in memory.
-        metadata_cache_bytes: How much of manifests and file metadata is kept in memory.
         clock: Tells how long a commit took.
     """
     if root.is_memory:
         raise InvalidInput(Code.INPUT_INVALID, "tables cannot live in memory", uri=root.uri)
+    bounds = tuning.active
     gateway = Gateway(
-        root, index_cache_bytes=index_cache_bytes, metadata_cache_bytes=metadata_cache_bytes
+        root,
+        index_cache_bytes=bounds.index_cache_bytes,
+        metadata_cache_bytes=bounds.metadata_cache_bytes,
     )
     files = Files(root, durable=durable)
     backend = open_backend(root, durable=durable)

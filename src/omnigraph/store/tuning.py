@@ -18,6 +18,11 @@ from omnigraph.runtime.tuning import changed
 class StoreTuning:
     """The thresholds, all of them."""
 
+    # What the tables of a graph keep in memory. A scan fills the second one: of a file with texts,
+    # a tenth to a fourth of what is read stays. `server`.
+    index_cache_bytes: int = 256 << 20
+    metadata_cache_bytes: int = 128 << 20  # of manifests, and of the metadata of files
+
     # Fragments of the manifest that a publish takes along (`writing.merge_insert`). `commit`,
     # `growth`.
     absorbed_rows: int = 32  # fragments with fewer rows are always taken along

@@ -57,6 +57,7 @@ def read_rows(
             ),
             batch_bytes=tuning.active.batch_bytes,
             fragments=fragments,
+            fragments_ahead=tuning.active.fragments_ahead,
         )
         for batch in checked(batches):
             if not blobs:
