@@ -108,7 +108,7 @@ def _below(folder: Path) -> Iterator[Path]:
 def replace(path: Path, content: bytes) -> None:
     """Put new content in the place of a file in one step, keeping its permissions.
 
-    Whoever reads meanwhile sees the old file or the new one; after a failure it is the old one.
+    Readers see the old file or the new one; after a failure it is the old one.
     A symbolic link stays a link.
     """
     target = Path(os.path.realpath(path))

@@ -1,4 +1,4 @@
-"""Commands, and groups of commands that are imported when somebody names them.
+"""Commands, and groups of commands that are imported when they are named.
 
 A group knows its commands by name, heading and summary, so that its help imports none of them.
 """

@@ -131,7 +131,7 @@ class Target:
             raise Exit(1)
 
     def _echo(self) -> None:
-        """Say where a change goes, to whoever watches."""
+        """Print where a change goes, on a terminal."""
         if not self.is_quiet and not self.as_json and sys.stderr.isatty():
             on = f" ({self.branch})" if self.branch else ""
             origin = "" if self.address.origin == "the command" else f", by {self.address.origin}"
@@ -139,7 +139,7 @@ class Target:
 
 
 def _agreed(question: str) -> bool:
-    """Ask whoever sits at the terminal; anything but yes is no."""
+    """Ask on the terminal; anything but yes is no."""
     sys.stderr.write(f"{question} [y/N]: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -45,11 +45,11 @@ class _HttpService:
     """A provider over HTTP.
 
     Attributes:
-        wire: How it is spoken to.
-        base_url: Where it is, unless somebody says otherwise.
-        model: What it is asked for, unless somebody says otherwise.
+        wire: The form of its requests and answers.
+        base_url: Its default address.
+        model: The default model.
         key: The variable that has its key, if it has one.
-        needs_key: Whether it answers nobody without.
+        needs_key: Whether it needs a key.
     """
 
     wire: Callable[[], WireFormat]

@@ -50,7 +50,7 @@ class Embeddings:
         try:
             return self._provider(), None
         except GraphError as problem:
-            # It matters only if somebody needs a vector there.
+            # It matters only if a vector is needed there.
             return None, problem
 
     def __setstate__(self, state: tuple[Embedder | None, GraphError | None]) -> None:

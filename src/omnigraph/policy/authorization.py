@@ -99,7 +99,7 @@ class Authorizer:
             action: The kind of access.
             branch: The branch that is read or changed.
             types: The types, if they are known.
-            actor: Who asks, if it is somebody else than the actor of the handle.
+            actor: Who asks, if it is not the actor of the handle.
             source: The branch that another one is made from or that is merged.
 
         Raises:

@@ -17,11 +17,11 @@ class Commit:
         parent_id: The commit it was made on top of; None for the first one.
         merged_parent_id: The head of the branch that it merged, if it is a merge.
         branch: Where it was made.
-        actor: Who made it, if somebody said so.
+        actor: Who made it, if that was given.
         created_at: When, in UTC.
         idempotency_key: The caller's name of the operation, if one was given.
         kind: What made it: `mutation`, `load`, `schema_apply` and so on.
-        message: What it is about, if somebody said so.
+        message: What it is about, if that was given.
     """
 
     id: str
@@ -80,9 +80,9 @@ class Tag:
         name: The name.
         commit: The id of the commit.
         branch: The branch on which the commit was found.
-        actor: Who made the tag, if somebody said so.
+        actor: Who made the tag, if that was given.
         created_at: When, in UTC.
-        message: What it is about, if somebody said so.
+        message: What it is about, if that was given.
     """
 
     name: str

@@ -110,7 +110,7 @@ def check() -> None:
 
     Raises:
         LimitExceeded: Its time is up.
-        Cancelled: Somebody cancelled it.
+        Cancelled: It was cancelled.
     """
     limit = _limit.get()
     if limit is not None:

@@ -104,7 +104,7 @@ def _number(raw: object) -> object:
 
 def _problem(name: str, value: object, bounds: tuple[int, int]) -> dict[str, JsonValue] | None:
     least, most = bounds
-    # A bool is an int to Python, and never one that somebody meant as a bound.
+    # A bool is an int to Python, but never meant as a bound.
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return None
     return {

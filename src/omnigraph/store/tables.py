@@ -523,7 +523,7 @@ class Tables:
         return self._lander.land(self._merger.stage(self.open(base), key, rows, wanted))
 
     def sync(self, path: str, branch: str | None = None) -> None:
-        """Make a whole small table durable as its head has it, whoever wrote it."""
+        """Make a whole small table durable as its head has it, also files of other writers."""
         self._lander.sync_whole(path, branch)
         if branch is not None:
             self._files.sync(path, self._files.of_fork(path, branch))

@@ -1,8 +1,8 @@
 """Announcing that a branch is deleted or renamed.
 
-Whoever ends a branch stores an intent first and looks for writers afterwards; a writer stores its
-intent first, too, and looks for others afterwards. So at least one of them sees the other, and
-nothing is committed to a branch between the last look at its head and its end.
+A process that ends a branch stores an intent first and looks for writers afterwards; a writer
+stores its intent first, too, and looks for others afterwards. So at least one of them sees the
+other, and nothing is committed to a branch between the last look at its head and its end.
 """
 
 from __future__ import annotations

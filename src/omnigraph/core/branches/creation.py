@@ -192,7 +192,7 @@ class BranchCreation:
             self.drop_tables(target.incarnation, (pin.path for pin in base.tables.values()))
             self._intents.remove(target.operation_id)
         except StorageFailure:
-            # Nobody sees it, and whoever opens the graph next removes it.
+            # It is not visible, and the next process that opens the graph removes it.
             telemetry.count("branch_creation.left")
             with suppress(StorageFailure, GraphError):
                 self._intents.release(target.operation_id)

@@ -1,4 +1,4 @@
-"""The audit of recoveries and clean-ups: one row for each, whoever does it and however often.
+"""The audit of recoveries and clean-ups: one row for each, also if it was tried several times.
 
 The operation id is the key of the row, so a second attempt to record the same recovery finds the
 first and changes nothing.

@@ -5,7 +5,7 @@ the publish, so an intent that is found belongs to a writer that is at work or h
 everything that publishing the write takes, and what the write depends on; and the name of the
 commit that would undo it, so that all who undo it make the same one.
 
-Whoever ends a branch announces that by an intent, too, before looking for writers: a writer and
+The end of a branch is announced by an intent, too, before looking for writers: a writer and
 the one who ends its branch each store theirs first and look afterwards, so one sees the other.
 
 A write that makes its own branch notes that down before it prepares anything, without tables, and

@@ -54,7 +54,7 @@ class Flaw:
         aspect: What was verified.
         place: The file, folder or branch that it is about.
         text: What is wrong, and what to do.
-        is_harmless: Nothing is lost or wrong; somebody may still want to know.
+        is_harmless: Nothing is lost or wrong; it is only worth knowing.
     """
 
     aspect: Aspect

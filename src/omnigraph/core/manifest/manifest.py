@@ -246,7 +246,7 @@ class Manifest:
         text = self.fork_of(name)
         fork = self._tables.fork_info(MANIFEST, text)
         if fork is None:
-            # Somebody may have given a branch this name since the last look.
+            # A branch may have been given this name since the last look.
             self._look_at_names()
             text = self.fork_of(name)
             fork = self._tables.fork_info(MANIFEST, text) if text in self._renamed() else None
@@ -570,7 +570,7 @@ class Manifest:
         try:
             self.snapshot(branch)
         except NotFound:
-            telemetry.count("manifest.branch_gone")  # deleted or renamed since somebody named it
+            telemetry.count("manifest.branch_gone")  # deleted or renamed since it was named
             return False
         return commit in self.commits(branch)
 

@@ -148,7 +148,7 @@ class _BranchHead(Destination):
         """Nothing was stored yet."""
 
     def needs_intent(self, tables: Collection[object]) -> bool:
-        # Whoever is about to delete a branch has to see that somebody writes to it.
+        # A process that is about to delete a branch has to see its writers.
         return bool(tables) or self.target.branch != MAIN
 
     def writing(self, table_keys: Iterable[str]) -> AbstractContextManager[None]:

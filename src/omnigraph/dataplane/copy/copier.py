@@ -64,7 +64,7 @@ class Copier:
         """Make the copy, or go on with one that was interrupted.
 
         Raises:
-            Conflict: There is a graph at the target, or somebody makes one.
+            Conflict: There is a graph at the target, or one is being made.
             Busy: Files of the graph were removed again and again while they were copied.
         """
         _refuse_overlap(self._repo.root, request.target)

@@ -2,7 +2,7 @@
 
 The rows of a batch are found in one pinned state, and their texts are embedded without hurry. Then
 they are merged into the newest state like rows of any load; an entity whose text has changed
-meanwhile, or that has a vector now, is left to whoever changed it.
+meanwhile, or that has a vector now, is left as it is.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Loader:
         Raises:
             Conflict: The idempotency key names another operation.
             ConstraintViolated: The data breaks rules; it lists them in the order of the input.
-            Conflict: Somebody else changed what the load was judged against, again and again.
+            Conflict: Other writers changed what the load was judged against, again and again.
             StopRequested: The monitor was told to stop.
         """
         if request.violations_file is not None:
@@ -100,7 +100,7 @@ class Loader:
                 once = any(isinstance(item, ReaderInput | StreamInput) for item in request.inputs)
                 if conflict.code is not Code.BRANCH_EXISTS or once:
                     raise
-                # Somebody else was faster; the load goes to the branch as it is now.
+                # Another writer was faster; the load goes to the branch as it is now.
                 telemetry.count("load.again")
                 monitor.resume()
                 base = self._repo.snapshot(name)
@@ -476,7 +476,7 @@ class _Work:
             if key_of(edge) in present:
                 found |= ends
             elif self.request.mode == "overwrite" and ends & present:
-                # An edge that somebody adds meanwhile could name a node that goes.
+                # An edge that is added meanwhile could name a node that goes.
                 found.add(key_of(edge))
         return frozenset(found)
 

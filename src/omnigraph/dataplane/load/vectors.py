@@ -1,6 +1,6 @@
 """Vectors that are computed from texts while a load writes them.
 
-Whoever writes a text leaves the vector that belongs to it: the one that it has, if the text is the
+A write of a text leaves the vector that belongs to it: the one that it has, if the text is the
 same as before, or one that is computed now. Without a provider it is null, and that is counted.
 """
 

@@ -16,7 +16,7 @@ class SparkLimits:
 
     Attributes:
         cold_bytes: If it has to be started.
-        warm_bytes: If a session runs, or somebody named a master.
+        warm_bytes: If a session runs, or a master was named.
     """
 
     cold_bytes: int = tuning.active.spark_cold_bytes
@@ -40,7 +40,7 @@ def choose(
         engine: What was asked for.
         bytes_total: How much there is to do; None when nobody knows.
         has_frames: Are Spark DataFrames among the sources?
-        spark_named: Has somebody named a master or given a session?
+        spark_named: True if a master was named or a session given.
         spark_running: Is there a session in this process?
         spark_available: Says why there is no Spark here, or None. Asked only if it matters.
         cluster: The master that was named, if it is one of other machines: whoever names it wants

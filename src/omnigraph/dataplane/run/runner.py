@@ -2,7 +2,7 @@
 
 A task is a function of a module with one picklable argument and a picklable result: a
 specification goes out, a receipt comes back. It may run more than once, at the same time even, and
-only one of its results counts; so it never changes anything that somebody can see.
+only one of its results counts; so it never changes anything visible.
 """
 
 from __future__ import annotations

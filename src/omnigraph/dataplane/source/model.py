@@ -109,7 +109,7 @@ class StreamInput:
     Attributes:
         name: How messages call it.
         pieces: Files with whole rows, each made when it is asked for. Who has read one removes it.
-        size: Bytes, if somebody knows how many will come.
+        size: Bytes, if it is known how many will come.
         type: The type of all rows; None where lines tell.
     """
 

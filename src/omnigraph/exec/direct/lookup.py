@@ -20,7 +20,7 @@ Keys = Mapping[str, Sequence[str]]
 class LookupTooLarge(Exception):
     """Raised when a query touches too much to look up; the dense view answers it.
 
-    Never reaches a user: whoever asks a direct view catches it and starts over.
+    Never reaches a user: the caller of a direct view catches it and starts over.
     """
 
 

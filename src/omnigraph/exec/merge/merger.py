@@ -525,7 +525,7 @@ class Merger:
             tables=writes,
             head=head,
             source=source,
-            # Whatever somebody changes meanwhile could meet what is merged here.
+            # Changes of others meanwhile could conflict with what is merged here.
             judged={key: pin.version for key, pin in ours.tables.items() if key not in written},
             records=records,
             schema_digest=digest,

@@ -1,4 +1,4 @@
-"""Values that somebody gives to settle a conflict, in the form in which columns store them."""
+"""Values that settle a conflict, in the form in which columns store them."""
 
 from __future__ import annotations
 

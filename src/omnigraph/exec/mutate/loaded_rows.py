@@ -69,7 +69,7 @@ def _rows(entities: Entities, known: Mapping[str, Mapping[str, Stored]]) -> list
             left = {name for name, mask in absent.items() if mask[place]}
             before = known.get(row["id"])
             named = {name: value for name, value in row.items() if name not in left}
-            # A vector belongs to its text: whoever names the text alone gets it computed.
+            # A vector belongs to its text: where only the text is named, it is computed.
             wanted = [spec for spec in specs if _is_computed(spec, left, row)]
             cleared = {spec.target.name: None for spec in wanted}
             image = row if before is None else {**before, **named}

@@ -145,7 +145,7 @@ class Mutator:
         """
         policy = self._repo.retry.with_retries(0 if request.if_commit is not None else retries)
         embeddings = QueryEmbeddings(self._embedder)
-        # Nobody waits for a model that somebody else has asked; the vectors are kept for later.
+        # No writer waits while another one asks a model; the vectors are kept for later.
         asks = request.embeds and embeddings.has_provider
         root, branch = self._repo.root.uri, base.branch
 
@@ -155,7 +155,7 @@ class Mutator:
                 queue = writer_queue.preparing(root, branch, request.concerns)
             with queue as has_waited:
                 cancellation.check()
-                # Whoever was let through before us has most likely changed what we pinned.
+                # The writer that was let through before us has most likely changed what we pinned.
                 is_new = is_stale or has_waited
                 return self._run(
                     request, self._repo.snapshot(branch) if is_new else base, embeddings

@@ -94,7 +94,7 @@ class PendingChanges:
                     return
                 for cascade in op.cascades:
                     self._cascades.setdefault(cascade, []).extend(ids.to_pylist())
-                    # An edge that somebody adds meanwhile would dangle: the type must not change.
+                    # An edge that is added meanwhile would dangle: the type must not change.
                     self._judged.add(cascade.edge.table_key)
 
     def note_ends(self, ref: EntityRef, source: EntityRef, target: EntityRef) -> None:

@@ -132,7 +132,7 @@ class BulkCalls:
             InvalidInput: The source or an option cannot be understood.
             NotFound: A file or branch is missing.
             ConstraintViolated: The data breaks rules; it lists them with their files and lines.
-            Conflict: Somebody else changed what an overwrite replaces.
+            Conflict: Another writer changed what an overwrite replaces.
         """
         from omnigraph.dataplane.load.request import LoadRequest  # noqa: PLC0415
         from omnigraph.graph.bulk.bulk import Bulk, Execution  # noqa: PLC0415

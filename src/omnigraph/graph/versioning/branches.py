@@ -125,7 +125,7 @@ class Branches:
     ) -> None:
         """Delete a branch; its commits that no other branch shares go with it.
 
-        That is refused while others were made from it, while somebody writes to it, while one of
+        That is refused while others were made from it, while it has writers, while one of
         its own commits has a tag, and for protected branches.
 
         Example:
@@ -310,7 +310,7 @@ class Branches:
             granularity: `property`: changes of different properties of one entity do not
                 conflict. `row`: they do.
             dry_run: Say what would happen, conflicts included, and change nothing.
-            delete_branch: Delete the source afterwards, unless somebody has written to it since.
+            delete_branch: Delete the source afterwards, unless it was written to since.
                 If that is refused, the result says so.
             message: What the commit is about, to be read in the history.
             actor: Who does it; the actor of the handle if not given.
@@ -390,7 +390,7 @@ class Branches:
 
         Raises:
             Forbidden: The branch is protected (code `branch_protected`).
-            PreconditionFailed: Somebody else has written to the branch meanwhile.
+            PreconditionFailed: Another writer has written to the branch meanwhile.
             NotFound: There is no such branch or state.
         """
         branch, who = BranchName(name), self._actor if actor is None else Actor(actor)

@@ -70,7 +70,7 @@ class Baseline:
 class ChangeFeed:
     """The change feed of one graph; `graph.changes`.
 
-    Whoever keeps the cursor of the last page that was dealt with gets every change at least once.
+    A client that keeps the cursor of the last page it has handled gets every change at least once.
     A cursor belongs to one branch, also when another branch is made under the same name, and to
     the types and operations that it was made for.
     """

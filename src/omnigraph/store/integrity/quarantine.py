@@ -71,7 +71,7 @@ class Quarantine:
             is_due: Tells whether it still has to go, once nobody else sets files aside.
 
         Returns:
-            What was set aside, or None because somebody else did.
+            What was set aside, or None if another process did it.
         """
         with self._alone():
             return self._take(path, reason) if is_due() else None

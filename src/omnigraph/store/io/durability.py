@@ -85,8 +85,8 @@ class Disk:
     def sync(self, files: Iterable[Path]) -> None:
         """Make files and their names durable. A file that is gone is skipped.
 
-        Gone means that somebody removed it on purpose, such as a clean-up; what removed it is
-        responsible for that.
+        Gone means that it was removed on purpose, for instance by a clean-up, which is responsible
+        for that.
         """
         self.sync_names(self.sync_contents(files))
 

@@ -1,8 +1,8 @@
 """Versions of tables that a power cut left torn: stepped over by readers, set aside by writers.
 
 Only the newest versions can be torn: a version is written when the one before it has been read.
-Whoever looks for the head steps over them, and they are remembered here until somebody who may
-write sets them aside. Nothing is looked at unless opening a version failed, and nothing at all on
+Readers that look for the head step over them, and they are remembered here until a handle for
+writing sets them aside. Nothing is looked at unless opening a version failed, and nothing at all on
 object storage, which has no such thing.
 """
 

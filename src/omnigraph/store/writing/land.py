@@ -150,7 +150,7 @@ class Lander:
             try:
                 commit()
             except StorageFailure:
-                # What a power cut left of somebody's commit is nobody's, and only in the way.
+                # What a power cut left of a commit belongs to no version, and is only in the way.
                 if not self._clear_way(place, target):
                     raise
                 commit()
