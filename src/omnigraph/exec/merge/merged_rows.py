@@ -16,6 +16,7 @@ from omnigraph.exec.merge.resolution_values import Given
 from omnigraph.exec.merge.three_way import CellMerge, Cells, merge_cells, unequal_cells
 from omnigraph.store.reading.blob_values import read_blobs
 from omnigraph.store.reading.row_addresses import AddressedRows
+from omnigraph.store.table import ROW_ADDRESS
 
 Rows = npt.NDArray[np.int64]
 # The address of an entity on our side; `BEFORE` and `AFTER` are those at the base and on theirs.
@@ -165,3 +166,11 @@ def _with_given(column: pa.Array, name: str, given: Mapping[int, Given]) -> pa.A
     is_given = np.isin(rows, list(found))
     values = [found.get(row) for row in rows.tolist()]
     return pc.if_else(pa.array(is_given), pa.array(values, column.type), column)
+
+
+def addresses_of(rows: AddressedRows, ids: pa.Array) -> dict[str, int]:
+    """The addresses of those entities that are there, by id."""
+    found = rows.table.locate(ids)
+    return dict(
+        zip(found.column("id").to_pylist(), found.column(ROW_ADDRESS).to_pylist(), strict=True)
+    )

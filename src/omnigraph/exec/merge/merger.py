@@ -24,9 +24,10 @@ from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.dataplane.changes.table_changes import ChangeLimits
 from omnigraph.dataplane.counts import ChangeCounts
-from omnigraph.errors import Code, Gone, InvalidInput, JsonValue, NotFound
+from omnigraph.errors import Code, InvalidInput, JsonValue
 from omnigraph.exec import tuning
 from omnigraph.exec.changes.diff import table_changes
+from omnigraph.exec.merge.base_states import root_of, state_of
 from omnigraph.exec.merge.broken_rules import settle_broken_rules
 from omnigraph.exec.merge.conflicts import (
     Choice,
@@ -36,7 +37,7 @@ from omnigraph.exec.merge.conflicts import (
     refused,
     unsettled,
 )
-from omnigraph.exec.merge.criss_cross import agree
+from omnigraph.exec.merge.criss_cross import agree, changed_since
 from omnigraph.exec.merge.fast_forward import TakenOver, taken_over
 from omnigraph.exec.merge.fast_forward import stage as stage_files
 from omnigraph.exec.merge.images import MergedImages
@@ -73,12 +74,13 @@ from omnigraph.types import MAIN, BranchName, CommitId
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _States:
-    """The three states of a merge."""
+    """The three states of a merge; with two merge bases also the one that these come from."""
 
     base: GraphVersion
     ours: GraphVersion
     theirs: GraphVersion
     schema: MergedSchema
+    root: GraphVersion | None = None
 
     def is_copied(self, sides: TypeSides) -> bool:
         """Our side gets all rows of a new type, which nothing of ours can stand in the way of.
@@ -193,6 +195,10 @@ class Merger:
             names = (str(request.into), str(request.source))
             states = [self._states(ours, theirs, base, names)]
             states += [self._states(ours, theirs, each, names, states[0]) for each in others]
+            if len(others) == 1:
+                roots = merge_bases(ancestry.find, base, others[0])
+                root = root_of(self._repo, roots, ours.branch, theirs.branch)
+                states[0] = replace(states[0], root=root)
             is_forward = ours.head == base
             taken = self._taken_over(states[0]) if is_forward else ()
             plan = self._plan(states, request.resolve, work, by_row=request.by_row, taken=taken)
@@ -405,34 +411,12 @@ class Merger:
         latest: _States | None = None,
     ) -> _States:
         """The three states; the schema of several merge bases is that of the latest one."""
-        try:
-            before = self._repo.snapshot_at(base, theirs.branch)
-        except NotFound:
-            before = self._same_state(base, ours.branch, theirs.branch)
+        before = state_of(self._repo, base, ours.branch, theirs.branch)
         if latest is not None:
             schema = latest.schema.against(self._repo.schema(before).catalog)
         else:
             schema = merged_schema(self._repo, before, ours, theirs, names)
         return _States(before, ours, theirs, schema)
-
-    def _same_state(self, base: CommitId, *branches: BranchName) -> GraphVersion:
-        """The state of a commit of a deleted branch: kept, or that of a fast-forward to it."""
-        with storage_errors():
-            kept = self._repo.manifest.at_kept_commit(base)
-        if kept is not None:
-            return kept
-        for branch in branches:
-            for commit in self._repo.commits(branch):
-                is_forward = commit.details.get(OUTCOME) == MergeOutcome.FAST_FORWARD.value
-                if commit.merged_parent_id == base and is_forward:
-                    # What it made of the branch is the state that it merged.
-                    found = self._repo.snapshot_at(commit.id, branch)
-                    return replace(found, head=base)
-        text = (
-            f"the state of commit {base}, the latest that both sides share, is not stored any "
-            "more: it belongs to a branch that was merged into both and deleted"
-        )
-        raise Gone(Code.GONE, text, commit=base)
 
     def _types(
         self,
@@ -444,7 +428,7 @@ class Merger:
         by_row: bool,
     ) -> dict[str, TypeMerge]:
         """Merge every type that either side has changed since one of the merge bases."""
-        found = {}
+        found: dict[str, TypeMerge] = {}
         latest = bases[0]
         for sides in zip(*(states.types() for states in bases), strict=True):
             cancellation.check()
@@ -457,12 +441,16 @@ class Merger:
                 # What was settled against the latest base is settled against all of them.
                 same = Resolving(resolve.again, resolve.place)
                 others = [(each, each.merged(same, by_row=by_row)) for each in merges[1:]]
-                outcome = agree([(merges[0], outcome), *others], resolve)
+                changed = changed_since(self._repo, latest.root, sides)
+                outcome = agree([(merges[0], outcome), *others], changed, resolve)
             committed = None
             if first.ours is not None:
                 known = first.ours.entity
                 committed = CommittedRows(self._repo, latest.ours, known, self._limits)
-            found[first.key] = TypeMerge(merges[0], outcome, first, committed)
+            item = found[first.key] = TypeMerge(merges[0], outcome, first, committed)
+            if first.entity.kind == "edge":
+                # Edges that only other merge bases show as changed.
+                item.touched.update(item.sources(outcome.keys.slice(merges[0].theirs.num_rows)))
         return found
 
     def _table_merge(self, sides: TypeSides, work: MergeWork) -> TableMerge:

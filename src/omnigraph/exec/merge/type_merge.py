@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.images import MergedImages
-from omnigraph.exec.merge.merged_rows import OURS
+from omnigraph.exec.merge.merged_rows import OURS, addresses_of
 from omnigraph.exec.merge.schemas import TypeSides
 from omnigraph.exec.merge.table_merge import MergedTable, TableMerge
 from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.exec.schema_change.validation import is_tightened
 from omnigraph.lang.ir.expr import ConstValue
-from omnigraph.store.reading.row_addresses import AddressedRows
 from omnigraph.store.table import ROW_ADDRESS
 
 
@@ -200,7 +199,9 @@ class TypeMerge:
         missing = pa.array([name for name in ids if name not in known], pa.string())
         if len(missing):
             versions = self.merge.versions
-            before, after = (_addresses(side, missing) for side in (versions.base, versions.theirs))
+            before, after = (
+                addresses_of(side, missing) for side in (versions.base, versions.theirs)
+            )
             known |= {
                 name: self._add_key(name, before.get(name), address, None)
                 for name, address in after.items()
@@ -227,9 +228,3 @@ Types = Mapping[str, TypeMerge]
 
 def _mask(values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return np.asarray(values.to_numpy()).astype(bool)
-
-
-def _addresses(rows: AddressedRows, ids: pa.Array) -> dict[str, int]:
-    found = rows.table.locate(ids)
-    addresses = found.column(ROW_ADDRESS).to_pylist()
-    return dict(zip(found.column("id").to_pylist(), addresses, strict=True))

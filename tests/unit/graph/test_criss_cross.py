@@ -1,0 +1,92 @@
+"""Merges with two merge bases, of branches that were merged into each other at the same time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+
+SCHEMA = "node Note { title: String @key  text: String?  place: I32? }"
+TITLES = ["a", "b", "c", "d"]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[og.Graph]:
+    with og.init(str(tmp_path / "g.omni"), schema=SCHEMA) as graph:
+        graph.load({"Note": [{"title": title, "text": "first"} for title in TITLES]})
+        graph.branches.create("draft")
+        yield graph
+
+
+def change(graph: og.Graph, branch: str, text: str) -> None:
+    graph.mutate(f"query q() {{ {text} }}", branch=branch)
+
+
+def edit(graph: og.Graph, branch: str, title: str, text: str) -> None:
+    change(graph, branch, f'update Note set {{ text: "{text}" }} where title = "{title}"')
+
+
+def cross(graph: og.Graph, **terms: Any) -> None:
+    """Merge each of the two branches into the other one, as it was before."""
+    graph.branches.create("main-before", "main")
+    graph.branches.merge("draft", **terms)
+    graph.branches.merge("main-before", into="draft", **terms)
+
+
+def texts(graph: og.Graph, branch: str = "main") -> dict[str, str | None]:
+    rows = graph.query("query q() { match { $n: Note } return { $n } }", branch=branch)
+    return {row["n"]["title"]: row["n"]["text"] for row in rows}
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+def test_a_conflict_shows_the_rows_of_the_latest_base(graph: og.Graph, first: str) -> None:
+    other = "draft" if first == "main" else "main"
+    for branch, titles in ((first, TITLES), (other, TITLES[::-1])):
+        for title in titles:
+            edit(graph, branch, title, f"{title} of {branch}")
+        change(graph, branch, f'insert Note {{ title: "new of {branch}" }}')
+    cross(graph, resolve="ours")
+    graph.optimize(branch="draft")
+    found = graph.branches.merge("draft", dry_run=True)
+    assert [item.id for item in found.conflicts] == TITLES
+    for item in found.conflicts:
+        assert (item.ours or {})["text"] == f"{item.id} of main"
+        assert (item.theirs or {})["text"] == f"{item.id} of draft"
+        assert (item.base or {})["text"] == f"{item.id} of {other}"
+    graph.branches.merge("draft", resolve=lambda _: "base")
+    assert {texts(graph)[title] for title in TITLES} == {f"{title} of {other}" for title in TITLES}
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_what_one_side_changes_again_is_taken(
+    graph: og.Graph, first: str, source: str, into: str
+) -> None:
+    """Whichever of the two bases is the latest."""
+    for branch in (first, "draft" if first == "main" else "main"):
+        edit(graph, branch, "a" if branch == "main" else "b", "second")
+    cross(graph)
+    edit(graph, "main", "a", "third")
+    edit(graph, "draft", "b", "third")
+    assert graph.branches.merge(source, into=into).conflicts == ()
+    assert texts(graph, into) == {"a": "third", "b": "third", "c": "first", "d": "first"}
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+def test_a_deletion_is_not_lost_to_a_base_that_lacks_the_entity(
+    graph: og.Graph, first: str
+) -> None:
+    for branch in (first, "draft" if first == "main" else "main"):
+        if branch == "main":
+            change(graph, branch, 'insert Note { title: "new" }')
+        else:
+            edit(graph, branch, "b", "second")
+    cross(graph)
+    edit(graph, "main", "new", "ours")
+    change(graph, "draft", 'delete Note where title = "new"')
+    found = graph.branches.merge("draft", dry_run=True)
+    assert [item.id for item in found.conflicts] == ["new"]
+    graph.branches.merge("draft", resolve="theirs")
+    assert "new" not in texts(graph)
