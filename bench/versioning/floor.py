@@ -13,7 +13,7 @@ from lance import LanceDataset, LanceOperation
 from lance.fragment import write_fragments
 
 from bench.versioning.graphs import Delta, items
-from omnigraph.store.reading.row_addresses import decode_deletions
+from omnigraph.store.reading.deletion_files import decode_deletions
 
 _FRAGMENT_ROWS: Final = 1 << 20
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omnigraph.runtime import telemetry
 from omnigraph.store.failures import StorageFailure
-from omnigraph.store.reading.row_addresses import decode_deletions
+from omnigraph.store.reading.deletion_files import decode_deletions
 from omnigraph.store.tables import Btree, IndexSpec, Pin, Tables
 from tests.conformance.racing import PEOPLE, people
 from tests.conformance.table_steps import addresses, compacted, insert, rewritten

@@ -134,7 +134,8 @@ class Tables:
         self._placer = placer
         self.quarantine = Quarantine(root, backend)
         self._torn = TornVersions(root, backend, self.quarantine)
-        self._stager = Stager(root, gateway, files)
+        self._addressed = AddressedRowsCache(backend.get)
+        self._stager = Stager(root, gateway, files, self._addressed.once)
         self._merger = RowMerger(self._stager, files)
         clear, passed = self._torn.clear_way, partial(is_passed, backend)
         self._lander = Lander(gateway, files, placer, self.open, clear, passed, clock)
@@ -143,7 +144,6 @@ class Tables:
             gateway, files, placer, self._torn, self.exists, self.transaction_uuid
         )
         self._cache = TableCache()
-        self._addressed = AddressedRowsCache(backend.get)
 
     @property
     def is_durable(self) -> bool:
@@ -576,3 +576,4 @@ class Tables:
         """Drop the readers of a fork whose name is about to mean something else."""
         self._cache.forget(path, branch)
         self._files.forget(tree_path(path, branch))
+        self._addressed.deletions.forget(tree_path(path, branch))

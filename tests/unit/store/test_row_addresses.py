@@ -6,11 +6,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance.fragment import RowIdSequence
 
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import open_backend
-from omnigraph.store.reading.data_files import field_ids, has_plain_file, rows_of_file
+from omnigraph.store.reading.data_files import field_names, has_plain_file, rows_of_file
+from omnigraph.store.reading.deletion_files import KeptDeletions
 from omnigraph.store.reading.row_addresses import AddressedRows, ascending, without
+from omnigraph.store.reading.row_ids import row_ids_of
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS
 from omnigraph.store.tables import Pin, Staged, Tables, open_tables
@@ -43,17 +46,18 @@ def rows(tmp_path: Path) -> AddressedRows:
     version = landed(tables, tables.stage(table, deletes=gone, uuid="gone"))
     rows = AddressedRows(tables.open(Pin("t", version)), open_backend(root).get)
     files = [each.deletions for each in rows.fragments.values()]
-    assert [file and file.rpartition(".")[2] for file in files] == [None, "arrow", "arrow", "bin"]
+    assert [file and file.rpartition(".")[2] for file in files] == [None, "bin", "bin", "bin"]
     return rows
 
 
 @pytest.mark.parametrize("share", [1, 4, 1_000])
 @pytest.mark.parametrize("fewest", [0, 50, 10_000])
 @pytest.mark.parametrize("passed", [0, 1 << 40])
+@pytest.mark.parametrize("whole", [0, 1, 1_000])
 def test_all_ways_read_the_same_rows(
-    rows: AddressedRows, share: int, fewest: int, passed: int
+    rows: AddressedRows, share: int, fewest: int, passed: int, whole: int
 ) -> None:
-    """Whole fragments, rows of one fragment, of its file, and of all fragments at once."""
+    """Whole fragments and files, rows of one fragment, of its file, of all fragments at once."""
     live = rows.table.read(["n"], row_address=True)
     addresses, numbers = (live.column(name).to_numpy() for name in (ROW_ADDRESS, "n"))
     random = np.random.default_rng(1)
@@ -63,6 +67,7 @@ def test_all_ways_read_the_same_rows(
         with tuned(
             scanned_share=share,
             scanned_share_deleted=share,
+            whole_file_share=whole,
             taken_rows_min=fewest,
             passed_deletions_max=passed,
         ):
@@ -95,16 +100,38 @@ def test_a_file_is_read_only_if_it_holds_the_columns_of_the_table(
 ) -> None:
     """Columns are told apart by their field ids; after a renaming, a file has the old names."""
     fragment = list(rows.fragments.values())[1]
-    fields = field_ids(rows.table.dataset.lance_schema.fields())
-    assert has_plain_file(fragment.handle.metadata, fields)
-    assert not has_plain_file(fragment.handle.metadata, [*fields, 7])
+    names = field_names(rows.table.dataset.lance_schema.fields())
+    assert has_plain_file(fragment.handle.metadata, list(names))
+    assert not has_plain_file(fragment.handle.metadata, [*names, 7])
     place, offsets = str(tmp_path / fragment.files[0]), np.array([0, 1, 5])
-    found = rows_of_file(place, offsets, ["n"], rows.table.schema)
-    assert found is not None
-    assert found.column("n").to_pylist() == [200, 201, 205]
+    for is_whole in (False, True):
+        found = rows_of_file(place, offsets, ["n"], SCHEMA, names, is_whole=is_whole)
+        assert found is not None
+        assert found.column("n").to_pylist() == [200, 201, 205]
     renamed = pa.schema([SCHEMA.field("id"), pa.field("m", pa.int64())])
-    assert rows_of_file(place, offsets, ["id"], renamed) is None
-    assert rows_of_file(place, offsets, ["m"], renamed) is None
+    assert rows_of_file(place, offsets, ["id"], renamed, {0: "id", 1: "m"}) is None
+    assert rows_of_file(place, offsets, ["m"], renamed, {0: "id", 1: "m"}) is None
+
+
+@pytest.mark.parametrize("ids", [[7], [3, 4, 5], [5, 4], [1, 3, 4], list(range(9, 3_000))])
+def test_row_ids_are_told_by_their_places(ids: list[int]) -> None:
+    found = row_ids_of(RowIdSequence(ids).to_inline_metadata())
+    assert found.at(np.arange(len(ids))).tolist() == ids
+    assert found.range() == (min(ids), max(ids))
+    assert (found.listed is None) == (ids == list(range(ids[0], ids[0] + len(ids))))
+
+
+def test_what_deletion_files_say_is_kept_up_to_a_number_of_rows() -> None:
+    kept = KeptDeletions()
+    with tuned(kept_deletions_max=5):
+        for name in ("a/1", "a/2", "b/1"):
+            kept.keep(name, np.arange(2, dtype=np.uint32))
+        assert kept.get("a/1") is None
+        assert kept.get("a/2") is not None
+        kept.forget("b")
+        assert kept.get("b/1") is None
+        kept.clear()
+        assert kept.get("a/2") is None
 
 
 def test_sets_of_addresses() -> None:

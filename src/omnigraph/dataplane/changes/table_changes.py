@@ -25,7 +25,7 @@ from omnigraph.dataplane.load.hashing import partitions_of
 from omnigraph.runtime import cancellation
 from omnigraph.store.reading.row_addresses import AddressedRows, Addresses
 from omnigraph.store.reading.table_diff import RowSelection, TableDiff
-from omnigraph.store.table import ROW_ADDRESS, ROW_ID
+from omnigraph.store.table import ROW_ADDRESS
 
 _ID: Final = "id"
 # The addresses of the row of an entity in both versions; null where it is not there.
@@ -69,7 +69,8 @@ class ChangedKeys:
     """The changed entities of one table, and the places of all others.
 
     Attributes:
-        keys: The ids of changed entities, sorted, with their addresses `BEFORE` and `AFTER`.
+        keys: The ids of changed entities, sorted, with their addresses `BEFORE` and `AFTER`. From
+            `TableChanges.touched`, also of some that were rewritten as they were.
         moved_from: The addresses of rows that were rewritten as they were, ascending.
         moved_to: Their addresses in the newer version.
         diff: The rows that the two versions do not share.
@@ -84,6 +85,34 @@ class ChangedKeys:
         """No changes of the same table."""
         empty = np.empty(0, np.uint64)
         return ChangedKeys(keys=_NO_KEYS, moved_from=empty, moved_to=empty, diff=self.diff)
+
+    def confirmed(self, ids: pa.ChunkedArray, unequal: Comparing) -> ChangedKeys:
+        """The same without those of some entities that were rewritten as they were.
+
+        Args:
+            ids: The entities about which that has to be known.
+            unequal: Tells of pairs of rows whether they differ.
+        """
+        keys = self.keys
+        asked = pc.is_in(keys.column(_ID), value_set=ids.combine_chunks())
+        chosen = np.flatnonzero(_mask(pc.and_(asked, _on_both_sides(keys))))
+        if not len(chosen):
+            return self
+        before, after = _pairs(keys.take(pa.array(chosen)))
+        has_moved = ~unequal(before, after)
+        if not has_moved.any():
+            return self
+        is_changed = np.ones(keys.num_rows, bool)
+        is_changed[chosen[has_moved]] = False
+        moved_from = np.concatenate([self.moved_from, before[has_moved]])
+        moved_to = np.concatenate([self.moved_to, after[has_moved]])
+        order = np.argsort(moved_from)
+        return ChangedKeys(
+            keys=keys.filter(pa.array(is_changed)),
+            moved_from=moved_from[order],
+            moved_to=moved_to[order],
+            diff=self.diff,
+        )
 
     def in_newer(self, addresses: Addresses) -> Addresses:
         """The addresses in the newer version of rows that have not changed since the older one."""
@@ -165,7 +194,16 @@ class TableChanges:
         Args:
             unequal: Tells of pairs of rows whether they differ; by default they are read here.
         """
-        compare = unequal or self.comparison.unequal
+        return self._changed_keys(unequal or self.comparison.unequal)
+
+    def touched(self) -> ChangedKeys:
+        """The same, with entities whose rows were rewritten as they were; reads no more than ids.
+
+        Whoever has to know it of a few compares these, see `ChangedKeys.confirmed`.
+        """
+        return self._changed_keys(lambda before, _after: np.ones(len(before), bool))
+
+    def _changed_keys(self, compare: Comparing) -> ChangedKeys:
         changed, moved = [_NO_KEYS], [_NO_KEYS]
         for keys in self._keys():
             is_changed = np.ones(keys.num_rows, bool)
@@ -322,52 +360,25 @@ def _joined_by_row_id(
 
     Of a few added rows some columns are read at once and kept.
     """
-    old = _row_ids_of(removed, [])
-    kept = columns if added.is_small else ()
-    new = _row_ids_of(added, [_ID, *kept])
-    if kept:
-        added.rows.keep(new)
-    match = pc.index_in(new.column(ROW_ID), value_set=old.column(ROW_ID).combine_chunks())
-    found = match.is_valid()
-    pairs = new.filter(found)
-    paired = pa.table(
-        [
-            pairs.column(_ID),
-            old.column(ROW_ADDRESS).take(match.drop_null()),
-            pairs.column(ROW_ADDRESS),
-        ],
-        names=[_ID, BEFORE, AFTER],
-    )
-    alone = pc.invert(pc.is_in(old.column(ROW_ID), value_set=pairs.column(ROW_ID)))
-    addresses = old.column(ROW_ADDRESS).filter(alone)
-    ids = removed.rows.take(addresses.combine_chunks(), [_ID]).column(_ID)
-    inserted = new.filter(pc.invert(found))
-    rest = _joined(
-        pa.table([ids, addresses], names=[_ID, BEFORE]),
-        pa.table([inserted.column(_ID), inserted.column(ROW_ADDRESS)], names=[_ID, AFTER]),
-    )
-    joined = pa.concat_tables([paired.cast(_NO_KEYS.schema), rest.cast(_NO_KEYS.schema)])
+    old, new = removed.every_address, added.every_address
+    if added.is_small:
+        kept = added.rows.take(new, [_ID, *columns]).append_column(ROW_ADDRESS, pa.array(new))
+        added.rows.keep(kept)
+    else:
+        kept = added.rows.take(new, [_ID])
+    old_ids, new_ids = removed.rows.row_ids(old), added.rows.row_ids(new)
+    match = pc.index_in(pa.array(new_ids), value_set=pa.array(old_ids))
+    found = _mask(match.is_valid())
+    places = np.asarray(match.drop_null(), np.int64)
+    is_alone = np.ones(len(old), bool)
+    is_alone[places] = False
+    alone, ids = old[is_alone], kept.column(_ID)
+    paired = [ids.filter(pa.array(found)), pa.array(old[places]), pa.array(new[found])]
+    joined = pa.table(paired, names=_NO_KEYS.column_names).cast(_NO_KEYS.schema)
+    gone = pa.table([removed.rows.take(alone, [_ID]).column(_ID), alone], names=[_ID, BEFORE])
+    fresh = pa.table([ids.filter(pa.array(~found)), new[~found]], names=[_ID, AFTER])
+    joined = pa.concat_tables([joined, _joined(gone, fresh).cast(_NO_KEYS.schema)])
     return joined.take(pc.sort_indices(joined.column(_ID)))
-
-
-def _row_ids_of(rows: RowSelection, columns: list[str]) -> pa.Table:
-    """Some columns of the selected rows, with their row ids and addresses."""
-    if not columns or rows.is_small:
-        addresses = rows.every_address
-        taken = rows.rows.take(addresses, columns) if columns else None
-        found = {name: taken.column(name) for name in columns} if taken is not None else {}
-        ids = pa.array(rows.rows.row_ids(addresses))
-        return pa.table({**found, ROW_ID: ids, ROW_ADDRESS: pa.array(addresses)})
-    whole = rows.scan_fragments(columns).read_all()
-    if not len(rows.addresses):
-        return whole
-    places = {
-        ROW_ID: pa.array(rows.rows.row_ids(rows.addresses)),
-        ROW_ADDRESS: pa.array(rows.addresses),
-    }
-    taken = rows.rows.take(rows.addresses, columns)
-    found = {name: taken.column(name) for name in columns}
-    return pa.concat_tables([whole, pa.table({**found, **places}).cast(whole.schema)])
 
 
 def _joined(before: pa.Table, after: pa.Table) -> pa.Table:

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from lance.fragment import DeletionFile
 
+from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store import tuning
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity.index_checksums import IndexChecksums
@@ -51,6 +52,7 @@ class FileChecksums:
         self._base = base
         self._lock = threading.Lock()
         self._checked: set[str] = set()
+        self._ids: Ids = UlidIds()
         self.indexes = IndexChecksums(base)
 
     def add_to_names(self, place: str, fragments: Iterable[Any]) -> list[Any]:
@@ -77,20 +79,36 @@ class FileChecksums:
         replace(source, folder / name)
         return name
 
-    def add_to_deletions_name(self, place: str, fragment: Any) -> Any:
-        """Rename the deletion file of a fragment that nothing refers to; return the fragment."""
-        found = fragment.deletion_file
-        if self._base is None or found is None or found.base_id is not None:
-            return fragment
-        path = self._base / place / found.path(fragment.id)
-        if os.path.getsize(path) > tuning.active.checksum_file_bytes_max:
-            return fragment
-        number = _MARK << _HALF_BITS | zlib.crc32(path.read_bytes())
-        renamed = DeletionFile(
-            found.read_version, number, found.file_type, found.num_deleted_rows, None
-        )
-        replace(path, self._base / place / renamed.path(fragment.id))
-        return dataclasses.replace(fragment, deletion_file=renamed)
+    @property
+    def is_local(self) -> bool:
+        """True if the files lie on this machine."""
+        return self._base is not None
+
+    def write_deletions(
+        self, place: str, fragment: int, version: int, content: bytes, count: int
+    ) -> DeletionFile:
+        """Write a deletion file, a bitmap, of a fragment that nothing refers to; describe it.
+
+        Args:
+            place: The folder of the table or fork.
+            fragment: The number of the fragment.
+            version: The version that the rows are deleted from.
+            content: The bitmap.
+            count: The number of rows that it lists.
+        """
+        assert self._base is not None, "elsewhere Lance writes them"
+        number = _MARK << _HALF_BITS | zlib.crc32(content)
+        found = DeletionFile(version, number, "bitmap", count, None)
+        target = os.path.join(self._base, place, found.path(fragment))
+        # The same rows may be deleted by a rival: nobody must meet a file that is half written.
+        own = Path(f"{target}.{self._ids.new()}")
+        try:
+            own.write_bytes(content)
+        except FileNotFoundError:
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_bytes(content)
+        replace(own, Path(target))
+        return found
 
     def check(self, verb: str, place: str, dataset: Any, fragments: Iterable[Any]) -> None:
         """Compare the files of fragments with their checksums, unless that was done before.

@@ -24,7 +24,7 @@ class AlignedRows(AddressedRows):
 
     def __init__(self, rows: AddressedRows, columns: Sequence[AlteredColumn]) -> None:
         """Show rows with these columns; fragments and addresses are those of `rows`."""
-        super().__init__(rows.table, rows.read_file)
+        super().__init__(rows.table, rows.read_file, rows.deletions)
         self._columns = {str(column.field.name): column for column in columns}
         self._blobs = marked(pa.schema([column.field for column in columns]))
         self._shape = pa.schema([column.field for column in columns])

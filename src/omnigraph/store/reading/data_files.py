@@ -4,17 +4,23 @@ A fragment counts the rows that are left: to find one, it goes through the rows 
 data file knows of no deletions, so finding a row in it takes the same however many there are.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance.file import LanceFileReader
 
+from omnigraph.store import tuning
 from omnigraph.store.table import BATCH_ROWS, overflows
+from omnigraph.store.versions.protobuf import BYTES, entries
 
-__all__ = ["field_ids", "has_plain_file", "rows_of_file"]
+__all__ = ["field_ids", "field_names", "has_plain_file", "rows_of_file"]
+
+# Where a file describes its columns, in the terms of Lance's format.
+_DESCRIPTION: Final = 0
+_SCHEMA, _FIELD, _NAME, _ID = 1, 1, 2, 3
 
 
 def field_ids(fields: Iterable[Any], *, leaves_only: bool = False) -> list[int]:
@@ -38,8 +44,23 @@ def has_plain_file(metadata: Any, fields: Sequence[int]) -> bool:
     return len(files) == 1 and list(files[0].fields) == list(fields)
 
 
+def field_names(fields: Iterable[Any]) -> dict[int, str]:
+    """Return the names of fields, and of those inside of them, by their numbers."""
+    found: dict[int, str] = {}
+    for field in fields:
+        found[field.id()] = str(field.name())
+        found.update(field_names(field.children()))
+    return found
+
+
 def rows_of_file(
-    place: str, offsets: npt.NDArray[Any], columns: list[str], schema: pa.Schema
+    place: str,
+    offsets: npt.NDArray[Any],
+    columns: list[str],
+    schema: pa.Schema,
+    names: Mapping[int, str],
+    *,
+    is_whole: bool = False,
 ) -> pa.Table | None:
     """Some columns of rows, by ascending offsets; None where a fragment has to be asked instead.
 
@@ -48,19 +69,58 @@ def rows_of_file(
         offsets: The places of the rows in the file, each once.
         columns: The columns that are wanted.
         schema: All columns of the table, which the file holds by their field ids.
+        names: The names of all fields of the table, by their numbers.
+        is_whole: Decode the columns as a whole, not the blocks of each row.
     """
-    stored = LanceFileReader(place).metadata().schema
-    # A column that was renamed since has its old name in the file.
-    if stored.names != schema.names or stored.types != schema.types:
-        return None
-    wanted = pa.schema([schema.field(name) for name in columns])
     try:
         reader = LanceFileReader(place, columns=columns)
-        rows = reader.take_rows(offsets.astype(np.int64).tolist(), batch_size=BATCH_ROWS)
-        found = [batch.select(columns) for batch in rows.to_batches()]
+        # A column that was renamed since has its old name in the file.
+        if _stored_names(reader.read_global_buffer(_DESCRIPTION)) != names:
+            return None
+        if is_whole:
+            rows = reader.read_all(batch_size=tuning.active.read_addresses, batch_readahead=2)
+            found = _chosen(rows.to_batches(), offsets)
+        else:
+            taken = reader.take_rows(offsets.astype(np.int64).tolist(), batch_size=BATCH_ROWS)
+            found = list(taken.to_batches())
     except (OSError, ValueError) as error:
-        if not overflows(error):
+        # Lance names the columns that a file has when one is asked for that it does not have.
+        if not overflows(error) and "Available fields" not in str(error):
             raise
         return None
-    batches = [pa.RecordBatch.from_arrays(batch.columns, schema=wanted) for batch in found]
+    wanted = pa.schema([schema.field(name) for name in columns])
+    if any(batch.select(columns).schema.types != wanted.types for batch in found[:1]):
+        return None
+    batches = [
+        pa.RecordBatch.from_arrays(batch.select(columns).columns, schema=wanted) for batch in found
+    ]
     return pa.Table.from_batches(batches, wanted)
+
+
+def _chosen(batches: Iterable[pa.RecordBatch], offsets: npt.NDArray[Any]) -> list[pa.RecordBatch]:
+    """The rows at some offsets of a file that is read from its beginning."""
+    found, start = [], 0
+    for batch in batches:
+        end = start + batch.num_rows
+        first, last = np.searchsorted(offsets, [start, end])
+        if last - first == batch.num_rows:
+            found.append(batch)
+        elif last > first:
+            mine = (offsets[first:last] - np.asarray(start, offsets.dtype)).astype(np.int64)
+            found.append(batch.take(pa.array(mine)))
+        start = end
+    return found
+
+
+def _stored_names(description: bytes) -> dict[int, str]:
+    """The names of the fields of a file, by their numbers, as it describes itself."""
+    found: dict[int, str] = {}
+    for number, _, schema in entries(description):
+        if number != _SCHEMA or not isinstance(schema, bytes):
+            continue
+        for kind, wire, field in entries(schema):
+            if kind == _FIELD and wire == BYTES and isinstance(field, bytes):
+                known = {key: value for key, _, value in entries(field)}
+                name = known.get(_NAME, b"")
+                found[int(known.get(_ID, 0))] = name.decode() if isinstance(name, bytes) else ""
+    return found

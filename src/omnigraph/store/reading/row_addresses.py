@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.fragment import RowIdSequence
 
 from omnigraph.store import tuning
 from omnigraph.store.blobs import marked
@@ -24,8 +24,10 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import Pin
 from omnigraph.store.reading.altered_columns import AlteredColumn
-from omnigraph.store.reading.data_files import field_ids, has_plain_file, rows_of_file
-from omnigraph.store.table import BATCH_ROWS, ROW_ADDRESS, ROW_ID, Table, overflows
+from omnigraph.store.reading.data_files import field_names, has_plain_file, rows_of_file
+from omnigraph.store.reading.deletion_files import KeptDeletions, Offsets, decode_deletions
+from omnigraph.store.reading.row_ids import FragmentRowIds, row_ids_of
+from omnigraph.store.table import BATCH_ROWS, ROW_ADDRESS, Table, overflows
 
 __all__ = [
     "FRAGMENT_BITS",
@@ -33,14 +35,13 @@ __all__ = [
     "AddressedRowsCache",
     "Addresses",
     "Fragment",
-    "decode_deletions",
 ]
 
 Addresses = npt.NDArray[np.uint64]
-Offsets = npt.NDArray[np.uint32]
 
 FRAGMENT_BITS: Final = 32
 _OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
+_NONE_DELETED: Final[Offsets] = np.empty(0, np.uint32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +66,15 @@ class Fragment:
     files: tuple[str, ...]
     deletions: str | None
 
+    @property
+    def whole_file_share(self) -> int:
+        """One in so many rows is dearer to take than the columns of all rows are to decode."""
+        size = sum(int(file.file_size_bytes or 0) for file in self.handle.metadata.files)
+        width = max(1, size // max(1, self.rows + self.gone))
+        active = tuning.active
+        share = min(active.whole_file_share, active.decoded_block_bytes // width)
+        return max(active.scanned_share, share) if size else active.scanned_share
+
     def left(self, deleted: Offsets) -> Addresses:
         """Return the addresses of the rows that are left, given the offsets of the others."""
         is_left = np.ones(self.rows + self.gone, bool)
@@ -83,16 +93,29 @@ class _Access(Enum):
     FROM_FRAGMENT = 2
     FROM_TABLE = 3  # with rows of other fragments
     FROM_FILE = 4  # past the fragment
+    WHOLE_FILE = 5  # the same, all rows
 
 
-def _access_to(fragment: Fragment, count: int, *, has_file: bool) -> _Access:
+def _access_to(fragment: Fragment, count: int, *, has_file: bool, is_plain: bool) -> _Access:
     """The cheapest way to read so many rows of a fragment, whose file may be read by itself.
 
-    For each row, a fragment goes through the list of its deleted rows, which takes long once there
-    are many. A table looks a row up in a bitmap of them, and does so even more slowly in a list.
+    A row that is taken costs the block in which it lies, so many rows of a narrow file cost more
+    than all of them. For each row, a fragment goes through the list of its deleted rows, which
+    takes long once there are many. A table looks a row up in a bitmap of them, and does so even
+    more slowly in a list.
+
+    Args:
+        fragment: The fragment.
+        count: The number of its rows that are wanted.
+        has_file: One file has all columns of it, which can be read past the fragment.
+        is_plain: The columns that are wanted have numbers, times or the like.
     """
     active = tuning.active
     is_bitmap = fragment.deletions is not None and not fragment.deletions.endswith(".arrow")
+    if has_file and count > active.taken_rows_min:
+        share = active.whole_file_share if is_plain else fragment.whole_file_share
+        if count * share > fragment.rows + fragment.gone:
+            return _Access.WHOLE_FILE
     share = active.scanned_share_deleted if is_bitmap and not has_file else active.scanned_share
     if count > active.taken_rows_min and count * share > fragment.rows:
         return _Access.SCAN
@@ -106,17 +129,24 @@ def _access_to(fragment: Fragment, count: int, *, has_file: bool) -> _Access:
 class AddressedRows:
     """The rows of one version of a table. Thread-safe: what is kept of them never changes."""
 
-    def __init__(self, table: Table, read: Callable[[str], bytes]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        read: Callable[[str], bytes],
+        deletions: KeptDeletions | None = None,
+    ) -> None:
         """Read this version.
 
         Args:
             table: The version.
             read: Returns the content of a file below the root.
+            deletions: What is known of deletion files.
         """
         self.table = table
         self.read_file = read
-        self._deleted: dict[str | None, Offsets] = {None: np.empty(0, np.uint32)}
+        self.deletions = KeptDeletions() if deletions is None else deletions
         self._kept: pa.Table | None = None
+        self._row_ids: dict[int, FragmentRowIds] = {}
 
     @cached_property
     def fragments(self) -> dict[int, Fragment]:
@@ -147,21 +177,18 @@ class AddressedRows:
     def deleted(self, fragment: Fragment) -> Offsets:
         """Return the offsets of the deleted rows of a fragment, ascending."""
         name = fragment.deletions
-        found = self._deleted.get(name)
+        if name is None:
+            return _NONE_DELETED
+        found = self.deletions.get(name)
         if found is None:
-            found = self._deleted[name] = self._read_deletions(fragment, str(name))
+            found = self._read_deletions(fragment, name)
+            self.deletions.keep(name, found)
         return found
-
-    def know(self, other: "AddressedRows") -> None:
-        """Take over what another version has read of deletion files that both have."""
-        names = {fragment.deletions for fragment in self.fragments.values()}
-        known = other._deleted.items()
-        self._deleted |= {name: rows for name, rows in known if name in names}
 
     def _read_deletions(self, fragment: Fragment, name: str) -> Offsets:
         self.table.check(StorageCall.TABLE_SCAN, [fragment.handle])
         data = storage_call(StorageCall.TABLE_SCAN, name, lambda: self.read_file(name))
-        return np.sort(decode_deletions(name, data))
+        return decode_deletions(name, data)
 
     # ------------------------------------------------------------ rows
 
@@ -241,16 +268,20 @@ class AddressedRows:
         together: list[int] = []
         parts: list[tuple[Addresses, pa.Table]] = []
         owners, mine = _by_fragment(distinct)
+        is_plain = all(pa.types.is_primitive(self.table.schema.field(name).type) for name in names)
         for fragment, part in zip(map(self._fragment, owners), mine, strict=True):
-            match _access_to(fragment, len(part), has_file=self._has_file(fragment)):
+            has_file = self._has_file(fragment)
+            way = _access_to(fragment, len(part), has_file=has_file, is_plain=is_plain)
+            match way:
                 case _Access.SCAN:
                     scanned.append(fragment.id)
                 case _Access.FROM_TABLE:
                     together.append(fragment.id)
                 case _Access.FROM_FRAGMENT:
                     parts.append((part, self._take([fragment], [part], names, fragment.handle)))
-                case _Access.FROM_FILE:
-                    found = self._from_file(fragment, part, names)
+                case _Access.FROM_FILE | _Access.WHOLE_FILE:
+                    is_whole = way is _Access.WHOLE_FILE
+                    found = self._from_file(fragment, part, names, is_whole=is_whole)
                     if found is None:
                         found = self._take([fragment], [part], names, fragment.handle)
                     parts.append((part, found))
@@ -310,17 +341,17 @@ class AddressedRows:
         return trunk.removesuffix(below) if "://" not in trunk and trunk.endswith(below) else None
 
     @cached_property
-    def _field_ids(self) -> list[int]:
-        return field_ids(self.table.dataset.lance_schema.fields())
+    def _field_names(self) -> dict[int, str]:
+        return field_names(self.table.dataset.lance_schema.fields())
 
     def _has_file(self, fragment: Fragment) -> bool:
-        """True if a file of this machine has all columns of a fragment with deleted rows."""
-        if not fragment.gone or self._local_root is None:
+        """True if a file of this machine has all columns of a fragment."""
+        if self._local_root is None:
             return False
-        return has_plain_file(fragment.handle.metadata, self._field_ids)
+        return has_plain_file(fragment.handle.metadata, list(self._field_names))
 
     def _from_file(
-        self, fragment: Fragment, addresses: Addresses, columns: list[str]
+        self, fragment: Fragment, addresses: Addresses, columns: list[str], *, is_whole: bool
     ) -> pa.Table | None:
         """Rows of a fragment from its file, if that can be."""
         offsets = addresses & _OFFSET_MASK
@@ -330,7 +361,9 @@ class AddressedRows:
         return storage_call(
             StorageCall.TABLE_TAKE,
             self.table.pin.path,
-            lambda: rows_of_file(place, offsets, columns, schema),
+            lambda: rows_of_file(
+                place, offsets, columns, schema, self._field_names, is_whole=is_whole
+            ),
         )
 
     def _deleted_before(self, fragment: Fragment, offsets: npt.NDArray[Any]) -> Any:
@@ -388,44 +421,27 @@ class AddressedRows:
 
     def row_ids(self, addresses: Addresses) -> Addresses:
         """Return the row ids of some rows, in the order asked for. Reads no data file."""
+        owners = (addresses >> np.uint64(FRAGMENT_BITS)).astype(np.int64)
         found = np.empty(len(addresses), np.uint64)
-        owners = addresses >> np.uint64(FRAGMENT_BITS)
-        looked_up = np.zeros(len(addresses), bool)
-        for number in np.unique(owners).tolist():
-            mine = owners == number
-            fragment = self._fragment(int(number))
-            if (
-                fragment.rows + fragment.gone > tuning.active.expanded_rows_max
-                and mine.sum() <= tuning.active.filter_addresses
-            ):
-                looked_up |= mine
-            else:
-                found[mine] = self._sequence(int(number))[addresses[mine] & _OFFSET_MASK]
-        places = np.flatnonzero(looked_up)
-        for start in range(0, len(places), tuning.active.filter_addresses):
-            chosen = places[start : start + tuning.active.filter_addresses]
-            found[chosen] = self._looked_up(addresses[chosen])
+        # Neighbours are mostly of one fragment.
+        starts = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(owners)]):
+            offsets = addresses[start:end] & _OFFSET_MASK
+            found[start:end] = self._identities(int(owners[start])).at(offsets)
         return found
-
-    def _looked_up(self, addresses: Addresses) -> Addresses:
-        """The row ids of a few rows of large fragments."""
-        distinct = ascending(addresses)
-        rows = self.table.read([], filter=_among(distinct), row_id=True, row_address=True)
-        if rows.num_rows != len(distinct):
-            raise self._missing(len(distinct) - rows.num_rows)
-        places = rows.column(ROW_ADDRESS).to_numpy()
-        ids: Addresses = _ordered(rows, places, addresses).column(ROW_ID).to_numpy()
-        return ids
 
     def row_id_range(self, fragment: int) -> tuple[int, int]:
         """The least and the greatest row id of a fragment, deleted rows included."""
-        ids = self._sequence(fragment)
-        return int(ids.min()), int(ids.max())
+        return self._identities(fragment).range()
 
-    def _sequence(self, fragment: int) -> Addresses:
-        """The row ids of a fragment, by offset."""
-        meta = self._fragment(fragment).handle.metadata.row_id_meta
-        found: Addresses = RowIdSequence.from_inline_metadata(meta).to_pyarrow().to_numpy()
+    def _identities(self, number: int) -> FragmentRowIds:
+        """The row ids of a fragment."""
+        found = self._row_ids.get(number)
+        if found is None:
+            meta = self._fragment(number).handle.metadata.row_id_meta
+            found = row_ids_of(meta)
+            if found.listed is None:
+                self._row_ids[number] = found
         return found
 
     def _fragment(self, number: int) -> Fragment:
@@ -449,6 +465,7 @@ class AddressedRowsCache:
         self._read = read
         self._lock = threading.Lock()
         self._rows: OrderedDict[Pin, AddressedRows] = OrderedDict()
+        self.deletions = KeptDeletions()
 
     def of(self, table: Table) -> AddressedRows:
         """The rows of a version."""
@@ -456,16 +473,21 @@ class AddressedRowsCache:
             found = self._rows.pop(table.pin, None)
             # A fork made anew under its old name has the same pins.
             if found is None or found.table is not table:
-                found = AddressedRows(table, self._read)
+                found = AddressedRows(table, self._read, self.deletions)
             self._rows[table.pin] = found
             while len(self._rows) > tuning.active.compared_versions_max:
                 self._rows.popitem(last=False)
             return found
 
+    def once(self, table: Table) -> AddressedRows:
+        """The rows of a version that nobody compares."""
+        return AddressedRows(table, self._read, self.deletions)
+
     def clear(self) -> None:
         """Drop all of them."""
         with self._lock:
             self._rows.clear()
+        self.deletions.clear()
 
 
 def ascending(addresses: Addresses) -> Addresses:
@@ -525,17 +547,6 @@ def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def decode_deletions(name: str, data: bytes) -> Offsets:
-    """Return the offsets that a deletion file lists; its name says how it is encoded."""
-    if name.endswith(".arrow"):
-        column = pa.ipc.open_file(pa.py_buffer(data)).read_all().column(0)
-        return np.asarray(column.combine_chunks(), np.uint32)
-    # Imported late: small tables never need it.
-    from pyroaring import BitMap  # noqa: PLC0415
-
-    return np.frombuffer(BitMap.deserialize(data).to_array(), np.uint32)
 
 
 def _below_root(uri: str, path: str) -> str:

@@ -25,7 +25,7 @@ from omnigraph.store.reading.row_addresses import (
     Fragment,
     without,
 )
-from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
+from omnigraph.store.table import ROW_ADDRESS, Table
 
 __all__ = ["RowSelection", "TableDiff", "diff_tables"]
 
@@ -73,17 +73,6 @@ class RowSelection:
         fields = [self.rows.schema.field(name) for name in columns]
         schema = pa.schema([*fields, pa.field(ROW_ADDRESS, pa.uint64())])
         return pa.RecordBatchReader.from_batches(schema, self._batches(columns, schema))
-
-    def scan_fragments(self, columns: list[str]) -> pa.RecordBatchReader:
-        """Stream the rows of the whole fragments, with ``_rowid`` and ``_rowaddr``."""
-        fields = [self.rows.schema.field(name) for name in columns]
-        places = [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS)]
-        schema = pa.schema([*fields, *places])
-        batches: Iterable[pa.RecordBatch] = ()
-        if self.fragments:
-            found = self.rows.scan(columns, row_id=True, row_address=True, fragments=self.fragments)
-            batches = (batch.select(schema.names) for batch in found)
-        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def row_id_range(self) -> tuple[int, int] | None:
         """The least and the greatest row id of the whole fragments, deleted rows included."""
@@ -174,7 +163,6 @@ def diff_tables(
     if before is None:
         everything = _selection(after, list(after.fragments.values()), [])
         return TableDiff(_selection(after, [], []), everything, {}, is_same_history=False)
-    after.know(before)
     left, right = (
         {_origin(each): each for each in version.fragments.values()} for version in (before, after)
     )

@@ -60,7 +60,7 @@ class RowMerger:
         )
         row_ids = kept.column(ROW_ID).to_pylist() if table.has_row_versions else None
         written = self._stager.write(table, content, row_ids)
-        changed, removed = self._stager.erase(table, elsewhere)
+        changed, removed = self._stager.eraser.erase(table, elsewhere)
         deletions = self._files.of_deletions(place, changed)
         self._files.sync(place, deletions)
         change = transaction(

@@ -9,8 +9,7 @@ others landed meanwhile; that it does not is up to landing.
 import dataclasses
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -24,11 +23,12 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Staged, StagedKind, WrittenBy
 from omnigraph.store.reading.data_files import field_ids
-from omnigraph.store.reading.row_addresses import FRAGMENT_BITS
+from omnigraph.store.reading.row_addresses import FRAGMENT_BITS, AddressedRows
 from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 from omnigraph.store.versions.files import Files
 from omnigraph.store.versions.gateway import Gateway, transaction, transaction_uuid, tree_path
+from omnigraph.store.writing.erase import Eraser
 from omnigraph.store.writing.inline_compaction import (
     created_at_once,
     fold_candidates,
@@ -40,15 +40,21 @@ from omnigraph.store.writing.named_files import NamedFiles
 __all__ = ["Stager", "change_operation", "fragment_of"]
 
 _UUID: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_OFFSET_MASK: Final = (1 << FRAGMENT_BITS) - 1
 _STAGE: Final = "table.stage"
 
 
 class Stager:
     """Writes changes of tables. No head moves."""
 
-    def __init__(self, root: Root, gateway: Gateway, files: Files) -> None:
+    def __init__(
+        self,
+        root: Root,
+        gateway: Gateway,
+        files: Files,
+        rows: Callable[[Table], AddressedRows],
+    ) -> None:
         self._gateway = gateway
+        self.eraser = Eraser(files.checksums, rows)
         self._files = files
         self._named = NamedFiles(root, files.checksums)
 
@@ -147,7 +153,7 @@ class Stager:
         folded, receipts = self._fold(table, current, addresses, by)
         new.extend(map(fragment_of, receipts))
         elsewhere = addresses[~np.isin(addresses >> FRAGMENT_BITS, folded)]
-        changed, removed = self.erase(table, elsewhere)
+        changed, removed = self.eraser.erase(table, elsewhere)
         theirs, files = _deletions(table, current, deleted)
         if theirs.keys() & {*folded, *(each.id for each in changed)}:
             raise _invalid(table, "a fragment got two deletion files")
@@ -264,7 +270,7 @@ class Stager:
         """
         place = _place(table)
         is_held = np.isin(addresses >> FRAGMENT_BITS, list(held))
-        changed, removed = self.erase(table, addresses[~is_held])
+        changed, removed = self.eraser.erase(table, addresses[~is_held])
         files = self._files.of_deletions(place, changed)
         self._files.sync(place, files)
         return DeletionReceipt(
@@ -277,31 +283,6 @@ class Stager:
             held=addresses[is_held].tobytes(),
             files=files,
         )
-
-    def erase(self, table: Table, addresses: Any) -> tuple[list[Any], list[int]]:
-        """Write deletion files; return the changed fragments and those with no row left."""
-        changed: list[Any] = []
-        removed: list[int] = []
-        owners = addresses >> FRAGMENT_BITS
-        if len(owners):
-            # What is deleted already is read and written again.
-            table.check(StorageCall.TABLE_ERASE)
-        for owner in np.unique(owners).tolist():
-            offsets = (addresses[owners == owner] & _OFFSET_MASK).tolist()
-            fragment = table.dataset.get_fragment(owner)
-            if fragment is None:
-                raise _invalid(table, f"there is no fragment {owner}")
-            erase = partial(self._erased, _place(table), fragment, offsets)
-            left = storage_call(StorageCall.TABLE_ERASE, _place(table), erase)
-            if left is None:
-                removed.append(owner)
-            else:
-                changed.append(left)
-        return changed, removed
-
-    def _erased(self, place: str, fragment: Any, offsets: list[int]) -> Any:
-        left = fragment.delete_rows(offsets)
-        return None if left is None else self._files.checksums.add_to_deletions_name(place, left)
 
     def base_uuid(self, table: Table) -> str | None:
         """Return what tells a fork from a later one of its name; None for the trunk."""
@@ -362,7 +343,9 @@ def _addresses(dead: Iterable[pa.Array | pa.ChunkedArray], table: Table) -> Any:
     if not parts:
         return np.empty(0, np.uint64)
     addresses = np.concatenate(parts)
-    if len(np.unique(addresses)) != len(addresses):
+    # Numpy looks for duplicates by hashing, which takes far longer.
+    ascending = np.sort(addresses)
+    if (ascending[1:] == ascending[:-1]).any():
         raise _invalid(table, "a row is changed or deleted twice")
     return addresses
 
