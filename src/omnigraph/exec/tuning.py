@@ -81,6 +81,8 @@ class Tuning:
     # Merges of branches (`exec.merge`). `versioning`.
     fast_forward_rows_min: int = 50_000  # fewer rows are copied as fast as files are linked
     held_merge_rows_max: int = 1 << 19  # unshared rows of a type from which on tasks merge it
+    # Rows that our side has touched are compared where theirs has touched them, too, up to so many.
+    touched_rows_max: int = 1 << 18
     merge_task_rows: int = 1 << 17  # that a task reads or writes at once
     merge_task_bytes: int = 16 << 20  # the same, as they are stored
     merge_keys: int = 1 << 20  # ids of a large type that are joined at once

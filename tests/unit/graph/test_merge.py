@@ -11,6 +11,7 @@ import omnigraph as og
 from omnigraph.core.layout import MANIFEST
 from omnigraph.errors import Code
 from omnigraph.exec.merge.requests import Merged, MergeRequest
+from omnigraph.exec.tuning import tuned
 
 SCHEMA = """
 node Person {
@@ -135,6 +136,34 @@ def test_equal_changes_are_no_conflict(graph: og.Graph) -> None:
     done = graph.branches.merge("draft")
     assert (done.outcome, done.counts) == ("merged", {})
     assert edges(graph) == [("Ada", "Bo")]
+
+
+@pytest.mark.parametrize("touched_max", [0, 1 << 18])
+def test_what_our_side_wrote_as_it_was_stands_in_nobodys_way(
+    graph: og.Graph, touched_max: int
+) -> None:
+    """Our rows are compared only where theirs has touched them, too, unless there are many."""
+    notes = [{"title": name} for name in ("n1", "n2", "n3")]
+    people_before = [
+        {"name": "Ada", "age": 36, "city": "London", "tags": ["a"]},
+        {"name": "Cy"},
+        {"name": "Bo", "age": 41, "email": "bo@x"},
+    ]
+    graph.load({"Note": notes, "Person": people_before[1:]}, mode="merge")
+    change(graph, "main", 'update Person set { city: "Turin" } where name = "Ada"')
+    change(graph, "main", 'update Person set { city: "London" } where name = "Ada"')
+    change(graph, "draft", 'update Person set { age: 37, city: "Rome" } where name = "Ada"')
+    change(graph, "draft", 'update Person set { age: 7 } where name = "Cy"')
+    change(graph, "draft", 'delete Note where title = "n2"')
+    with tuned(touched_rows_max=touched_max):
+        assert conflict_kinds(graph, granularity="row") == []
+        done = graph.branches.merge("draft", granularity="row")
+    assert done.counts == {
+        "node:Person": og.ChangeCounts(updated=2),
+        "node:Note": og.ChangeCounts(deleted=1),
+    }
+    found = people(graph)
+    assert (found["Ada"]["city"], found["Cy"]["age"], found["Bo"]["age"]) == ("Rome", 7, 41)
 
 
 def test_edges_without_a_key_are_told_apart_by_their_ids(graph: og.Graph) -> None:

@@ -22,7 +22,7 @@ from omnigraph.core.schema.alignment import type_state
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
-from omnigraph.dataplane.changes.table_changes import ChangeLimits
+from omnigraph.dataplane.changes.table_changes import ChangeLimits, Comparing, TableChanges
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.errors import Code, InvalidInput, JsonValue
 from omnigraph.exec import tuning
@@ -69,6 +69,7 @@ from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
 from omnigraph.exec.schema_change.records import schema_records
 from omnigraph.lang.values import Base
 from omnigraph.runtime import cancellation, telemetry
+from omnigraph.store.reading.table_diff import TableDiff
 from omnigraph.types import MAIN, BranchName, CommitId
 
 
@@ -456,18 +457,30 @@ class Merger:
     def _table_merge(self, sides: TypeSides, work: MergeWork) -> TableMerge:
         entity, base = sides.entity, sides.base
         assert sides.theirs is not None, "types without theirs are unchanged"
-        diffs = [self._repo.type_diff(base, sides.theirs, entity)]
-        if sides.ours is not None:
-            diffs.append(self._repo.type_diff(base, sides.ours, entity))
-        if sum(diff.count for diff in diffs) <= tuning.active.held_merge_rows_max:
-            found = [table_changes(diff, entity).keys() for diff in diffs]
-            return TableMerge(entity, found[0], found[1] if found[1:] else found[0].nothing())
-        work.start(sum(diff.bytes for diff in diffs))
-        found = []
-        for diff in diffs:
-            changes = table_changes(diff, entity, ChangeLimits(keys_max=tuning.active.merge_keys))
-            found.append(changes.keys(work.comparing(changes.comparison)))
-        return TableMerge(entity, found[0], found[1] if found[1:] else found[0].nothing(), work)
+        theirs = self._repo.type_diff(base, sides.theirs, entity)
+        ours = None if sides.ours is None else self._repo.type_diff(base, sides.ours, entity)
+        count = theirs.count + (0 if ours is None else ours.count)
+        is_large = count > tuning.active.held_merge_rows_max
+        limits = ChangeLimits(keys_max=tuning.active.merge_keys) if is_large else None
+        if is_large:
+            work.start(theirs.bytes + (0 if ours is None else ours.bytes))
+
+        def compared(diff: TableDiff) -> tuple[TableChanges, Comparing]:
+            changes = table_changes(diff, entity, limits)
+            plain = changes.comparison.unequal
+            return changes, work.comparing(changes.comparison) if is_large else plain
+
+        changes, unequal = compared(theirs)
+        found = changes.keys(unequal)
+        own = found.nothing()
+        if ours is not None:
+            changes, unequal = compared(ours)
+            # What only our side has touched is left alone, whether that changed it or not.
+            if ours.count <= tuning.active.touched_rows_max:
+                own = changes.touched().confirmed(found.keys.column("id"), unequal)
+            else:
+                own = changes.keys(unequal)
+        return TableMerge(entity, found, own, work if is_large else None)
 
     def _images(self, item: TypeMerge) -> MergedImages | None:
         found = MergedImages.of(item.merge, item.outcome, table_schema(item.sides.entity))
