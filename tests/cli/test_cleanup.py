@@ -32,6 +32,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_it_is_confirmed_in_the_words_of_the_original_too(here: Path) -> None:
+    done = invoke("cleanup", "people.omni", "--keep", "2", "--confirm")
+    assert done.exit_code == 0
+    assert "went; 2 states stay" in done.stdout
+    assert invoke("repair", "people.omni", "--confirm").exit_code == 0
+
+
+def test_a_place_without_a_graph_is_not_served(here: Path) -> None:
+    done = invoke("serve", "peple.omni")
+    assert (done.exit_code, "there is no graph at peple.omni" in done.stderr) == (1, True)
+
+
 def test_it_tells_first_and_removes_when_it_is_told_to(here: Path) -> None:
     told = invoke("cleanup", "people.omni", "--keep", "2")
     assert told.exit_code == 0

@@ -131,6 +131,16 @@ def test_rows_have_their_names_and_no_match_is_empty(call: Http) -> None:
     assert (empty["rows"], empty["columns"]) == ([], ["years"])
 
 
+def test_the_name_of_a_query_is_not_that_of_a_comment(call: Http) -> None:
+    text = "query all() { match { $p: Person } return { $p.name as name } }"
+    before = ("", "// a query of(\n", "/* query of( */ //// query\n  ")
+    found = [call.json("POST", "/graphs/alpha/query", {"query": each + text}) for each in before]
+    found.append(
+        call.json("POST", "/graphs/alpha/query", {"query": text.replace(" ", " // of(\n", 1)})
+    )
+    assert [each["query_name"] for each in found] == ["all"] * 4
+
+
 @pytest.mark.parametrize("stored", [False, True])
 def test_conditional_writes_build_on_the_commit_that_was_read(call: Http, stored: bool) -> None:
     read = call.json("POST", f"{A}/query", {"query": ALL})["graph_commit_id"]

@@ -59,6 +59,8 @@ IdempotencyKey = Annotated[
     str | None,
     Option("--idempotency-key", metavar="TEXT", help="Repeating it is done once."),
 ]
+# The spelling of the original for what is done only when it is confirmed.
+Confirm = Annotated[bool, Option("--confirm", hidden=True)]
 Types = Annotated[
     list[str] | None,
     Option("--type", "-t", metavar="NAME", help="Only this type; may be repeated."),

@@ -133,9 +133,15 @@ class ServerConfig:
 
 
 def found_graphs(place: str) -> tuple[GraphEntry, ...]:
-    """The graph at a place, or those in a folder of graphs."""
+    """The graph at a place, or those in a folder of graphs.
+
+    Raises:
+        NotFound: There is neither.
+    """
     path = Path(place)
-    if "://" in place or (path / "__manifest").exists() or path.suffix == _SUFFIX:
+    if path.suffix == _SUFFIX and "://" not in place and not (path / "__manifest").exists():
+        raise NotFound(Code.NOT_FOUND, f"there is no graph at {place}", path=place)
+    if "://" in place or (path / "__manifest").exists():
         name = re.sub(r"[^A-Za-z0-9-]", "-", Path(place.rstrip("/")).stem) or "graph"
         queries = None if "://" in place else path.resolve().parent / "queries"
         return (GraphEntry(id=name[:64], uri=place, queries=queries),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NotRequired, TypedDict
 
 import pyarrow as pa
@@ -21,6 +22,10 @@ from omnigraph.server.requests import ChangeInput, InvokeInput, QueryInput, Read
 from omnigraph.server.warm_reads import LOOP_SECONDS, WORK
 
 ARROW = "application/vnd.apache.arrow.stream"
+# The name of the first query of a text: comments and space may come before it.
+_NAME: Final = re.compile(
+    r"(?:\s|//[^\n]*+|/\*.*?\*/)*+query(?:\s|//[^\n]*+|/\*.*?\*/)++(\w+)", re.DOTALL
+)
 # Values that JSON says otherwise than Python does.
 _ODD: Final = frozenset({Base.DATETIME, Base.DATE, Base.ENTITY, Base.BLOB})
 
@@ -178,8 +183,10 @@ def _arrow(table: pa.Table) -> bytes:
 
 def _only_name(text: str) -> str:
     """The name of the only query of a text that has compiled."""
-    _, _, rest = text.partition("query")
-    return rest.split("(", 1)[0].strip()[:256]
+    found = _NAME.match(text)
+    if found is not None:
+        return found[1][:256]
+    return text.partition("query")[2].partition("(")[0].strip()[:256]
 
 
 def mutate(call: RouteCall) -> Reply:

@@ -7,7 +7,7 @@ import omnigraph as og
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json
+from omnigraph.cli.options import Confirm, Json
 from omnigraph.cli.parameters import Option, UsageError
 from omnigraph.cli.targets import Target
 
@@ -33,6 +33,7 @@ def cleanup(
     keep: Keep = None,
     older_than: OlderThan = None,
     set_aside: SetAside = False,
+    confirm: Confirm = False,
     as_json: Json = False,
 ) -> Status:
     """Remove old states of a graph, and every file that none of the others needs.
@@ -50,7 +51,7 @@ def cleanup(
         done = graph.cleanup(
             keep=keep,
             older_than=older_than,
-            dry_run=not target.is_confirmed,
+            dry_run=not (target.is_confirmed or confirm),
             set_aside=set_aside,
             progress=listener,
         )

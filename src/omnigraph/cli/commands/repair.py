@@ -6,7 +6,7 @@ from typing import Annotated
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
-from omnigraph.cli.options import Json
+from omnigraph.cli.options import Confirm, Json
 from omnigraph.cli.parameters import Option
 from omnigraph.cli.targets import Target
 
@@ -19,14 +19,16 @@ Force = Annotated[bool, Option("--force", help="Publish tables whose rows were c
     writes=True,
     destroys=True,
 )
-def repair(target: Target, force: Force = False, as_json: Json = False) -> Status:
+def repair(
+    target: Target, force: Force = False, confirm: Confirm = False, as_json: Json = False
+) -> Status:
     """Settle tables that are further than what is published, because of another tool.
 
     Tells what it found; with --yes it publishes tables whose rows are the same. Ends with 1 if
     something is left to do.
     """
     with target.open() as graph:
-        done = graph.repair(dry_run=not target.is_confirmed, force=force)
+        done = graph.repair(dry_run=not (target.is_confirmed or confirm), force=force)
     screen = render.out()
     if as_json:
         screen.json({**asdict(done), "settled": done.is_settled})
