@@ -117,3 +117,21 @@ def test_headers_do_not_choose_the_actor_or_break_answers(served: Served) -> Non
     assert found["x-request-id"] != "a\tb"
     _, found, _ = send(served, "GET", "/healthz", x_request_id="mine-1", omnigraph_http_api="0.13")
     assert (found["x-request-id"], found["omnigraph-http-api"]) == ("mine-1", "0.13")
+
+
+def test_a_load_that_is_refused_keeps_its_connection(served: Served) -> None:
+    body = b'{"type": "Person", "data": {"nme": "Ada"}}'
+    for media, encoding in (("application/x-ndjson", "identity"), ("application/x-ndjson", "br")):
+        path = f"{G}/load?mode=append"
+        more = {"content_type": media, "content_encoding": encoding}
+        found, headers, _ = send(served, "POST", path, body, **more)
+        assert (found in {400, 415}, headers.get("connection")) == (True, None)
+
+
+def test_what_is_no_http_is_refused_as_json(served: Served) -> None:
+    for text in (b"\x16\x03\x01\x02" + b"\x00" * 200, b"GET / HTTP/1.1\r\nA: b\x00c\r\n\r\n"):
+        answer = raw(served, text)
+        assert (status(answer), json.loads(answer.partition(b"\r\n\r\n")[2])) == (
+            400,
+            {"error": "bad request"},
+        )

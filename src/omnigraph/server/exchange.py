@@ -158,6 +158,8 @@ class Exchange:
 
         Not for long: False if there is more of it, and the connection has to be closed.
         """
+        if self.arrival.is_whole:
+            return True
         taken, has_more = 0, True
         with suppress(TimeoutError, Cancelled):
             async with asyncio.timeout(_DRAIN_SECONDS):

@@ -219,6 +219,14 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP as other requests are refused, unless an answer is under way."""
+        cycle: Any = self.cycle
+        if cycle is None or cycle.response_complete:
+            self._refuse(400)
+        else:
+            super().send_400_response(msg)
+
     def _arm(self) -> None:
         self._disarm()
         self._deadline = self.loop.call_later(self.header_seconds, self._late)
