@@ -22,7 +22,7 @@ def commit_of(record: CommitRecord) -> Commit:
         actor=record.actor,
         created_at=time_of(record.created_at),
         idempotency_key=record.idempotency_key,
-        kind=record.kind,
+        kind=str(record.kind),  # a writer leaves its enum here
         message=record.message,
     )
 

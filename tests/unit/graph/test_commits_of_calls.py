@@ -35,6 +35,13 @@ CALLS: dict[str, Callable[[og.Graph], object]] = {
 }
 
 
+def test_the_kind_of_a_commit_is_a_plain_text(graph: og.Graph) -> None:
+    made = graph.mutate(ADD, {"n": "Bo"}).commit
+    assert made is not None
+    assert type(made.kind) is str
+    assert made == newest(graph)
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_a_message_is_part_of_the_commit(graph: og.Graph, call: str) -> None:
     assert newest(graph).message is None
