@@ -6,7 +6,8 @@ checksum of the content: it costs no file and no read, and whoever has the metad
 checksum. That of a small file is compared once per process, before Lance reads the file for the
 first time; that of a larger one is compared by verification.
 
-A deletion file is named by a number; ours is a mark and the checksum.
+A deletion file is named by two numbers. Those of ours are chance and the version that it was
+written for, so that no two writers share a file, and a mark and the checksum.
 
 Of files without a checksum, and of larger ones when they are read, the numbers in the footer are
 compared with the size. Only on local disk: object storage has checksums of its own.
@@ -31,7 +32,7 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity.index_checksums import IndexChecksums
 from omnigraph.store.io.durability import replace
 
-__all__ = ["FileChecksums", "damage_of_file", "is_checkable"]
+__all__ = ["FileChecksums", "damage_of_file", "deleted_from", "is_checkable"]
 
 _CHECKSUM_IN_NAME: Final = re.compile(r"_([0-9a-f]{8})\.lance")
 _DELETIONS: Final = re.compile(r"/_deletions/\d+-\d+-(\d+)\.\w+$")
@@ -98,16 +99,15 @@ class FileChecksums:
         """
         assert self._base is not None, "elsewhere Lance writes them"
         number = _MARK << _HALF_BITS | zlib.crc32(content)
-        found = DeletionFile(version, number, "bitmap", count, None)
-        target = os.path.join(self._base, place, found.path(fragment))
-        # The same rows may be deleted by a rival: nobody must meet a file that is half written.
-        own = Path(f"{target}.{self._ids.new()}")
+        # Another writer may delete the same rows of the same version, and remove its file again.
+        chance = zlib.crc32(self._ids.new().encode()) >> 1
+        found = DeletionFile(chance << _HALF_BITS | version, number, "bitmap", count, None)
+        target = Path(self._base, place, found.path(fragment))
         try:
-            own.write_bytes(content)
+            target.write_bytes(content)
         except FileNotFoundError:
-            own.parent.mkdir(parents=True, exist_ok=True)
-            own.write_bytes(content)
-        replace(own, Path(target))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
         return found
 
     def check(self, verb: str, place: str, dataset: Any, fragments: Iterable[Any]) -> None:
@@ -189,6 +189,11 @@ def is_checkable(path: str) -> bool:
         return int(number[1]) >> _HALF_BITS == _MARK
     folder = path.rpartition("/")[0]
     return path.endswith(_SUFFIX) and ("/_indices/" in path or folder.endswith("/data"))
+
+
+def deleted_from(read_version: int) -> int:
+    """Return the version that a deletion file was written for, given the first of its numbers."""
+    return read_version & ((1 << _HALF_BITS) - 1)
 
 
 def damage_of_file(path: str, bytes_max: int | None = None) -> str | None:

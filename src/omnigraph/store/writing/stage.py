@@ -20,6 +20,7 @@ from lance.fragment import DeletionFile, RowIdSequence
 
 from omnigraph.store.blobs import marked
 from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.integrity.file_checksums import deleted_from
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import DeletionReceipt, FragmentReceipt, Staged, StagedKind, WrittenBy
 from omnigraph.store.reading.data_files import field_ids
@@ -319,7 +320,8 @@ def _deletions(
     changed: dict[int, Any] = {}
     for receipt in receipts:
         for number, version, file, kind, count in receipt.deletions:
-            if number not in known or number in changed or version != table.pin.version:
+            is_current = deleted_from(version) == table.pin.version
+            if number not in known or number in changed or not is_current:
                 raise _invalid(table, f"a deletion file of fragment {number} does not belong here")
             found = DeletionFile(version, file, cast("Any", kind), count, None)
             changed[number] = dataclasses.replace(known[number], deletion_file=found)

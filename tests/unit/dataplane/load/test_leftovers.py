@@ -132,6 +132,26 @@ def test_a_load_that_others_beat_leaves_nothing(lab: Lab, mode: str) -> None:
     assert left <= known
 
 
+def test_an_interrupted_load_leaves_the_files_of_one_that_deletes_the_same_rows(lab: Lab) -> None:
+    lab.load([person(f"p{number}", age=1) for number in range(5_000)])
+    given = [person(f"p{number}", age=2) for number in range(0, 5_000, 10)]
+    other = Lab(reopen(lab.repo.root), lab.folder, count=50)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def meddle() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            other.load(given, "merge", runner=Meddling("delete", interrupt))
+
+    lab.load(given, "merge", runner=Meddling("delete", meddle))
+    ages = [row["age"] for row in lab.rows(PERSON).values()]
+    assert (len(ages), ages.count(2)) == (5_000, 500)
+    audit(lab.repo)
+    assert any("_deletions" in path for path in used(lab.repo))  # or this shows nothing
+    assert files(lab.repo) == used(lab.repo)
+
+
 # -- killed ----------------------------------------------------------------------------------------
 
 
