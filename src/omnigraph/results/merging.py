@@ -13,7 +13,7 @@ from omnigraph.exec.merge.conflicts import Choice, MergeConflict
 from omnigraph.exec.merge.resolution_file import template
 from omnigraph.results.commits import Commit
 
-_COLUMNS: Final = ("conflict", "entity", "property", "base", "ours", "theirs", "choice")
+CONFLICT_COLUMNS: Final = ("conflict", "entity", "property", "base", "ours", "theirs", "choice")
 _CELL_CHARACTERS_MAX: Final = 32
 
 
@@ -64,12 +64,16 @@ class MergeResult:
 
     def conflict_table(self) -> str:
         """The conflicts as a table for people; the settled ones first, with their choices."""
-        rows: list[tuple[str, ...]] = [_COLUMNS]
+        return _aligned([CONFLICT_COLUMNS, *self.conflict_rows()])
+
+    def conflict_rows(self) -> list[tuple[str, ...]]:
+        """The rows of that table, with a cell for each of `CONFLICT_COLUMNS`."""
+        rows: list[tuple[str, ...]] = []
         for conflict, choice in self.settled:
             rows += _table_rows(conflict, choice if isinstance(choice, str) else "value")
         for conflict in self.conflicts:
             rows += _table_rows(conflict, "")
-        return _aligned(rows)
+        return rows
 
     def write_resolutions(self, path: str | os.PathLike[str]) -> int:
         """Write a file of resolutions, to be completed and given to `resolve=`.

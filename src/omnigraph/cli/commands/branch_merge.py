@@ -13,6 +13,7 @@ from omnigraph.cli.options import IdempotencyKey, Json, Message
 from omnigraph.cli.parameters import Argument, Option, UsageError
 from omnigraph.cli.records import merge_record
 from omnigraph.cli.targets import Target
+from omnigraph.results.merging import CONFLICT_COLUMNS
 
 Resolve = Annotated[
     str | None,
@@ -100,6 +101,13 @@ def show_merge(
             screen.line(line)
         if done.commit is not None:
             screen.line(f"commit {done.commit.id} on {done.into}")
+        if done.conflicts:
+            screen.line("")
+            # The last column has choices, and there are none yet unless some were given.
+            columns = CONFLICT_COLUMNS if done.settled else CONFLICT_COLUMNS[:-1]
+            screen.table(columns, [row[: len(columns)] for row in done.conflict_rows()])
+        if resolutions is not None and done.conflicts:
+            screen.line(f"fill in each choice in {resolutions}, then give it to --resolve")
     if done.branch_delete_error is not None:
         render.err().line(("warning", "bold yellow"), f": {done.branch_delete_error}")
     return Status.FAILED if done.conflicts else Status.OK
