@@ -115,8 +115,8 @@ class DeletionReceipt:
     """The rows that a worker marked as deleted: small, whatever their number.
 
     Attributes:
-        deletions: The deletion files that it wrote: number of the fragment, version of the table
-            that was read, number and kind of the file, how many rows it names in all.
+        deletions: The deletion files that it wrote: number of the fragment, both numbers in the
+            name of the file and its kind, how many rows it names in all.
         removed: Fragments with no row left.
         held: Addresses, eight bytes each, of rows in fragments that the commit itself rewrites.
         files: What to sync.
