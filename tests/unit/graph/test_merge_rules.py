@@ -137,3 +137,47 @@ def test_a_value_that_goes_back_meets_whoever_took_it(graph: og.Graph) -> None:
     graph.branches.merge("draft", resolve="ours")
     found = list(people(graph).values())
     assert len(found) == len(set(found))
+
+
+@pytest.fixture
+def staffed(tmp_path: Path) -> Iterator[og.Graph]:
+    """A graph in which whoever is in a team is in two; a person without a team is no violation."""
+    schema = SCHEMA.replace("@card(0..1)", "@card(2..3)")
+    with og.init(str(tmp_path / "staffed.omni"), schema=schema) as graph:
+        teams = [{"name": name} for name in ("red", "blue", "green")]
+        graph.load({"Person": [{"name": name} for name in NAMES], "Team": teams})
+        graph.branches.create("draft")
+        yield graph
+
+
+@pytest.mark.parametrize("side", [None, "ours", "theirs"])
+def test_a_node_without_edges_on_both_sides_breaks_no_minimum(staffed: og.Graph, side: Any) -> None:
+    for branch in ("main", "draft"):
+        value = "same" if side is None else branch
+        change(staffed, branch, f'update Person set {{ email: "{value}" }} where name = "Ada"')
+    rows = [{"from": "Bo", "to": team} for team in ("red", "blue")]
+    staffed.load({"In": rows}, branch="draft")
+    staffed.branches.merge("draft", resolve=side)
+    expected = {None: "same", "ours": "main", "theirs": "draft"}[side]
+    assert people(staffed)["Ada"] == expected
+
+
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+@pytest.mark.parametrize("teams_are", ["ours", "theirs"])
+def test_a_side_without_edges_of_a_node_is_taken_as_it_is(
+    staffed: og.Graph, source: str, into: str, teams_are: Any
+) -> None:
+    """One side puts Bo into two teams, the other one deletes both of them."""
+    with_edges = into if teams_are == "ours" else source
+    without = source if teams_are == "ours" else into
+    rows = [{"from": "Bo", "to": team} for team in ("red", "blue")]
+    staffed.load({"In": rows}, branch=with_edges)
+    for team in ("red", "blue"):
+        change(staffed, without, f'delete Team where name = "{team}"')
+    assert [kind for kind, _ in kinds(staffed, source, into)] == ["orphan_edge"] * 2
+    staffed.branches.create("copy", into)
+    staffed.branches.merge(source, into=into, resolve=teams_are)
+    assert ends(staffed, "in", into) == [("Bo", "blue"), ("Bo", "red")]
+    other = "theirs" if teams_are == "ours" else "ours"
+    staffed.branches.merge(source, into="copy", resolve=other)
+    assert ends(staffed, "in", "copy") == []

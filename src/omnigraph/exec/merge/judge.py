@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from omnigraph.exec.merge.conflicts import MergeConflict
 from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.merged_rows import Rows
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
-from omnigraph.exec.mutate.judge import judge_degrees, stored_values
+from omnigraph.exec.mutate.judge import degrees, stored_values
 from omnigraph.exec.schema_change.validation import judge_stored
 from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.rules.cardinality import count_edges, judge_cardinality
@@ -34,6 +35,7 @@ from omnigraph.rules.violation import Violations
 from omnigraph.store.reading.row_addresses import AddressedRows
 
 Images = Mapping[str, MergedImages | None]
+_NOTHING: Final = pa.chunked_array([], pa.string())
 
 
 def judge_merged(types: Types, images: Images) -> list[MergeConflict]:
@@ -114,13 +116,54 @@ def _judge_degrees(
     sources = pc.unique(pa.concat_arrays([sources, *settled]))
     if node is not None:
         sources = sources.filter(pc.invert(pc.is_in(sources, value_set=node.absent)))
-    if len(sources):
+    if not len(sources):
+        return
+    added = [] if rows is None else rows.projected(["src"]).column("src").chunks
+    if item.committed is None:
+        counts = count_edges(sources, added)
+    else:
         without = pa.chunked_array([item.dropped, item.written])
-        added = None if rows is None else rows.projected(["src"]).column("src")
-        if item.committed is not None:
-            judge_degrees(edge, item.committed, sources, out, without=without, added=added)
-        elif added is not None:
-            judge_cardinality(edge, sources, count_edges(sources, added.chunks), out)
+        arriving = pa.chunked_array(added, pa.string())
+        counts = degrees(item.committed, sources, without=without, added=arriving)
+    is_bare = pc.equal(counts, 0)
+    if edge.cardinality.low and pc.any(is_bare).as_py():
+        bare = _bare_on_a_side(types, item, edge, sources.filter(is_bare))
+        held = pc.invert(pc.is_in(sources, value_set=bare))
+        sources, counts = sources.filter(held), counts.filter(held)
+    judge_cardinality(edge, sources, counts, out)
+
+
+def _bare_on_a_side(types: Types, item: TypeMerge, edge: EdgeType, sources: pa.Array) -> pa.Array:
+    """Those of some nodes that a side has without edges.
+
+    That breaks no minimum there, since a node that never had an edge is not held to one.
+    """
+    merge, versions = item.merge, item.merge.versions
+    ours = count_edges(sources, ())
+    if item.committed is not None:
+        ours = degrees(item.committed, sources, without=_NOTHING)
+    base = pc.subtract(ours, _gained(sources, merge.ours, versions.base, versions.ours))
+    theirs = pc.add(base, _gained(sources, merge.theirs, versions.base, versions.theirs))
+    found = [sources.filter(pc.equal(each, 0)) for each in (ours, theirs)]
+    node = types.get(table_key("node", edge.source))
+    if node is not None:
+        here = _NOTHING
+        if node.committed is not None:
+            here = node.committed.locate(found[0].to_pylist()).column("id")
+        there = node.merge.versions.theirs.table.locate(found[1]).column("id")
+        found = [here.combine_chunks(), there.combine_chunks()]
+    return pa.concat_arrays(found)
+
+
+def _gained(
+    sources: pa.Array, keys: pa.Table, before: AddressedRows, after: AddressedRows
+) -> pa.Array:
+    """The number of edges that a side has brought to some sources, less what it took away."""
+    lost, come = (
+        count_edges(sources, [_sources(keys, {column: rows})])
+        for column, rows in ((BEFORE, before), (AFTER, after))
+    )
+    return pc.subtract(come, lost)
 
 
 def _their_sources(item: TypeMerge) -> pa.Array:

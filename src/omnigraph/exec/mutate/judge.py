@@ -109,36 +109,33 @@ def _left_sources(
     return sources
 
 
-def judge_degrees(
-    edge: EdgeType,
+def degrees(
     committed: CommittedRows,
     sources: pa.Array,
-    out: Violations,
     *,
     without: pa.ChunkedArray,
     added: pa.ChunkedArray | None = None,
-) -> None:
-    """Judge how many edges leave some sources, once edges are gone and others have come."""
+) -> pa.Int64Array:
+    """Counts the edges that leave some sources, once edges are gone and others have come."""
     rows = committed.having({"src": sources.to_pylist()}, ["id", "src"])
     gone = pc.is_in(rows.column("id"), value_set=without.combine_chunks())
     batches = [rows.filter(pc.invert(gone)).column("src").combine_chunks()]
     if added is not None:
         batches.append(added.combine_chunks())
-    judge_cardinality(edge, sources, count_edges(sources, batches), out)
+    return count_edges(sources, batches)
 
 
 def _judge_new_degrees(
     edge: EdgeType, item: TypeImages, sources: pa.Array, out: Violations
 ) -> None:
     changed = [*item.rows.column("id").chunks, *item.removed.column("id").chunks]
-    judge_degrees(
-        edge,
+    counts = degrees(
         item.committed,
         sources,
-        out,
         without=pa.chunked_array(changed, pa.string()),
         added=item.rows.column("src"),
     )
+    judge_cardinality(edge, sources, counts, out)
 
 
 def _judge_uniques(item: TypeImages, out: Violations) -> None:
