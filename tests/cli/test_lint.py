@@ -145,3 +145,11 @@ def test_more_mistakes_than_the_compiler_keeps_are_counted(folder: Path) -> None
     (folder / "people.gq").write_text("\n".join(wrong), encoding="utf-8")
     answer = invoke("lint", "-s", "people.pg", "-q", "people.gq")
     assert answer.stdout.endswith("\n... and 30 more\n\n130 queries, 130 errors, 0 warnings\n")
+
+
+def test_the_schema_of_a_graph_says_whose_it_is(folder: Path) -> None:
+    assert invoke("init", "people.omni", "--schema", "people.pg").exit_code == 0
+    status, found = lint_json("people.omni", "--query", "people.gq")
+    assert (status, found["schema_source"]) == (0, {"kind": "graph", "path": "people.omni"})
+    _, found = lint_json("--schema", "people.pg")
+    assert found["schema_source"] == {"kind": "file", "path": "people.pg"}

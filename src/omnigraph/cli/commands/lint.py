@@ -27,7 +27,8 @@ from omnigraph.runtime.settings import Settings
 class SchemaReport:
     """The findings in a schema; without a catalog no query can be checked."""
 
-    path: Path
+    name: str
+    kind: str  # `file` or `graph`
     source: Source
     catalog: Catalog | None
     found: tuple[Diagnostic, ...] = ()
@@ -71,7 +72,7 @@ def lint(
     read_stdin_once(schema, *queries)
     chosen = settings()
     if target is not None:
-        about_schema = _lint_text(Path(str(target.address)), target.schema())
+        about_schema = _lint_text(str(target.address), target.schema(), "graph")
     else:
         assert schema is not None
         about_schema = _lint_schema(schema, chosen)
@@ -89,14 +90,17 @@ def lint(
 def _lint_schema(path: Path, chosen: Settings) -> SchemaReport:
     if path.suffix == ".json":
         catalog = read_catalog(path, chosen)
-        return SchemaReport(path=path, source=Source(str(path), ""), catalog=catalog)
-    return _lint_text(path, read_text(path, chosen))
+        return SchemaReport(
+            name=shown(path), kind="file", source=Source(str(path), ""), catalog=catalog
+        )
+    return _lint_text(shown(path), read_text(path, chosen))
 
 
-def _lint_text(path: Path, text: str) -> SchemaReport:
-    result, found = lint_schema(text, shown(path))
+def _lint_text(name: str, text: str, kind: str = "file") -> SchemaReport:
+    result, found = lint_schema(text, name)
     return SchemaReport(
-        path=path,
+        name=name,
+        kind=kind,
         source=found.source,
         catalog=None if found.errors else result,
         found=found.sorted(),
@@ -122,7 +126,7 @@ def _to_json(
 ) -> dict[str, JsonValue]:
     """One report, about the schema and at most one query file; or a list of them under totals."""
     totals = _counts(about_schema, reports)
-    origin: JsonValue = {"kind": "file", "path": shown(about_schema.path)}
+    origin: JsonValue = {"kind": about_schema.kind, "path": about_schema.name}
     of_schema = [as_json(about_schema.source, item) for item in about_schema.found]
     shared: dict[str, JsonValue] = {
         "status": "error" if totals["errors"] else "ok",
