@@ -101,6 +101,17 @@ def test_a_branch_that_is_not_there_suggests_one_that_is(here: Path) -> None:
     )
 
 
+def test_a_tag_in_the_place_of_a_branch_is_pointed_out(here: Path) -> None:
+    run("tag", "create", "people.omni", "v1")
+    answer = invoke("query", "people.omni@v1", "-e", ALL)
+    assert answer.exit_code == 1
+    assert answer.stderr == (
+        "error[not_found]: branch 'v1' does not exist, but a tag of that name; "
+        "--at v1 reads its state\n"
+    )
+    run("query", "people.omni", "--at", "v1", "-e", ALL)
+
+
 # -- changes ---------------------------------------------------------------------------------------
 
 

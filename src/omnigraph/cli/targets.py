@@ -105,13 +105,16 @@ class Target:
         remember(folder, self.uri, names, are_all=are_all)
 
     def hinted(self, error: NotFound) -> NotFound:
-        """The same error; if it is about a branch, with one that is spelled almost like it."""
+        """The same error; about a branch, with a tag of the name, or a branch almost like it."""
         name = error.details.get("branch")
         if not isinstance(name, str) or name == MAIN:
             return error
         from omnigraph.lang.source import did_you_mean
 
         with suppress(GraphError), replace(self, is_quiet=True).open("r") as graph:
+            if any(tag.name == name for tag in graph.tags.list()):
+                text = f"{error}, but a tag of that name; --at {name} reads its state"
+                return NotFound(error.code, text, **error.details)
             if near := did_you_mean(name, graph.branches.list()):
                 return NotFound(error.code, f"{error}; {near}", **error.details)
         return error
