@@ -62,6 +62,8 @@ def test_it_tells_first_and_removes_when_it_is_told_to(here: Path) -> None:
             graph.changes.poll()
     again = invoke("cleanup", "people.omni", "--keep", "2", "--yes")
     assert again.stdout == "0 versions, 0 files, 0 bytes went; 2 states stay\n"
+    again = invoke("cleanup", "people.omni", "--keep", "1")
+    assert again.stdout.endswith(" would go; 1 state stays\n")
 
 
 def test_young_commits_stay(here: Path) -> None:

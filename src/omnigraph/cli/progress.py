@@ -6,7 +6,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from omnigraph.cli.plain import amount
+from omnigraph.cli.plain import amount, counted
 from omnigraph.dataplane.progress import Progress as Moment
 
 
@@ -66,9 +66,9 @@ def _share(moment: Moment) -> tuple[float, float | None]:
 
 def told(moment: Moment) -> str:
     """Rows, bytes, speed and violations so far, as text."""
-    parts = [f"{moment.rows:,} rows", amount(moment.bytes)]
+    parts = [counted(moment.rows, "row"), amount(moment.bytes)]
     if moment.seconds > 0 and moment.bytes:
         parts.append(f"{amount(moment.bytes_per_second)}/s")
     if moment.violations:
-        parts.append(f"{moment.violations:,} violations")
+        parts.append(counted(moment.violations, "violation"))
     return ", ".join(parts)

@@ -9,6 +9,7 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Confirm, Json
 from omnigraph.cli.parameters import Option, UsageError
+from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
 
 Keep = Annotated[
@@ -71,10 +72,8 @@ def cleanup(
         for table in done.tables:
             screen.line(_line(table))
         verb = "would go" if done.dry_run else "went"
-        screen.line(
-            f"{done.versions:,} versions, {done.files:,} files, {done.bytes:,} bytes {verb}; "
-            f"{done.states:,} states stay"
-        )
+        stay = "1 state stays" if done.states == 1 else f"{done.states:,} states stay"
+        screen.line(f"{_told(done)} {verb}; {stay}")
     return Status.FAILED if any(table.error for table in done.tables) else Status.OK
 
 
@@ -82,7 +81,9 @@ def _line(table: og.CleanedTable) -> str:
     name = table.type or table.path
     if table.error:
         return f"{name}: left as it is: {table.error}"
-    forks = f", {table.forks:,} forks" if table.forks else ""
-    return (
-        f"{name}: {table.versions:,} versions{forks}, {table.files:,} files, {table.bytes:,} bytes"
-    )
+    return f"{name}: {_told(table, table.forks)}"
+
+
+def _told(went: og.CleanedTable | og.CleanupResult, forks: int = 0) -> str:
+    parts = [counted(went.versions, "version"), counted(forks, "fork")][: 2 if forks else 1]
+    return ", ".join([*parts, counted(went.files, "file"), counted(went.bytes, "byte")])

@@ -7,6 +7,7 @@ from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Engine, Json, Message, Spark, Types
 from omnigraph.cli.parameters import Option
+from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
 
 
@@ -64,8 +65,9 @@ def embed(
         screen.line("no vector is missing")
         return Status.OK
     for name, count in done.vectors.items():
-        screen.line(f"{name}: {count:,} vectors")
+        screen.line(f"{name}: {counted(count, 'vector')}")
     if done.skipped:
-        screen.line(f"{done.skipped:,} entities were changed by others meanwhile")
+        were = "entity was" if done.skipped == 1 else "entities were"
+        screen.line(f"{done.skipped:,} {were} changed by others meanwhile")
     screen.line(f"commit {done.commit.id} on {target.on}, the last of {done.commits:,}")
     return Status.OK

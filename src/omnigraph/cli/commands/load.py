@@ -218,7 +218,9 @@ def _print(screen: Screen, done: og.LoadResult) -> None:
     made = " (new branch)" if done.branch_created else ""
     again = ", done by an earlier call" if done.replayed else ""
     screen.line(f"commit {done.commit.id} on {done.commit.branch}{made}{again}")
-    screen.line(f"{done.engine}: {done.reason}; {done.rows:,} rows in {done.seconds:.2f} s")
+    screen.line(
+        f"{done.engine}: {done.reason}; {counted(done.rows, 'row')} in {done.seconds:.2f} s"
+    )
     print_warnings(done.warnings)
 
 

@@ -4,6 +4,7 @@ from omnigraph.cli import render
 from omnigraph.cli.exits import Status
 from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Engine, Json, Message, Spark
+from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
 
 
@@ -44,7 +45,7 @@ def optimize(
         return Status.OK
     for key, (before, after) in done.fragments.items():
         if before != after:
-            screen.line(f"{key}: {before} fragments -> {after}")
+            screen.line(f"{key}: {counted(before, 'fragment')} -> {after:,}")
     for key, name in done.indexes:
         screen.line(f"{key}: index {name}")
     screen.line(f"commit {done.commit.id} on {target.on}")
