@@ -313,3 +313,23 @@ def test_a_reset_takes_the_schema_back_with_the_state(graph: og.Graph) -> None:
         graph, "Person", "age", "nick"
     )
     assert graph.diff("main", "draft").is_empty
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_edges_of_a_type_that_one_side_declares_need_their_nodes(
+    graph: og.Graph, source: str, into: str, side: Any
+) -> None:
+    graph.schema.apply(BEFORE + "edge Likes: Person -> Person @card(0..1)")
+    graph.load({"Likes": [{"from": "Ada", "to": "Cy"}, {"from": "Bo", "to": "Ada"}]})
+    change(graph, 'delete Person where name = "Cy"', "draft")
+    found = graph.branches.merge(source, into=into, dry_run=True)
+    assert [item.kind.value for item in found.conflicts] == ["orphan_edge"]
+    with pytest.raises(Conflict):
+        graph.branches.merge(source, into=into)
+    graph.branches.merge(source, into=into, resolve=side)
+    text = "query q() { match { $a likes $b } return { $a.name as a, $b.name as b } order { a } }"
+    ends = [tuple(row.values()) for row in graph.query(text, branch=into)]
+    stays = (side == "ours") == (into == "main")
+    assert ends == ([("Ada", "Cy")] if stays else []) + [("Bo", "Ada")]
+    assert graph.snapshot(into).counts["edge:Likes"] == len(ends)

@@ -13,6 +13,7 @@ from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_b
 from omnigraph.core.commits.records import Record
 from omnigraph.core.commits.requirements import SourceStands, require_head
 from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.layout import table_key
 from omnigraph.core.manifest.refs import require_unprotected
 from omnigraph.core.publish.publisher import Published
 from omnigraph.core.repository import Repository
@@ -67,6 +68,7 @@ from omnigraph.exec.merge.tasks import MergeWork, Running
 from omnigraph.exec.merge.type_merge import TypeMerge
 from omnigraph.exec.mutate.committed import CommittedRows, MutationLimits
 from omnigraph.exec.schema_change.records import schema_records
+from omnigraph.lang.catalog.model import EdgeType
 from omnigraph.lang.values import Base
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.store.reading.table_diff import TableDiff
@@ -434,7 +436,9 @@ class Merger:
         for sides in zip(*(states.types() for states in bases), strict=True):
             cancellation.check()
             first = sides[0]
-            if first.our_key in without or all(each.is_unchanged for each in sides):
+            if first.our_key in without:
+                continue
+            if all(each.is_unchanged for each in sides) and not _leads_to(first, found):
                 continue
             merges = [self._table_merge(each, work) for each in sides]
             outcome = merges[0].merged(resolve, by_row=by_row)
@@ -456,7 +460,11 @@ class Merger:
 
     def _table_merge(self, sides: TypeSides, work: MergeWork) -> TableMerge:
         entity, base = sides.entity, sides.base
-        assert sides.theirs is not None, "types without theirs are unchanged"
+        if sides.theirs is None:
+            assert sides.ours is not None, "a side has it"
+            changes = table_changes(self._repo.type_diff(None, sides.ours, entity), entity)
+            own = changes.touched()
+            return TableMerge(entity, own.nothing(), own)
         theirs = self._repo.type_diff(base, sides.theirs, entity)
         ours = None if sides.ours is None else self._repo.type_diff(base, sides.ours, entity)
         count = theirs.count + (0 if ours is None else ours.count)
@@ -560,6 +568,14 @@ class Merger:
         rows |= {sides.key: self._all_rows(sides) for sides in plan.copied}
         found = schema_records(self._repo, ours, schema.ours, schema.catalog, rows)
         return tuple(found), self._repo.schemas.keep(schema.accepted)
+
+
+def _leads_to(sides: TypeSides, nodes: Collection[str]) -> bool:
+    """True for edges that only our side declares, to nodes that theirs may have deleted."""
+    edge = sides.entity
+    if not isinstance(edge, EdgeType) or sides.theirs is not None or sides.base is not None:
+        return False
+    return any(table_key("node", end) in nodes for end in (edge.source, edge.target))
 
 
 def _planned(plan: _MergePlan, outcome: MergeOutcome, source: CommitId) -> Merged:
