@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
@@ -119,9 +119,13 @@ class Armed:
     """The intent is durable. From here on a crash is settled by recovery."""
 
     prepared: Prepared
-    intent: Intent
-    renewed_ns: int  # when its lease began, by our monotonic counter
+    lease: Lease  # with the intent, as it was stored last
     bystanders: tuple[Intent, ...] = ()  # what others have in flight, or left behind
+
+    @property
+    def intent(self) -> Intent:
+        """The intent, as it was stored last."""
+        return self.lease.intent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,9 +247,8 @@ class WritePath:
                 bystanders, rivals = self._others(intent)
                 done = None if rivals else self._admit(intent.request, place)
                 if not rivals and done is None:
-                    return Armed(
-                        prepared=prepared, intent=intent, renewed_ns=began, bystanders=bystanders
-                    )
+                    lease = Lease(self._intents, self._clock, intent, began)
+                    return Armed(prepared=prepared, lease=lease, bystanders=bystanders)
                 place.withdraw(operation_id)
             except BaseException:
                 self._withdraw(intent)
@@ -334,15 +337,13 @@ class WritePath:
         versions: dict[str, int] = {}
         for item in sorted(armed.prepared.tables, key=lambda each: each.table_key):
             for staged in item.staged:
-                lease = self._lease(armed)
-                lease.keep()
-                versions[item.table_key] = self._land_one(lease, item, staged)
-                armed = _renewed(armed, lease)
+                armed.lease.keep()
+                versions[item.table_key] = self._land_one(armed.lease, item, staged)
                 hit(Fp.LANDED_ONE)
         hit(Fp.LANDED)
         if armed.intent.confirms:
-            armed = replace(armed, intent=armed.intent.confirm(versions))
-            guarded(Fp.CONFIRM, lambda: self._intents.replace(armed.intent))
+            confirmed = armed.intent.confirm(versions)
+            guarded(Fp.CONFIRM, lambda: armed.lease.store(confirmed))
             hit(Fp.CONFIRMED)
         return Landed(armed=armed, versions=versions)
 
@@ -376,17 +377,12 @@ class WritePath:
                 return None
             raise
 
-    def _lease(self, armed: Armed) -> Lease:
-        return Lease(self._intents, self._clock, armed.intent, armed.renewed_ns)
-
     # -- publish ---------------------------------------------------------------------------------
 
     def publish(self, landed: Landed) -> Published:
         """Make everything visible at once."""
-        lease = self._lease(landed.armed)
-        lease.keep()
-        armed = _renewed(landed.armed, lease)
-        published = self._publisher.publish(armed.intent.landed(landed.versions))
+        landed.armed.lease.keep()
+        published = self._publisher.publish(landed.armed.intent.landed(landed.versions))
         hit(Fp.PUBLISHED)
         return published
 
@@ -466,8 +462,3 @@ def _planned(item: TableWrite) -> PlannedTable:
         uuids=tuple(staged.uuid for staged in item.staged),
         row_count=last.rows_after,
     )
-
-
-def _renewed(armed: Armed, lease: Lease) -> Armed:
-    """The write as its lease is stored now."""
-    return replace(armed, intent=lease.intent, renewed_ns=lease.renewed_ns)

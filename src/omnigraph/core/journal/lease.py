@@ -46,13 +46,18 @@ class Lease:
         Raises:
             RecoveryRequired: It has run out.
         """
+        if self._held_ns() < self._length_ns // 2:
+            return
         self.check()
-        if self._held_ns() >= self._length_ns // 2:
-            ticks = self._clock.ticks_ns()
-            owner = self.intent.owner.renewed(self._clock.now_us())
-            intent = replace(self.intent, owner=owner)
-            self._intents.replace(intent)
-            self.intent, self.renewed_ns = intent, ticks
+        ticks = self._clock.ticks_ns()
+        owner = self.intent.owner.renewed(self._clock.now_us())
+        self.store(replace(self.intent, owner=owner))
+        self.renewed_ns = ticks
+
+    def store(self, intent: Intent) -> None:
+        """Store the intent as it is now."""
+        self._intents.replace(intent)
+        self.intent = intent
 
     def kept(self) -> AbstractContextManager[None]:
         """Keep the lease while a block runs, from a thread aside."""
