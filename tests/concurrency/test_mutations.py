@@ -13,7 +13,7 @@ from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Busy, Code, Conflict, ConstraintViolated, PreconditionFailed
-from omnigraph.exec.mutate.mutator import Mutator, Request
+from omnigraph.exec.mutate.mutator import CommitTerms, MutationRequest, Mutator
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.params import bind
@@ -52,7 +52,12 @@ def run(repo: Repository, query: tuple[str, str], given: dict[str, Any], **optio
     assert isinstance(plan, MutationPlan)
     mutator = Mutator(repo, NoEmbedder())
     retries = options.pop("retries", None)
-    request = Request(plan=plan, params=bind(plan.params, given), catalog=catalog, **options)
+    request = MutationRequest(
+        plan=plan,
+        params=bind(plan.params, given),
+        catalog=catalog,
+        terms=CommitTerms(**options),
+    )
     return mutator.mutate(request, repo.snapshot(), retries=retries)
 
 

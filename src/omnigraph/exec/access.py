@@ -85,11 +85,11 @@ class QueryExecutor:
 class SnapshotReader:
     """Runs programs on one snapshot, and chooses the view for each."""
 
-    __slots__ = ("_catalog", "_engine", "_loaded", "_pinned")
+    __slots__ = ("_catalog", "_executor", "_loaded", "_pinned")
 
-    def __init__(self, engine: QueryExecutor, pinned: GraphVersion, catalog: Catalog) -> None:
+    def __init__(self, executor: QueryExecutor, pinned: GraphVersion, catalog: Catalog) -> None:
         """Read this pinned state."""
-        self._engine = engine
+        self._executor = executor
         self._pinned = pinned
         self._catalog = catalog
         self._loaded: set[tuple[str, ...]] = set()  # types that were found loaded together
@@ -102,8 +102,8 @@ class SnapshotReader:
         profile: Profile | None,
     ) -> Rows:
         """Run a program; the profile, if there is one, notes the path taken."""
-        engine = self._engine
-        engine.repo.require_open()
+        executor = self._executor
+        executor.repo.require_open()
         now_ms = self._now_ms()
         if self.path(program, access) is Access.DIRECT:
             try:
@@ -124,9 +124,9 @@ class SnapshotReader:
         if access == Access.AUTO:
             if not program.selective or program.types in self._loaded:
                 return Access.DENSE
-            engine, reads = self._engine, program.plan.reads
-            view = engine.views.view(self._pinned, self._catalog)
-            if engine.cost.favours_lookup(reads, view.rows_to_read(reads)):
+            executor, reads = self._executor, program.plan.reads
+            view = executor.views.view(self._pinned, self._catalog)
+            if executor.cost.favours_lookup(reads, view.rows_to_read(reads)):
                 return Access.DIRECT
             self._loaded.add(program.types)
             return Access.DENSE
@@ -146,28 +146,28 @@ class SnapshotReader:
     ) -> Rows:
         if profile is not None:
             profile.path = Access.DIRECT.value
-        engine = self._engine
-        begin = engine.repo.clock.ticks_ns()
+        executor = self._executor
+        begin = executor.repo.clock.ticks_ns()
         wanted = wanted_columns(program.plan)
-        bounds = LookupBounds(bytes=engine.limits.bytes_max)
+        bounds = LookupBounds(bytes=executor.limits.bytes_max)
         view = self._direct(wanted, bounds)
         try:
             # All of it is read now: later it could turn out too wide, and nobody would catch it.
             return self._on(view, program, params, now_ms, profile).settled()
         finally:
-            engine.cost.add(program.plan.reads, engine.repo.clock.ticks_ns() - begin)
+            executor.cost.add(program.plan.reads, executor.repo.clock.ticks_ns() - begin)
 
     def _now_ms(self) -> int:
         """The moment of a statement."""
-        return self._engine.repo.clock.now_us() // 1000
+        return self._executor.repo.clock.now_us() // 1000
 
     def _dense(self) -> DenseView:
         """The whole columns and the adjacency of the snapshot."""
-        return self._engine.views.view(self._pinned, self._catalog)
+        return self._executor.views.view(self._pinned, self._catalog)
 
     def _direct(self, wanted: Mapping[str, Sequence[str]], bounds: LookupBounds) -> DirectView:
         """The entities of the snapshot, looked up one by one."""
-        return DirectView(self._engine.repo, self._pinned, self._catalog, wanted, bounds)
+        return DirectView(self._executor.repo, self._pinned, self._catalog, wanted, bounds)
 
     def _on(
         self,
@@ -177,5 +177,5 @@ class SnapshotReader:
         now_ms: int,
         profile: Profile | None,
     ) -> Rows:
-        engine = self._engine
-        return program.run(view, params, now_ms, engine.search, engine.limits, profile)
+        executor = self._executor
+        return program.run(view, params, now_ms, executor.search, executor.limits, profile)

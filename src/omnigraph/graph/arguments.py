@@ -8,10 +8,12 @@ from datetime import timedelta
 from typing import Any, Final, get_args
 
 from omnigraph.core.commits.keys import CallKey
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.errors import Code, InvalidInput, JsonValue
+from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.cancellation import CancelToken
-from omnigraph.types import IdempotencyKey
+from omnigraph.types import CommitId, CommitMessage, IdempotencyKey
 
 _INT_END = 1 << 63
 _TIMEOUT_S_END = 1e9
@@ -77,6 +79,24 @@ def instance(value: object, kind: type[object], what: str) -> None:
 def key_of(key: str | None, operation: str, *asked: JsonValue) -> CallKey | None:
     """The idempotency key of a call that asks for something, checked; None for none."""
     return None if key is None else CallKey.of(IdempotencyKey(key), operation, *asked)
+
+
+def commit_terms(
+    kind: WriterKind,
+    *,
+    actor: str | None,
+    if_commit: str | None,
+    idempotency_key: str | None,
+    message: str | None,
+) -> CommitTerms:
+    """The terms on which a call commits, checked."""
+    return CommitTerms(
+        kind=kind,
+        actor=actor,
+        if_commit=None if if_commit is None else CommitId(if_commit),
+        idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
+        message=None if message is None else CommitMessage(message),
+    )
 
 
 def duration(value: object, what: str) -> timedelta | None:

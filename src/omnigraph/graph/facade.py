@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.retry import following_schema
 from omnigraph.core.revisions import Revision
-from omnigraph.exec.mutate.mutator import Mutated, Request
+from omnigraph.exec.mutate.mutator import Mutated, MutationRequest
 from omnigraph.exec.read.profile import Profile
 from omnigraph.exec.read.rows import Rows
-from omnigraph.graph.arguments import seconds, token
+from omnigraph.graph.arguments import commit_terms, seconds, token
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.plan_cache import types_of
 from omnigraph.graph.snapshot import Snapshot
@@ -33,10 +34,8 @@ from omnigraph.types import (
     AccessChoice,
     Actor,
     BranchName,
-    CommitId,
     CommitMessage,
     EngineChoice,
-    IdempotencyKey,
 )
 
 if TYPE_CHECKING:
@@ -349,8 +348,13 @@ class Graph(DiffCalls):
         """
         who = self._actor if actor is None else Actor(actor)
         known = self._on(branch)
-        head = None if if_commit is None else CommitId(if_commit)
-        key = None if idempotency_key is None else IdempotencyKey(idempotency_key)
+        terms = commit_terms(
+            WriterKind.MUTATION,
+            actor=who,
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+            message=message,
+        )
         policy = self._repo.retry.with_retries(retries)
         self._authorizer.ask(Permission.CHANGE, known, actor=who)
 
@@ -359,14 +363,11 @@ class Graph(DiffCalls):
             plans = self._plans(pinned)
             plan = plans.change(text, name)
             self._authorizer.ask(Permission.CHANGE, known, types=types_of(plan), actor=who)
-            request = Request(
+            request = MutationRequest(
                 plan=plan,
                 params=bind(plan.params, params or {}),
                 catalog=plans.catalog,
-                actor=who,
-                if_commit=head,
-                idempotency_key=key,
-                message=None if message is None else CommitMessage(message),
+                terms=terms,
             )
             return self._parts.mutator.mutate(request, pinned, retries=retries)
 

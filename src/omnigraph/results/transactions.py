@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.results.commits import Commit, ResultWarning
@@ -132,16 +132,8 @@ class TransactionBlock(ABC):
         """The result of a function that ran in the block."""
         if self._state is TransactionState.ROLLED_BACK:
             return TransactionResult(commit=None, affected_nodes=0, affected_edges=0, value=value)
-        done = self.result
-        return TransactionResult(
-            commit=done.commit,
-            affected_nodes=done.affected_nodes,
-            affected_edges=done.affected_edges,
-            value=value,
-            replayed=done.replayed,
-            warnings=done.warnings,
-            vectors_missing=done.vectors_missing,
-        )
+        done: TransactionResult[Any] = self.result
+        return replace(done, value=value)
 
     @abstractmethod
     def _begin(self) -> str:

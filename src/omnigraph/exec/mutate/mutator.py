@@ -59,7 +59,7 @@ class CommitTerms:
         message: What the commit is about.
     """
 
-    kind: WriterKind
+    kind: WriterKind = WriterKind.MUTATION
     actor: str | None = None
     if_commit: CommitId | None = None
     idempotency_key: str | None = None
@@ -67,34 +67,20 @@ class CommitTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A query with its parameters, and the terms on which it runs."""
+class MutationRequest:
+    """A changing query with its parameters, and the terms on which it is committed."""
 
     plan: MutationPlan
     params: Mapping[str, ConstValue]
     catalog: Catalog
-    actor: str | None = None
-    if_commit: CommitId | None = None
-    idempotency_key: str | None = None
-    message: str | None = None
+    terms: CommitTerms = CommitTerms()
 
     @property
     def digest(self) -> str | None:
         """A digest that differs for other requests under the same key; None without a key."""
-        if self.idempotency_key is None:
+        if self.terms.idempotency_key is None:
             return None
         return request_digest(self.plan, self.params)
-
-    @property
-    def terms(self) -> CommitTerms:
-        """The terms on which it is committed."""
-        return CommitTerms(
-            kind=WriterKind.MUTATION,
-            actor=self.actor,
-            if_commit=self.if_commit,
-            idempotency_key=self.idempotency_key,
-            message=self.message,
-        )
 
     @property
     def concerns(self) -> frozenset[str]:
@@ -131,7 +117,7 @@ class Mutator:
         self._wait = wait
 
     def mutate(
-        self, request: Request, base: GraphVersion, *, retries: int | None = None
+        self, request: MutationRequest, base: GraphVersion, *, retries: int | None = None
     ) -> Mutated:
         """Run a query on the newest state of a branch.
 
@@ -143,7 +129,8 @@ class Mutator:
             base: The newest state of the branch, as the caller pinned it.
             retries: How often it starts over; None: as often as the setting says.
         """
-        policy = self._repo.retry.with_retries(0 if request.if_commit is not None else retries)
+        is_conditional = request.terms.if_commit is not None
+        policy = self._repo.retry.with_retries(0 if is_conditional else retries)
         embeddings = QueryEmbeddings(self._embedder)
         # No writer waits while another one asks a model; the vectors are kept for later.
         asks = request.embeds and embeddings.has_provider
@@ -165,13 +152,15 @@ class Mutator:
             attempt, root=root, branch=branch, policy=policy, name="mutation", wait=self._wait
         )
 
-    def run(self, request: Request, base: GraphVersion) -> Mutated:
+    def run(self, request: MutationRequest, base: GraphVersion) -> Mutated:
         """Run a query on a given base, once."""
         return self._run(request, base, QueryEmbeddings(self._embedder))
 
     # -- one attempt -------------------------------------------------------------------------------
 
-    def _run(self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings) -> Mutated:
+    def _run(
+        self, request: MutationRequest, base: GraphVersion, embeddings: QueryEmbeddings
+    ) -> Mutated:
         # Said before anything is read, and also when nothing would match.
         self._repo.require_writable()
         known = self.find_replay(request.terms, base)
@@ -237,7 +226,7 @@ class Mutator:
         )
 
     def _outcome(
-        self, request: Request, base: GraphVersion, embeddings: QueryEmbeddings
+        self, request: MutationRequest, base: GraphVersion, embeddings: QueryEmbeddings
     ) -> MutationDelta:
         """Carry out the statements in memory and judge what comes out."""
         pending = self.pending(request.catalog, base, embeddings)
@@ -268,13 +257,13 @@ class Mutator:
         with storage_errors():
             return self._repo.manifest.find_key(base.branch, terms.idempotency_key)
 
-    def _checked(self, request: Request, base: GraphVersion) -> Request:
+    def _checked(self, request: MutationRequest, base: GraphVersion) -> MutationRequest:
         """The request, if it fits its base, with the head that it requires."""
-        head = required_head(self._repo, base, request.if_commit)
+        head = required_head(self._repo, base, request.terms.if_commit)
         catalog = self._repo.schema(base).catalog
         if catalog is not request.catalog and catalog != request.catalog:
             raise schema_changed(base.branch)
-        return replace(request, if_commit=head)
+        return replace(request, terms=replace(request.terms, if_commit=head))
 
 
 def recorded(commit: CommitRecord, digest: str | None) -> Mutated:

@@ -45,7 +45,7 @@ class OpenTransaction:
         self,
         repo: Repository,
         mutator: Mutator,
-        engine: QueryExecutor,
+        executor: QueryExecutor,
         embedder: EmbedderSource,
         base: GraphVersion,
         catalog: Catalog,
@@ -62,7 +62,7 @@ class OpenTransaction:
         self.terms = terms
         self._repo = repo
         self._mutator = mutator
-        self._engine = engine
+        self._executor = executor
         self._replays = replays
         self._now_ms = repo.clock.now_us() // 1_000
         self._pending = mutator.pending(catalog, base, QueryEmbeddings(embedder))
@@ -108,7 +108,7 @@ class OpenTransaction:
                     if delta.count
                 }
             self._reader = OverlayReader(
-                self._engine, self.base, self.catalog, overlays, self._now_ms
+                self._executor, self.base, self.catalog, overlays, self._now_ms
             )
         return self._reader
 
@@ -134,7 +134,7 @@ class OpenTransaction:
 def begin(
     repo: Repository,
     mutator: Mutator,
-    engine: QueryExecutor,
+    executor: QueryExecutor,
     embedder: EmbedderSource,
     base: GraphVersion,
     terms: CommitTerms,
@@ -155,4 +155,4 @@ def begin(
     else:
         terms = replace(terms, if_commit=required_head(repo, base, terms.if_commit))
     catalog = repo.schema(base).catalog
-    return OpenTransaction(repo, mutator, engine, embedder, base, catalog, terms, known)
+    return OpenTransaction(repo, mutator, executor, embedder, base, catalog, terms, known)

@@ -141,14 +141,14 @@ class OverlayReader(SnapshotReader):
 
     def __init__(
         self,
-        engine: QueryExecutor,
+        executor: QueryExecutor,
         pinned: GraphVersion,
         catalog: Catalog,
         overlays: Mapping[str, TableOverlay],
         now_ms: int,
     ) -> None:
         """Read this pinned state with these changes, by table key, at this moment."""
-        super().__init__(engine, pinned, catalog)
+        super().__init__(executor, pinned, catalog)
         self._overlays = overlays
         self._moment_ms = now_ms
 
@@ -157,14 +157,14 @@ class OverlayReader(SnapshotReader):
 
     @cached_property
     def _view(self) -> DenseView:
-        return OverlayViews(self._engine.views, self._overlays).view(self._pinned, self._catalog)
+        return OverlayViews(self._executor.views, self._overlays).view(self._pinned, self._catalog)
 
     def _dense(self) -> DenseView:
         return self._view if self._overlays else super()._dense()
 
     def _direct(self, wanted: Mapping[str, Sequence[str]], bounds: LookupBounds) -> DirectView:
-        engine = self._engine
-        return DirectView(engine.repo, self._pinned, self._catalog, wanted, bounds, self._over)
+        executor = self._executor
+        return DirectView(executor.repo, self._pinned, self._catalog, wanted, bounds, self._over)
 
     def _over(self, table_key: str, stored: RowLookup) -> RowLookup:
         overlay = self._overlays.get(table_key)

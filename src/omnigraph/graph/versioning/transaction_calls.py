@@ -7,13 +7,13 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from omnigraph.core.journal.intent import WriterKind
-from omnigraph.exec.mutate.mutator import CommitTerms
+from omnigraph.graph.arguments import commit_terms
 from omnigraph.graph.bulk.blobs import BlobCalls
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.versioning.transaction import Transaction, transact
 from omnigraph.policy.authorization import Permission
 from omnigraph.results.transactions import TransactionResult
-from omnigraph.types import MAIN, Actor, BranchName, CommitId, CommitMessage, IdempotencyKey
+from omnigraph.types import MAIN, Actor, BranchName
 
 T = TypeVar("T")
 
@@ -72,12 +72,12 @@ class TransactionCalls(BlobCalls):
             InvalidInput: It is used after its end, by another thread, or inside another one
                 (code `transaction_invalid`).
         """
-        terms = CommitTerms(
-            kind=WriterKind.TRANSACTION,
+        terms = commit_terms(
+            WriterKind.TRANSACTION,
             actor=self._actor if actor is None else Actor(actor),
-            if_commit=None if if_commit is None else CommitId(if_commit),
-            idempotency_key=None if idempotency_key is None else IdempotencyKey(idempotency_key),
-            message=None if message is None else CommitMessage(message),
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+            message=message,
         )
         known = self._on(branch)
         self._authorizer.ask(Permission.CHANGE, known, actor=terms.actor)

@@ -8,7 +8,7 @@ from typing import Any
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.repository import Repository
 from omnigraph.exec.mutate.committed import MutationLimits
-from omnigraph.exec.mutate.mutator import Mutated, Mutator, Request
+from omnigraph.exec.mutate.mutator import CommitTerms, Mutated, MutationRequest, Mutator
 from omnigraph.lang import compile_queries
 from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.params import bind
@@ -82,7 +82,8 @@ class Lab:
         catalog = self.repo.schema(snapshot).catalog
         bound = bind(plan.params, given or {})
         retries = options.pop("retries", None)
-        request = Request(plan=plan, params=bound, catalog=catalog, **options)
+        terms = CommitTerms(**options)
+        request = MutationRequest(plan=plan, params=bound, catalog=catalog, terms=terms)
         if base is not None:
             return self.mutator.run(request, base)
         return self.mutator.mutate(request, snapshot, retries=retries)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import ConstraintViolated
-from omnigraph.exec.mutate.mutator import Request
+from omnigraph.exec.mutate.mutator import MutationRequest
 from omnigraph.lang.ir.ops import InsertOp, MutationPlan
 from omnigraph.lang.query.params import bind
 from omnigraph.runtime.clock import ManualClock
@@ -92,7 +92,9 @@ def step(graph: Lab, model: ModelGraph, ids: Recorded, data: st.DataObject) -> M
     start = len(ids.given)
     done = broken = None
     try:
-        done = graph.mutator.mutate(Request(plan=plan, params=params, catalog=catalog), before)
+        done = graph.mutator.mutate(
+            MutationRequest(plan=plan, params=params, catalog=catalog), before
+        )
     except ConstraintViolated as error:
         told = [(str(v["rule"]), str(v["type"]), v["id"]) for v in error.violations]
         broken = {blamed(rule, name, str(each or "")) for rule, name, each in told}

@@ -16,7 +16,7 @@ from omnigraph.errors import (
     GraphError,
     PreconditionFailed,
 )
-from omnigraph.exec.mutate.mutator import Request
+from omnigraph.exec.mutate.mutator import MutationRequest
 from tests.graphs import audit, reopen
 from tests.unit.exec.mutate.support import Lab, counts, lab
 
@@ -236,7 +236,7 @@ def test_a_changed_schema_is_a_conflict(graph: Lab) -> None:
     catalog = graph.repo.schema(snapshot).catalog
     stale = type(catalog)(nodes=catalog.nodes[:1])
     with pytest.raises(Conflict) as caught:
-        graph.mutator.mutate(Request(plan=plan, params={}, catalog=stale), snapshot)
+        graph.mutator.mutate(MutationRequest(plan=plan, params={}, catalog=stale), snapshot)
     assert caught.value.code is Code.SCHEMA_CHANGED
 
 
