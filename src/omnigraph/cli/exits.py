@@ -101,7 +101,7 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
     except OSError as error:
         raise Exit(output_failed(error)) from error
     except Exception as error:
-        # The last door: nobody should have to read a traceback who did not ask for one.
+        # Nobody has to read a traceback who did not ask for one.
         text = f"unexpected {type(error).__name__}: {error}; OMNIGRAPH_DEBUG=1 shows where"
         show(Internal.default(text))
         if as_json:

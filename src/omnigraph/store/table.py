@@ -419,7 +419,7 @@ class Table:
         done, suspects, blamed = 0, frozenset[str](), None
         while True:
             try:
-                # Reading goes on after `scan` has returned; its errors use the same door.
+                # Reading goes on after `scan` has returned; errors are translated as there.
                 with lance_errors(StorageCall.TABLE_SCAN.value, self.pin.path):
                     for batch in _from_row(reader, done):
                         done += batch.num_rows

@@ -132,7 +132,7 @@ class ForkRecords:
 
     def _read(self, path: str, place: str) -> bytes | None:
         def read() -> bytes:
-            # The door for objects knows obstore's errors; the one around it is Lance's.
+            # `object_errors` knows errors of obstore; `storage_call` expects those of Lance.
             with object_errors(StorageCall.TABLE_FORKS.value, place):
                 return self._backend.get(place)
 

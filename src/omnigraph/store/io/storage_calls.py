@@ -48,14 +48,14 @@ class StorageCall(StrEnum):
 
 
 def storage_call(call: StorageCall, place: str, action: Callable[[], T]) -> T:
-    """Perform one storage call: counted, breakable, its errors translated."""
+    """Perform one storage call: counted, open to injected faults, its errors translated."""
     telemetry.count(call.value)
     try:
         return failpoints.call(call, action)
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
-        # The door is entered only with an error in hand: looking for news must stay cheap.
-        authorizer = object_errors if call.value.startswith(_OBJECT) else lance_errors
-        with authorizer(call.value, place):
+        # Only with an error in hand: a context around every call would cost too much.
+        translated = object_errors if call.value.startswith(_OBJECT) else lance_errors
+        with translated(call.value, place):
             raise
