@@ -132,7 +132,6 @@ class Repository:
             destinations=destinations,
             publisher=self.publisher,
             intents=self.intents,
-            live=PROCESS,
             liveness=claims.liveness,
             local=root.is_local,
             clock=parts.clock,
@@ -144,7 +143,6 @@ class Repository:
             tables=parts.tables,
             clock=parts.clock,
             ids=parts.ids,
-            live=PROCESS,
             liveness=claims.liveness,
             folder=root.local_path if root.is_local else None,
         )
@@ -153,7 +151,6 @@ class Repository:
             tables=parts.tables,
             clock=parts.clock,
             ids=parts.ids,
-            live=PROCESS,
             liveness=claims.liveness,
         )
         self._claims = claims

@@ -146,7 +146,7 @@ class WritePath:
         self._destinations = parts.destinations
         self._publisher = parts.publisher
         self._intents = parts.intents
-        self._live = parts.live
+        self._live = parts.liveness.live
         self._clock = parts.clock
         self._ids = parts.ids
         self._recovery = recovery

@@ -63,7 +63,6 @@ class StoreTuning:
     filtered_rows_min: int = 1 << 19
     filtered_load_rows_min: int = 1 << 15  # a smaller load does not look whether tables want one
     filtered_rows_max: int = 1 << 26  # more are left to an optimisation, which has tasks for them
-    list_row_ids_max: int = 5_000  # in one IN list: Lance finds row ids without a search
 
     # The newest version of a table (`versions.latest`). `commit`, `growth`.
     # A version that was the newest is taken for that, or a recent one, for so long. A clean-up

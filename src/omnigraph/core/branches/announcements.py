@@ -65,7 +65,7 @@ class Announcements:
         """
         announced = self._announce(version, kind)
         operation_id = announced.operation_id
-        with self._claims.live.working(operation_id):
+        with self._claims.liveness.live.working(operation_id):
             self._put(announced.intent)
             try:
                 yield announced

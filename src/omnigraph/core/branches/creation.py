@@ -150,11 +150,11 @@ class BranchCreation:
             tables=(),
             confirms=False,
         )
-        self.claims.live.start(target.operation_id)
+        self.claims.liveness.live.start(target.operation_id)
         try:
             self._note(intent)
         except BaseException:
-            self.claims.live.end(target.operation_id)
+            self.claims.liveness.live.end(target.operation_id)
             raise
         with self._lock:
             self._begun.add(target.operation_id)
@@ -197,7 +197,7 @@ class BranchCreation:
             with suppress(StorageFailure, GraphError):
                 self._intents.release(target.operation_id)
         finally:
-            self.claims.live.end(target.operation_id)
+            self.claims.liveness.live.end(target.operation_id)
 
     def arm(self, intent: Intent) -> None:
         """Note down what the first commit consists of; from here on it can be finished."""

@@ -25,7 +25,7 @@ from typing import Final
 
 from omnigraph.core import tuning
 from omnigraph.core.layout import STAGING
-from omnigraph.core.locks.liveness import Liveness, LiveOperations, is_certainly_over
+from omnigraph.core.locks.liveness import Liveness, is_certainly_over
 from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.errors import Busy, Code
 from omnigraph.runtime import telemetry
@@ -142,7 +142,7 @@ class StagingArea:
             telemetry.count("staging.left")
             telemetry.logger.warning("staging area %s was left: %s", self._operation, failure)
         finally:
-            areas.live.end(self._operation)
+            areas.liveness.live.end(self._operation)
 
     def _put(self, *, tables: tuple[Pin, ...] | None = None, owner: Owner | None = None) -> None:
         self._record = _Record(
@@ -161,7 +161,6 @@ class StagingAreas:
     tables: Tables
     clock: Clock
     ids: Ids
-    live: LiveOperations
     liveness: Liveness
     folder: Path | None  # of the graph, if it lies on a disk of this machine
 
@@ -180,11 +179,11 @@ class StagingAreas:
         if detached:
             owner = owner.anywhere()
         record = _Record(owner=owner, folder=None if folder is None else str(folder))
-        self.live.start(operation)
+        self.liveness.live.start(operation)
         try:
             self.objects.put_new(_place(operation, RECORD), record.to_bytes())
         except BaseException:
-            self.live.end(operation)
+            self.liveness.live.end(operation)
             raise
         return StagingArea(self, operation, record)
 
@@ -199,7 +198,7 @@ class StagingAreas:
             text = "this write was silent for so long that its files were removed; try again"
             raise Busy(Code.BUSY, text, operation_id=operation)
         is_decided = self.objects.exists(_place(operation, _DECIDED))
-        self.live.start(operation)
+        self.liveness.live.start(operation)
         return StagingArea(self, operation, record, is_decided=is_decided)
 
     def sweep(self) -> int:
@@ -228,7 +227,7 @@ class StagingAreas:
         return frozenset(found)
 
     def _swept(self, operation: str) -> bool:
-        if self.live.holds(operation):
+        if self.liveness.live.holds(operation):
             return False
         found = self.objects.list(f"{STAGING}/{operation}")
         record = self._record(operation)

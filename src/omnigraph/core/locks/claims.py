@@ -36,14 +36,13 @@ class Claims:
     objects: ObjectStore
     clock: Clock
     ids: Ids
-    live: LiveOperations
     liveness: Liveness
 
     @contextmanager
     def holding(self, folder: str, *, wait_us: int | None = None) -> Iterator[Claim]:
         """Hold a claim for the length of a block, or raise `Busy` with nothing done."""
         token = self.ids.new()
-        with self.live.working(token):
+        with self.liveness.live.working(token):
             wait_us = tuning.active.claim_wait_us if wait_us is None else wait_us
             claim = self._take(folder, token, wait_us)
             try:
@@ -162,7 +161,7 @@ class Claim:
 def open_claims(objects: ObjectStore, clock: Clock, ids: Ids, live: LiveOperations) -> Claims:
     """The claims of one graph."""
     liveness = Liveness(live=live, store_clock=StoreClock(objects, clock, ids))
-    return Claims(objects=objects, clock=clock, ids=ids, live=live, liveness=liveness)
+    return Claims(objects=objects, clock=clock, ids=ids, liveness=liveness)
 
 
 def _files(objects: ObjectStore, folder: str) -> list[ObjectInfo]:

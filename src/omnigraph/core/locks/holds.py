@@ -18,7 +18,7 @@ from typing import Final
 from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import HOLDS, MANIFEST
-from omnigraph.core.locks.liveness import Liveness, LiveOperations
+from omnigraph.core.locks.liveness import Liveness
 from omnigraph.core.locks.owner import Owner, this_process
 from omnigraph.errors import Code, Gone
 from omnigraph.runtime import telemetry
@@ -133,7 +133,7 @@ class HeldState(Holder):
         except StorageFailure:
             telemetry.count("hold.left")
         finally:
-            self._holds.live.end(self._hold.id)
+            self._holds.liveness.live.end(self._hold.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,6 @@ class Holds:
     tables: Tables
     clock: Clock
     ids: Ids
-    live: LiveOperations
     liveness: Liveness
 
     def take(
@@ -172,7 +171,7 @@ class Holds:
             owner=this_process(self.clock.now_us(), tuning.active.hold_lease_us),
         )
         held = HeldState(self, hold)
-        self.live.start(hold.id)
+        self.liveness.live.start(hold.id)
         try:
             self.objects.put_new(_place(hold.id), hold.to_bytes())
             if not self.tables.has_version(MANIFEST, state.manifest_version, state.fork):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.core.journal.intent import IntentLog
-from omnigraph.core.locks.liveness import Liveness, LiveOperations
+from omnigraph.core.locks.liveness import Liveness
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.publish.destinations import Destinations
 from omnigraph.core.publish.publisher import Publisher
@@ -24,7 +24,6 @@ class WriteContext:
     destinations: Destinations
     publisher: Publisher
     intents: IntentLog
-    live: LiveOperations
     liveness: Liveness
     local: bool  # whether the graph lies on a disk of this machine
     clock: Clock

@@ -226,7 +226,7 @@ def area_of(repo: Repository, owner: Owner, name: str | None = None) -> str:
     (folder / STAGING / operation / RECORD).write_text(json.dumps(record))
     (folder / STAGING / operation / "keys.arrow").write_bytes(b"x")
     (folder / pin.path / "data" / f"{operation}-1.lance").write_bytes(b"x")
-    repo.areas.live.end(operation)
+    repo.areas.liveness.live.end(operation)
     return operation
 
 
@@ -287,7 +287,7 @@ def test_a_load_that_was_taken_for_dead_is_refused(lab: Lab, runner: type[Any]) 
         record = json.loads(place.read_bytes())
         record["owner"] |= {"process": 1 << 22, "machine": this_process(0).machine}
         place.write_text(json.dumps(record))
-        lab.repo.areas.live.end(operation)
+        lab.repo.areas.liveness.live.end(operation)
         assert reopen(lab.repo.root) is not None
 
     before = files(lab.repo)
