@@ -117,6 +117,17 @@ def test_docstrings_say_what_a_thing_is() -> None:
     assert asking == []
 
 
+def test_arguments_are_described_without_questions() -> None:
+    asking = [
+        f"{place}: {line.strip()}"
+        for place, node in nodes(ast.AST)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        for line in (ast.get_docstring(node) or "").splitlines()
+        if re.fullmatch(r" +\w+: [^`]*\?", line)
+    ]
+    assert asking == []
+
+
 def test_imports_are_absolute() -> None:
     assert [place for place, node in nodes(ast.ImportFrom) if node.level] == []
 

@@ -43,7 +43,7 @@ class CommandEntry:
         module: The module below `omnigraph.cli.commands`, which holds a command of the same name.
         heading: The heading that it stands under.
         summary: The first line of its docstring.
-        hidden: Is it left out of the list?
+        hidden: True if it is left out of the list.
     """
 
     module: str
@@ -114,7 +114,7 @@ class LazyGroup:
             render.out().exactly(self.help(path))
             return Status.OK
         except UsageError as error:
-            raise error.told_by(path, usage(path, self.params, has_commands=True)) from None
+            raise error.refused_by(path, usage(path, self.params, has_commands=True)) from None
         return self.get_command(named[0]).run(f"{path} {named[0]}", named[1:], values)
 
     def without_command(self, path: str, values: Mapping[str, Any]) -> int:
@@ -200,7 +200,7 @@ class Command:
             render.out().exactly(help_text(path, self.help, self.params, self._examples))
             return Status.OK
         except UsageError as error:
-            raise error.told_by(path, usage(path, self.params)) from None
+            raise error.refused_by(path, usage(path, self.params)) from None
 
     def _run(self, path: str, words: Sequence[str], outer: Mapping[str, Any]) -> int:
         given = split_options(with_fields(words), self.params, interspersed=True)

@@ -27,7 +27,7 @@ class UsageError(Exception):
     path = ""
     usage = ""
 
-    def told_by(self, path: str, usage: str) -> UsageError:
+    def refused_by(self, path: str, usage: str) -> UsageError:
         """The same, with the command that refuses it; the innermost one counts."""
         if not self.path:
             self.path, self.usage = path, usage

@@ -52,7 +52,7 @@ class Bar:
             description=f"{moment.stage:<8}",
             completed=done,
             total=total,
-            done=told(moment),
+            done=progress_text(moment),
         )
 
 
@@ -64,7 +64,7 @@ def _share(moment: Moment) -> tuple[float, float | None]:
     return tasks, 1.0 if moment.tasks else None
 
 
-def told(moment: Moment) -> str:
+def progress_text(moment: Moment) -> str:
     """Rows, bytes, speed and violations so far, as text."""
     parts = [counted(moment.rows, "row"), amount(moment.bytes)]
     if moment.seconds > 0 and moment.bytes:

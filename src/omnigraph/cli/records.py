@@ -52,7 +52,7 @@ def tag_record(tag: og.Tag) -> dict[str, JsonValue]:
     }
 
 
-def told(change: og.Change) -> str:
+def change_line(change: og.Change) -> str:
     """A change on one line; values as JSON says them, wherever it was read."""
     before, after = (
         None if image is None else plain_row(image) for image in (change.before, change.after)

@@ -163,7 +163,7 @@ def target_from(
         values: The values of the words about the target.
         outer: The values of the options before the command.
         as_json: Results are for programs.
-        needs_graph: Is a server not enough?
+        needs_graph: True if a server alone is not enough.
     """
     return target_of(
         given_words(values).over(given_words(outer)),
@@ -191,8 +191,8 @@ def target_of(
     Args:
         given: The words that name the graph.
         branch: The branch by its own option.
-        branches: Does `@` stand before a branch?
-        needs_graph: Is a server not enough?
+        branches: True if a branch may follow an `@`.
+        needs_graph: True if a server alone is not enough.
         said: Other fields of the target.
 
     Raises:

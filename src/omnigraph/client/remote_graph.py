@@ -446,7 +446,7 @@ class RemoteGraph(RemoteMaintenance):
             if isinstance(source, str | os.PathLike) and hasattr(body, "close"):
                 body.close()
         done = read_load(answer.json())
-        transfer.tell("commit", rows=done.rows, total=transfer.bytes)
+        transfer.report("commit", rows=done.rows, total=transfer.bytes)
         return done
 
     def export(
@@ -495,7 +495,7 @@ class RemoteGraph(RemoteMaintenance):
             Path(draft).replace(target)
         counts = self.snapshot(at=commit).counts
         rows = {key: each for key, each in counts.items() if _is_chosen(key, types)}
-        transfer.tell("write", rows=sum(rows.values()), total=transfer.bytes)
+        transfer.report("write", rows=sum(rows.values()), total=transfer.bytes)
         return ExportResult(
             commit=commit,
             files=(os.fspath(target),) if is_path else ("-",),

@@ -11,7 +11,7 @@ from omnigraph.runtime.clock import Clock, SystemClock
 
 Listener = Callable[[Progress], None]
 
-_TOLD_EVERY_NS: Final = 100_000_000  # ten times a second, however small the pieces are
+_REPORTED_EVERY_NS: Final = 100_000_000  # ten times a second, however small the pieces are
 
 
 class Transfer:
@@ -22,7 +22,7 @@ class Transfer:
     ) -> None:
         """Begin to count, for a listener."""
         self._clock = clock or SystemClock()
-        self._began = self._told = self._clock.ticks_ns()
+        self._began = self._reported_ns = self._clock.ticks_ns()
         self._operation = operation
         self._listener = listener
         self.bytes = 0
@@ -36,12 +36,12 @@ class Transfer:
         """Count bytes, and report them unless that was done a moment ago."""
         self.bytes += count
         now = self._clock.ticks_ns()
-        if count and now - self._told < _TOLD_EVERY_NS and self.bytes != total:
+        if count and now - self._reported_ns < _REPORTED_EVERY_NS and self.bytes != total:
             return
-        self._told = now
-        self.tell(stage, total=total)
+        self._reported_ns = now
+        self.report(stage, total=total)
 
-    def tell(self, stage: str, *, rows: int = 0, total: int | None = None) -> None:
+    def report(self, stage: str, *, rows: int = 0, total: int | None = None) -> None:
         """Report the progress."""
         if self._listener is not None:
             self._listener(

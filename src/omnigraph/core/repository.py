@@ -27,7 +27,7 @@ from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.keyed_branches import KeyedBranches
 from omnigraph.core.layout import table_key
 from omnigraph.core.locks.claims import open_claims
-from omnigraph.core.locks.holds import NOBODY, Holder, Holds
+from omnigraph.core.locks.holds import NO_HOLD, Holder, Holds
 from omnigraph.core.locks.liveness import PROCESS
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
@@ -517,7 +517,7 @@ class Repository:
         """
         is_reading = self.mode is OpenMode.READ_ONLY
         if is_reading and (not insist or self._is_original(version.branch)):
-            yield NOBODY
+            yield NO_HOLD
             return
         with storage_errors():
             hold = self.holds.take(version, what, onward=onward, must=not is_reading)

@@ -142,12 +142,12 @@ class _Cells:
 
         def describe(chosen: Positions, names: list[str]) -> Iterator[tuple[JsonValue, str]]:
             values = plain_values(self.values.take(pa.array(found[chosen])), self.kind)
-            return _say(self.item.name, values, names, words, report)
+            return _messages(self.item.name, values, names, words, report)
 
         report.rows(rule, rows, (self.item.name,), describe)
 
 
-def _say(
+def _messages(
     property_name: str,
     values: Iterable[JsonValue],
     names: Iterable[str],
@@ -174,7 +174,7 @@ def _judge_required(name: str, column: pa.Array, report: Reporter) -> None:
 
     def describe(chosen: Positions, names: list[str]) -> Iterator[tuple[JsonValue, str]]:
         values: list[JsonValue] = [None] * len(chosen)
-        return _say(name, values, names, lambda _: "a value is required", report)
+        return _messages(name, values, names, lambda _: "a value is required", report)
 
     report.rows(Rule.REQUIRED, places(column.is_null()), (name,), describe)
 
@@ -194,7 +194,7 @@ def _judge_length(item: Property, column: pa.Array, report: Reporter) -> None:
     def describe(chosen: Positions, names: list[str]) -> Iterator[tuple[JsonValue, str]]:
         counts = lengths.take(pa.array(rows[chosen])).to_pylist()
         words = f"expected {item.type}, got a vector of "
-        return _say(item.name, counts, names, lambda count: f"{words}{count}", report)
+        return _messages(item.name, counts, names, lambda count: f"{words}{count}", report)
 
     report.rows(Rule.VECTOR_LENGTH, rows, (item.name,), describe)
 

@@ -87,7 +87,7 @@ def report_ids(
     properties = entity.key or (ID_NAME,)
     label = _label(entity, properties)
 
-    def tell(rows: Positions, problem: str) -> None:
+    def report_rows(rows: Positions, problem: str) -> None:
         def describe(chosen: Positions, names: list[str]) -> Iterator[tuple[JsonValue, str]]:
             values = plain_values(ids.take(pa.array(rows[chosen])), _TEXT)
             for value, name in zip(values, names, strict=True):
@@ -95,8 +95,8 @@ def report_ids(
 
         report.rows(Rule.KEY, rows, properties, describe)
 
-    tell(repeated, "occurs more than once in the input")
-    tell(taken, "exists already")
+    report_rows(repeated, "occurs more than once in the input")
+    report_rows(taken, "exists already")
 
 
 def judge_given_ids(

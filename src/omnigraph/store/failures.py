@@ -16,7 +16,7 @@ from omnigraph.runtime.failpoints import InjectedFault
 __all__ = [
     "FailureKind",
     "StorageFailure",
-    "damage_told_by",
+    "damage_behind",
     "is_panic",
     "lance_errors",
     "object_errors",
@@ -186,7 +186,7 @@ def _failure(kind: FailureKind, verb: str, place: str, error: BaseException) -> 
     return StorageFailure(kind, verb, place, text)
 
 
-def damage_told_by(error: BaseException, verb: str) -> str | None:
+def damage_behind(error: BaseException, verb: str) -> str | None:
     """Tell in plain words what is wrong with a file that Lance failed at; None if nothing is."""
     if isinstance(error, StorageFailure | GraphError | MemoryError):
         return None

@@ -147,7 +147,7 @@ def test_a_draft_goes_without_a_trace(root: Root, tables: Tables, uuids: Iterato
     ]
     before = control()
     draft = tables.maintenance.draft(table, plan, rewritten, uuid="u")
-    assert len(control() - before) == len(draft.litter) == 4
+    assert len(control() - before) == len(draft.own_files) == 4
     assert tables.head("t") == pin.version
     assert tables.open(draft.pin).fragment_ids() == tuple(sorted(*draft.fragments.values()))
     tables.maintenance.drop(draft)
@@ -210,7 +210,7 @@ def test_what_stands_for_what() -> None:
         pin=Pin("t", 9),
         fragments={(0, 1): frozenset({7}), (3,): frozenset({8, 9})},
         numbers={},
-        litter=(),
+        own_files=(),
     )
     assert draft.stands_for({0, 1, 2, 3}) == {2, 7, 8, 9}
     assert draft.stands_for({2}) == {2}

@@ -1,4 +1,4 @@
-"""`omnigraph blob stat`: how large a value is."""
+"""`omnigraph blob stat`: the size of a large value."""
 
 from __future__ import annotations
 

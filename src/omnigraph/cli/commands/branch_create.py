@@ -1,4 +1,4 @@
-"""`omnigraph branch create`: a new branch."""
+"""`omnigraph branch create`: makes a branch."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph branch delete`: the end of a branch."""
+"""`omnigraph branch delete`: deletes a branch."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph branch diff`: what a branch has changed."""
+"""`omnigraph branch diff`: compares a branch with the one that it was made from."""
 
 from typing import Annotated
 

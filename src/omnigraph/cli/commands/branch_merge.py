@@ -1,4 +1,4 @@
-"""`omnigraph branch merge`: the changes of one branch in another."""
+"""`omnigraph branch merge`: merges a branch into another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`omnigraph branch protect`: a branch that stays as it is named."""
+"""`omnigraph branch protect`: protects a branch from being deleted, renamed and reset."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph branch rename`: another name for a branch."""
+"""`omnigraph branch rename`: renames a branch."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph branch unprotect`: a branch that may be reset and deleted again."""
+"""`omnigraph branch unprotect`: ends the protection of a branch."""
 
 from typing import Annotated
 

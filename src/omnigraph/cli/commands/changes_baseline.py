@@ -1,4 +1,4 @@
-"""`omnigraph changes baseline`: a whole state, and the cursor behind it."""
+"""`omnigraph changes baseline`: all entities of a branch, and the cursor of its feed."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`omnigraph changes follow`: the change feed, as it grows."""
+"""`omnigraph changes follow`: prints changes as they are committed."""
 
 import sys
 from typing import Annotated

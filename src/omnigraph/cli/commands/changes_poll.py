@@ -12,7 +12,7 @@ from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
 from omnigraph.cli.parameters import Option
 from omnigraph.cli.plain import Screen
-from omnigraph.cli.records import change_record, told
+from omnigraph.cli.records import change_line, change_record
 from omnigraph.cli.targets import Target
 from omnigraph.errors import JsonValue
 
@@ -96,4 +96,4 @@ def show_page(screen: Screen, page: og.ChangePage) -> None:
             last = event.commit.id
             by = f" by {event.commit.actor}" if event.commit.actor else ""
             screen.line((f"commit {last}", "yellow"), by)
-        screen.line((f"  {told(event.change)}", STYLES[event.change.operation]))
+        screen.line((f"  {change_line(event.change)}", STYLES[event.change.operation]))

@@ -73,7 +73,7 @@ def cleanup(
             screen.line(_line(table))
         verb = "would go" if done.dry_run else "went"
         stay = "1 state stays" if done.states == 1 else f"{done.states:,} states stay"
-        screen.line(f"{_told(done)} {verb}; {stay}")
+        screen.line(f"{_numbers(done)} {verb}; {stay}")
     return Status.FAILED if any(table.error for table in done.tables) else Status.OK
 
 
@@ -81,9 +81,9 @@ def _line(table: og.CleanedTable) -> str:
     name = table.type or table.path
     if table.error:
         return f"{name}: left as it is: {table.error}"
-    return f"{name}: {_told(table, table.forks)}"
+    return f"{name}: {_numbers(table, table.forks)}"
 
 
-def _told(went: og.CleanedTable | og.CleanupResult, forks: int = 0) -> str:
+def _numbers(went: og.CleanedTable | og.CleanupResult, forks: int = 0) -> str:
     parts = [counted(went.versions, "version"), counted(forks, "fork")][: 2 if forks else 1]
     return ", ".join([*parts, counted(went.files, "file"), counted(went.bytes, "byte")])

@@ -1,4 +1,4 @@
-"""`omnigraph clone`: a consistent copy of a graph, for backups and to restore them."""
+"""`omnigraph clone`: copies a graph consistently."""
 
 from typing import Annotated
 

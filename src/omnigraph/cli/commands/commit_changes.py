@@ -1,4 +1,4 @@
-"""`omnigraph commit changes`: what one commit changed."""
+"""`omnigraph commit changes`: the changes of one commit."""
 
 from typing import Annotated
 

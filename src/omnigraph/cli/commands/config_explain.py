@@ -1,4 +1,4 @@
-"""`omnigraph config explain`: the graph that a command would work on, and why."""
+"""`omnigraph config explain`: shows which graph a command would use, and why."""
 
 from omnigraph.cli import environment, render
 from omnigraph.cli.credentials import token_for

@@ -1,4 +1,4 @@
-"""`omnigraph diff`: what is different between two states of a graph."""
+"""`omnigraph diff`: compares two states of a graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.cli.lazy import command
 from omnigraph.cli.options import Json, Types
 from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.plain import Screen
-from omnigraph.cli.records import change_record, counts_record, told
+from omnigraph.cli.records import change_line, change_record, counts_record
 from omnigraph.cli.targets import Target
 
 STYLES: Final = {"insert": "green", "update": "yellow", "delete": "red"}
@@ -58,4 +58,4 @@ def show_diff(screen: Screen, found: og.Diff, counts: bool, as_json: bool) -> No
         screen.table(("type", "inserted", "updated", "deleted"), rows)
     else:
         for change in found:
-            screen.line((told(change), STYLES[change.operation]))
+            screen.line((change_line(change), STYLES[change.operation]))

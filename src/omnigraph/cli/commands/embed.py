@@ -1,4 +1,4 @@
-"""`omnigraph embed`: vectors that are missing, computed from their texts."""
+"""`omnigraph embed`: computes missing vectors from their texts."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph explain`: the plans of queries."""
+"""`omnigraph explain`: shows the plans of queries."""
 
 from pathlib import Path
 from typing import Annotated, Final

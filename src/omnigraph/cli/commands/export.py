@@ -1,4 +1,4 @@
-"""`omnigraph export`: the data of a graph as files."""
+"""`omnigraph export`: writes the data of a graph to files."""
 
 import sys
 from typing import Annotated

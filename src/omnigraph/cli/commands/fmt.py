@@ -1,4 +1,4 @@
-"""`omnigraph fmt`: the canonical spelling of schemas and queries."""
+"""`omnigraph fmt`: formats schemas and queries."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`omnigraph init`: a new graph."""
+"""`omnigraph init`: makes a graph."""
 
 from __future__ import annotations
 

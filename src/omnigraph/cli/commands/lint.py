@@ -1,4 +1,4 @@
-"""`omnigraph lint`: a schema, and the queries that should fit it."""
+"""`omnigraph lint`: checks a schema, and queries against it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

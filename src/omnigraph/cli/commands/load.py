@@ -1,4 +1,4 @@
-"""`omnigraph load`: data into a graph, and what was wrong with it."""
+"""`omnigraph load`: loads data, and reports what is wrong with it."""
 
 from __future__ import annotations
 

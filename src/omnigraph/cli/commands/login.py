@@ -1,4 +1,4 @@
-"""`omnigraph login`: a token for a server."""
+"""`omnigraph login`: keeps the token of a server."""
 
 import getpass
 import sys

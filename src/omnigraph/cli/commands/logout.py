@@ -1,4 +1,4 @@
-"""`omnigraph logout`: the token of a server, forgotten."""
+"""`omnigraph logout`: forgets the token of a server."""
 
 from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import server_of

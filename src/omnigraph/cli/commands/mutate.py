@@ -1,4 +1,4 @@
-"""`omnigraph mutate`: a changing query as one commit."""
+"""`omnigraph mutate`: runs a changing query, as one commit."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph optimize`: compacted tables and complete indexes."""
+"""`omnigraph optimize`: compacts tables and completes indexes."""
 
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status

@@ -1,4 +1,4 @@
-"""`omnigraph profile`: a query, and what each of its steps did."""
+"""`omnigraph profile`: runs a query, and shows what each step did."""
 
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status

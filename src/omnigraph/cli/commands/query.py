@@ -1,4 +1,4 @@
-"""`omnigraph query`: the answer of a reading query."""
+"""`omnigraph query`: runs a reading query."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""`omnigraph relocate`: the branches of a graph that was moved or copied work again."""
+"""`omnigraph relocate`: repairs the branches of a graph that was moved or copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`omnigraph reset`: an older state of a branch, given back to it."""
+"""`omnigraph reset`: gives a branch an older state back."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph revert`: a commit taken back by another one."""
+"""`omnigraph revert`: takes a commit back by another one."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`omnigraph schema apply`: another schema for a stored graph."""
+"""`omnigraph schema apply`: changes the schema of a stored graph."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`omnigraph serve`: graphs over HTTP."""
+"""`omnigraph serve`: serves graphs over HTTP."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`omnigraph shell`: queries, one after the other."""
+"""`omnigraph shell`: runs queries interactively."""
 
 from __future__ import annotations
 

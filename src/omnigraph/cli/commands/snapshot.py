@@ -1,4 +1,4 @@
-"""`omnigraph snapshot`: what a graph holds at one commit."""
+"""`omnigraph snapshot`: the number of entities by type at one commit."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""`omnigraph tag create`: a name for a commit."""
+"""`omnigraph tag create`: names a commit."""
 
 from typing import Annotated
 

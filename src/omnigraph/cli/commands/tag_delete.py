@@ -1,4 +1,4 @@
-"""`omnigraph tag delete`: the end of a name."""
+"""`omnigraph tag delete`: deletes a tag."""
 
 from typing import Annotated
 

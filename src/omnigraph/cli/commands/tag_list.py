@@ -1,4 +1,4 @@
-"""`omnigraph tag list`: the names of commits."""
+"""`omnigraph tag list`: lists the tags."""
 
 from typing import Final
 

@@ -43,11 +43,11 @@ def verify(
     else:
         for finding in found.findings:
             screen.line(f"{finding.severity} ({finding.aspect}) {finding.place}: {finding.text}")
-        screen.line(", ".join(_told(found)) + (": sound" if found.is_sound else ": not sound"))
+        screen.line(", ".join(_numbers(found)) + (": sound" if found.is_sound else ": not sound"))
     return Status.OK if found.is_sound else Status.FAILED
 
 
-def _told(found: og.VerifyResult) -> Iterator[str]:
+def _numbers(found: og.VerifyResult) -> Iterator[str]:
     """The numbers of what was looked at; files and rows only if that was asked for."""
     yield counted(found.branches, "branch", "branches")
     yield counted(found.commits, "commit")

@@ -100,7 +100,7 @@ class Holder:
         """Release the state."""
 
 
-NOBODY: Final = Holder()
+NO_HOLD: Final = Holder()
 
 
 class HeldState(Holder):
@@ -180,7 +180,7 @@ class Holds:
             held.release()
             if isinstance(error, StorageFailure) and not must:
                 telemetry.count("hold.refused")
-                return NOBODY
+                return NO_HOLD
             raise
         return held
 

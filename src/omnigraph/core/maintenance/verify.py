@@ -80,7 +80,7 @@ class MetadataVerifier:
             try:
                 head = self._repo.snapshot(name)
             except (GraphError, StorageFailure) as error:
-                yield Flaw(aspect=Aspect.MANIFEST, place=f"branch {name}", text=told(error))
+                yield Flaw(aspect=Aspect.MANIFEST, place=f"branch {name}", text=message_of(error))
                 continue
             self.heads[name] = head
             yield from self._newest(head)
@@ -157,7 +157,7 @@ class MetadataVerifier:
             schema = self._repo.schemas.load(head.schema_digest)
             copies = self._repo.schemas.drift(schema) if head.branch == MAIN else ()
         except (GraphError, StorageFailure) as error:
-            yield Flaw(aspect=Aspect.SCHEMA, place=place, text=told(error))
+            yield Flaw(aspect=Aspect.SCHEMA, place=place, text=message_of(error))
             return
         for copy in copies:
             name, _, reason = copy.partition(" ")
@@ -209,14 +209,16 @@ class MetadataVerifier:
         try:
             living = {fork_mark(name) for name in self._repo.manifest.incarnations()}
         except (GraphError, StorageFailure) as error:
-            yield Flaw(aspect=Aspect.FORK, place=place_of(error, MANIFEST), text=told(error))
+            yield Flaw(aspect=Aspect.FORK, place=place_of(error, MANIFEST), text=message_of(error))
             return
         main = self.heads.get(MAIN)
         for pin in main.tables.values() if main is not None else ():
             try:
                 forks = self._repo.tables.forks(pin.path)
             except (GraphError, StorageFailure) as error:
-                yield Flaw(aspect=Aspect.FORK, place=place_of(error, pin.path), text=told(error))
+                yield Flaw(
+                    aspect=Aspect.FORK, place=place_of(error, pin.path), text=message_of(error)
+                )
                 continue
             for name in sorted(forks):
                 if name.partition(".")[0] not in living:
@@ -229,14 +231,14 @@ class MetadataVerifier:
             try:
                 yield from missing_files(self._repo.tables.inventories.take(path))
             except (GraphError, StorageFailure) as error:
-                yield Flaw(aspect=Aspect.FILE, place=place_of(error, path), text=told(error))
+                yield Flaw(aspect=Aspect.FILE, place=place_of(error, path), text=message_of(error))
 
     def paths(self) -> list[str]:
         """The manifest, and the tables that any branch has."""
         return [MANIFEST, *sorted({pin.path for pin in self.pins()})]
 
 
-def told(error: GraphError | StorageFailure) -> str:
+def message_of(error: GraphError | StorageFailure) -> str:
     """The words of an error for a user."""
     return str(public(error) if isinstance(error, StorageFailure) else error)
 

@@ -121,7 +121,7 @@ class CommitWindow:
                 pool.places(diff.removed), pool.places(diff.added), pool.row_ids, names
             )
         ]
-        yield from self._told(pool.rows, names, np.array(pairs, np.int64).reshape(-1, 3))
+        yield from self._compared(pool.rows, names, np.array(pairs, np.int64).reshape(-1, 3))
 
     def _read(self) -> _Pool:
         """Read every row that one of the commits added or removed."""
@@ -155,7 +155,7 @@ class CommitWindow:
         rows_read = pa.concat_tables([part.cast(shape) for part in parts]).combine_chunks()
         return _Pool(rows_read, np.concatenate(ids).tolist(), (known, addresses), starts)
 
-    def _told(self, rows: pa.Table, names: Sequence[str], pairs: Places) -> Iterator[RowChange]:
+    def _compared(self, rows: pa.Table, names: Sequence[str], pairs: Places) -> Iterator[RowChange]:
         """Compare the rows of each pair, and show those that differ."""
         before, after = pairs[:, 1], pairs[:, 2]
         both = np.flatnonzero((before != _NONE) & (after != _NONE))

@@ -55,7 +55,7 @@ class RowComparison:
         sample, rest = order[:_SAMPLE_ROWS], order[_SAMPLE_ROWS:]
         cells, width = self._sampled(before[sample], after[sample])
         found[sample] = cells.any(axis=1)
-        column = self._telling_column(cells)
+        column = self._column_of_most_changes(cells)
         if column is not None:
             for rows in _batches(rest, width):
                 found[rows] = self._differ(column, before[rows], after[rows])
@@ -83,7 +83,7 @@ class RowComparison:
         cells = self.changed_columns(old, new, pa.array(before), pa.array(after), everywhere)
         return cells, (old.nbytes + new.nbytes) / len(before)
 
-    def _telling_column(self, cells: npt.NDArray[np.bool_]) -> str | None:
+    def _column_of_most_changes(self, cells: npt.NDArray[np.bool_]) -> str | None:
         """The column in which most rows differ; None when it is less than half of them."""
         hits = cells.sum(axis=0)
         schema = self.after.schema

@@ -111,7 +111,7 @@ class _Finishing:
             for entity in (*task.plan.catalog.nodes, *task.plan.catalog.edges)
         }
         self._matches = _Matches.of(task)
-        self._graves = DeletionSpill(task.plan.staging, task.shares)
+        self._deleted = DeletionSpill(task.plan.staging, task.shares)
         self._vectors = TaskVectors(task.plan)
 
     def take(self, key: str, rows: pa.Table) -> None:
@@ -136,7 +136,7 @@ class _Finishing:
             self._writer.give_up()
         return WriteReceipt(
             fragments=self._writer.close(),
-            dead=self._graves.close(),
+            dead=self._deleted.close(),
             staged_parts=self._emitter.close(),
             violations=self._out.settled(),
             missing=self._vectors.missing,
@@ -183,17 +183,17 @@ class _Finishing:
         final = Entities(
             entity=entities.entity, rows=rows, names=entities.names, lines=lines, absent={}
         )
-        self._tell_values(final, old)
-        self._tell_ends(final, old)
+        self._emit_values(final, old)
+        self._emit_ends(final, old)
         if self._out:
             self._writer.give_up()
         if self._writer.is_off:
             return
         rows = self._vectors.computed(entities.entity, rows, pending)
         self._writer.add(key, rows.append_column(ROW_ID, known.row_ids))
-        self._graves.add(key, known.addresses.to_numpy())
+        self._deleted.add(key, known.addresses.to_numpy())
 
-    def _tell_values(self, final: Entities, old: _OldRows) -> None:
+    def _emit_values(self, final: Entities, old: _OldRows) -> None:
         entity = final.entity
         for columns in uniques(entity):
             before = {name: old.column(name) for name in columns}
@@ -207,7 +207,7 @@ class _Finishing:
             channel = released_channel(key_of(entity), columns)
             self._emitter.add(channel, released, len(columns))
 
-    def _tell_ends(self, final: Entities, old: _OldRows) -> None:
+    def _emit_ends(self, final: Entities, old: _OldRows) -> None:
         if final.entity.kind != "edge":
             return
         before = {end: old.column(end) for end in ENDS}

@@ -39,9 +39,9 @@ def choose(
     Args:
         engine: What was asked for.
         bytes_total: How much there is to do; None when nobody knows.
-        has_frames: Are Spark DataFrames among the sources?
+        has_frames: True if Spark DataFrames are among the sources.
         spark_named: True if a master was named or a session given.
-        spark_running: Is there a session in this process?
+        spark_running: True if there is a session in this process.
         spark_available: Says why there is no Spark here, or None. Asked only if it matters.
         cluster: The master that was named, if it is one of other machines: whoever names it wants
             their work, whatever the size.

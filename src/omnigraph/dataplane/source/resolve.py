@@ -157,10 +157,10 @@ class _Resolver:
         elif isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
             named = type_in_schema(source.schema, self.catalog)
             if named is None:
-                raise _untold(source)
+                raise _type_missing(source)
             yield from self._typed(source, named, named.name)
         else:
-            raise _untold(source)
+            raise _type_missing(source)
 
     def _typed(self, value: object, named: TypeRef, name: str) -> Iterator[Input]:
         """The inputs of a source whose type the user names."""
@@ -233,7 +233,7 @@ class _Resolver:
     ) -> TypeRef | None:
         if kind is Format.NDJSON:
             if named is not None:
-                raise _self_told(found.name)
+                raise _type_needless(found.name)
             return None
         if named is not None:
             return named
@@ -404,7 +404,7 @@ def _from_pandas(frame: Any) -> pa.Table:
 # -- what is wrong ---------------------------------------------------------------------------------
 
 
-def _untold(source: object) -> InvalidInput:
+def _type_missing(source: object) -> InvalidInput:
     return InvalidInput(
         Code.INPUT_INVALID,
         f"a {type(source).__qualname__} does not say whose rows it has; give a mapping such as"
@@ -412,7 +412,7 @@ def _untold(source: object) -> InvalidInput:
     )
 
 
-def _self_told(name: str) -> InvalidInput:
+def _type_needless(name: str) -> InvalidInput:
     return InvalidInput(
         Code.INPUT_INVALID,
         f"{name}: lines of NDJSON say their types themselves; load it without a mapping",

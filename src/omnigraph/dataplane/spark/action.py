@@ -43,7 +43,7 @@ class Action(Generic[T]):
 
         Args:
             session: Where it runs.
-            is_connect: Is that a session of Spark Connect?
+            is_connect: True if that is a session of Spark Connect.
             title: What Spark shows as its description.
             work: Starts the job and waits for it, on the thread that it is called on.
             on_progress: Is told how many tasks are done, and of how many; by the caller's thread.
@@ -138,7 +138,7 @@ class Action(Generic[T]):
         """Progress as Connect reports it: on the thread of the operation."""
         if threading.current_thread().name == f"{self._tag}-runs" and stages:
             told = list(stages)
-            self._tell(
+            self._note_progress(
                 sum(each.num_completed_tasks for each in told),
                 sum(each.num_tasks for each in told),
             )
@@ -183,9 +183,9 @@ class Action(Generic[T]):
                     done += known.numCompletedTasks
                     tasks += known.numTasks
         if tasks:
-            self._tell(done, tasks)
+            self._note_progress(done, tasks)
 
-    def _tell(self, done: int, tasks: int) -> None:
+    def _note_progress(self, done: int, tasks: int) -> None:
         with self._news:
             if (done, tasks) != self._told:
                 self._told = self._progress = (done, tasks)

@@ -86,7 +86,7 @@ class SparkConfig:
         master: Where to run; None for the session that is active, or else this machine.
         session: A session to use as it is.
         conf: Settings of Spark, laid over those that we choose.
-        archive: May a class-data archive be made and used?
+        archive: True if a class-data archive may be made and used.
         variables: The environment that it was made from; it says where Java and Spark are.
     """
 

@@ -44,7 +44,7 @@ _ATTEMPT: Final = re.compile(
 _REPLIED: Final = re.compile(r'^\s*details = "(?P<reason>[^"\n]+)', re.MULTILINE)
 _CAUSED: Final = re.compile(r"(?:: )?[\w.$]+(?:Exception|Error): (?P<reason>.+)")
 # Of the log of a JVM: lines that tell something, less those that only say that something is wrong.
-_TELLING: Final = re.compile(r"(?:Exception|Error)\b|\bInvalid\b|\bUnrecognized\b|not found")
+_REASON: Final = re.compile(r"(?:Exception|Error)\b|\bInvalid\b|\bUnrecognized\b|not found")
 _EMPTY: Final = re.compile(r"fatal exception has occurred|Could not create the Java Virtual")
 
 
@@ -77,7 +77,7 @@ def job_error(error: BaseException, log: Path | None) -> GraphError:
             f"there, or name another disk (spark.local.dir, SPARK_LOCAL_DIRS){_see(log)}",
             place="spark.local.dir",
         )
-    reason = first_telling_line(text)
+    reason = reason_in(text)
     if _GONE.search(text):
         return Unavailable(Code.UNAVAILABLE, f"Spark failed: {reason}{_see(log)}")
     return Internal(Code.INTERNAL, f"Spark failed: {reason}{_see(log)}")
@@ -91,7 +91,7 @@ def frame_error(error: BaseException, log: Path | None) -> GraphError:
 
     if not isinstance(found, Internal) or failure_in(text) is not None:
         return found
-    reason = first_telling_line(text)
+    reason = reason_in(text)
     message = f"the DataFrame cannot be computed: {reason}{_see(log)}"
     return InvalidInput(Code.INPUT_INVALID, message)
 
@@ -134,14 +134,14 @@ def start_error(error: BaseException, master: str, log: Path | None) -> GraphErr
             "this process has a session of Spark Connect, so Spark starts no other in it; pass "
             "that session, or name a master that begins with sc://",
         )
-    written = _last_telling_line(log) if "JAVA_GATEWAY_EXITED" in text else None
-    reason = written or first_telling_line(text)
+    written = _last_reason(log) if "JAVA_GATEWAY_EXITED" in text else None
+    reason = written or reason_in(text)
     return Unavailable(
         Code.UNAVAILABLE, f"Spark did not start at {master}: {reason}{_see(log)}", master=master
     )
 
 
-def first_telling_line(text: str) -> str:
+def reason_in(text: str) -> str:
     """The line that says most: what the worker raised, why the last attempt failed, or the first.
 
     A text of Spark is a report of many lines, in which one says what happened.
@@ -164,20 +164,20 @@ def _worker_lacks(text: str) -> GraphError | None:
     elif found := _PROGRAM.search(text):
         problem = f"a worker of Spark cannot run {found['name']}"
     elif _VERSIONS.search(text) and "Python" in text:
-        problem = f"the workers of Spark have another Python: {first_telling_line(text)}"
+        problem = f"the workers of Spark have another Python: {reason_in(text)}"
     else:
         return None
     named = {"module": found["name"]} if found else {}
     return InvalidInput(Code.ENGINE_UNAVAILABLE, f"{problem}; {_WORKERS}", **named)
 
 
-def _last_telling_line(log: Path | None) -> str | None:
+def _last_reason(log: Path | None) -> str | None:
     if log is None or not log.exists():
         return None
     text = log.read_text(encoding="utf-8", errors="replace")[-20_000:]
     lines = [line.strip()[:500] for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if _TELLING.search(line) and not _EMPTY.search(line)]
-    return telling[-1] if telling else next(reversed(lines), None)
+    reasons = [line for line in lines if _REASON.search(line) and not _EMPTY.search(line)]
+    return reasons[-1] if reasons else next(reversed(lines), None)
 
 
 def _first(text: str) -> str:

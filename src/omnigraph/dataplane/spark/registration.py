@@ -41,10 +41,10 @@ def register_spark(spark: object) -> None:
 
     config = configured(spark)
     with acquire(config) as held:
-        tell(held.session, held.cache, ships=held.ships)
+        make_known(held.session, held.cache, ships=held.ships)
 
 
-def tell(session: Any, cache: Path, *, ships: bool) -> None:
+def make_known(session: Any, cache: Path, *, ships: bool) -> None:
     """Make the format known to a session. Once per session."""
     if ships:
         ship(session, cache)

@@ -48,9 +48,9 @@ class HeldSession:
     Attributes:
         session: The session of Spark.
         master: Where it runs, as far as that is known.
-        is_connect: Is it one of Spark Connect?
-        is_owned: Did we start it?
-        ships: Must workers be given our code?
+        is_connect: True if it is one of Spark Connect.
+        is_owned: True if we started it.
+        ships: True if workers have to be sent our code.
         cache: The folder for what is kept between processes.
         log: Where the JVM writes, if we know.
     """
@@ -255,10 +255,10 @@ def _make_known(kept: _KeptSession, config: SparkConfig) -> None:
     """Register the format `omnigraph` with a new session, if Spark cannot find it by itself."""
     if not kept.ships:
         return
-    from omnigraph.dataplane.spark.registration import tell  # noqa: PLC0415
+    from omnigraph.dataplane.spark.registration import make_known  # noqa: PLC0415
 
     try:
-        tell(kept.session, config.home / "cache", ships=True)
+        make_known(kept.session, config.home / "cache", ships=True)
     except Exception as error:
         _end(kept)
         raise start_error(error, shown(kept.master), kept.log) from error

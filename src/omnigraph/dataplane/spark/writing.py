@@ -74,7 +74,7 @@ class TypeWriter(DataSourceArrowWriter):
         Args:
             options: The options.
             columns: The columns of the DataFrame.
-            overwrite: Do the rows replace all others of the type?
+            overwrite: True if the rows replace all others of the type.
             driver: The socket of the driver's process, and the session that judges the rows; by
                 default what the environment says. Without either, the process that commits does.
         """
@@ -87,8 +87,8 @@ class TypeWriter(DataSourceArrowWriter):
             branch=opened.snapshot.branch,
             replace=flag(options, "replace"),
             cascade=flag(options, "cascade"),
-            actor=_said(options, "actor", Actor),
-            idempotency_key=_said(options, "idempotency_key", IdempotencyKey),
+            actor=_option(options, "actor", Actor),
+            idempotency_key=_option(options, "idempotency_key", IdempotencyKey),
             violations_max=whole_number(options, "violations_max", _VIOLATIONS_MAX),
             violations_file=options.get("violations_file"),
         )
@@ -134,6 +134,6 @@ def _mode(options: Mapping[str, str], *, overwrite: bool) -> LoadMode:
     return "merge" if merge else "append"
 
 
-def _said(options: Mapping[str, str], name: str, kind: type[str]) -> str | None:
+def _option(options: Mapping[str, str], name: str, kind: type[str]) -> str | None:
     text = options.get(name)
     return None if text is None else kind(text)

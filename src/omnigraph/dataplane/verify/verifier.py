@@ -16,9 +16,9 @@ from omnigraph.core.maintenance.verify import (
     Aspect,
     Flaw,
     MetadataVerifier,
+    message_of,
     missing_files,
     place_of,
-    told,
 )
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
@@ -99,7 +99,7 @@ class Verifier:
             try:
                 found = self._repo.tables.inventories.take(path)
             except (GraphError, StorageFailure) as error:
-                flaw = Flaw(aspect=Aspect.FILE, place=place_of(error, path), text=told(error))
+                flaw = Flaw(aspect=Aspect.FILE, place=place_of(error, path), text=message_of(error))
                 done.flaws.append(flaw)
                 continue
             done.flaws.extend(missing_files(found))

@@ -34,7 +34,7 @@ class Computed:
     Attributes:
         values: Longs or doubles; null where there is none.
         iterations: How many it took, where it iterates.
-        converged: Did it end by itself, and not because of the most iterations?
+        converged: False if it ended because of the most iterations.
     """
 
     values: pa.Array

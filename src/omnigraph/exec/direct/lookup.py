@@ -118,17 +118,17 @@ class TableLookup:
         (first, values), *others = keys.items()
         self._budget.look_up(len(values))
         if self._budget.allows(self.row_count) and not self.table.prefers_lists(first, len(values)):
-            found = sifted(self.everything(columns), first, values)
+            found = having(self.everything(columns), first, values)
         else:
-            sieve = [in_list(name, few) for name, few in others if len(few) <= LIST_KEYS_MAX]
+            conditions = [in_list(name, few) for name, few in others if len(few) <= LIST_KEYS_MAX]
             parts = [
-                self._read(columns, " AND ".join([in_list(first, chunk), *sieve]))
+                self._read(columns, " AND ".join([in_list(first, chunk), *conditions]))
                 for start in range(0, len(values), LIST_KEYS_MAX)
                 if (chunk := values[start : start + LIST_KEYS_MAX])
             ]
             found = pa.concat_tables(parts) if parts else self._nothing(columns)
         for name, few in others:
-            found = sifted(found, name, few)
+            found = having(found, name, few)
         return found
 
     def everything(self, columns: Sequence[str]) -> pa.Table:
@@ -152,6 +152,6 @@ class TableLookup:
         return pa.schema([schema.field(name) for name in columns]).empty_table()
 
 
-def sifted(rows: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
+def having(rows: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
     """The rows that have one of some values in a column."""
     return rows.filter(pc.is_in(rows.column(column), pa.array(values, pa.string())))

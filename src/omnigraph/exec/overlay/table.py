@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.direct.lookup import Keys, RowLookup, sifted
+from omnigraph.exec.direct.lookup import Keys, RowLookup, having
 from omnigraph.exec.mutate.delta import TypeDelta
 from omnigraph.store.table import ROW_ID, Table
 
@@ -157,7 +157,7 @@ class OverlaidLookup:
         """The rows in which every column of `keys` has one of its values."""
         images = self._overlay.images
         for name, values in keys.items():
-            images = sifted(images, name, values)
+            images = having(images, name, values)
         return self._with(self._stored.rows(_with_id(columns), keys), images, columns)
 
     def everything(self, columns: Sequence[str]) -> pa.Table:

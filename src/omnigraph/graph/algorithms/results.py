@@ -36,7 +36,7 @@ class Answer(Protocol):
 
         Args:
             property_name: The property.
-            narrow: Are its values floats of 32 bits?
+            narrow: True if its values are floats of 32 bits.
         """
         ...
 

@@ -287,7 +287,7 @@ class Bulk:
     ) -> Any:
         """One type of a pinned state as a DataFrame; the session is kept for later calls."""
         from omnigraph.dataplane.spark.pruning import prune_columns  # noqa: PLC0415
-        from omnigraph.dataplane.spark.registration import tell  # noqa: PLC0415
+        from omnigraph.dataplane.spark.registration import make_known  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
         root = self._repo.root
@@ -302,7 +302,7 @@ class Bulk:
             if held.is_owned:
                 prune_columns(held.session)
             else:
-                tell(held.session, held.cache, ships=held.ships)
+                make_known(held.session, held.cache, ships=held.ships)
             return held.session.read.format("omnigraph").options(**options).load()
 
     def graph_frame(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.layout import table_key
-from omnigraph.core.locks.holds import NOBODY, Holder
+from omnigraph.core.locks.holds import NO_HOLD, Holder
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.core.storage_errors import storage_errors
@@ -236,7 +236,7 @@ class ChangeFeed:
         """Keep what follows a cursor from clean-ups as long as the feed is open."""
         state = self._oldest_needed(place)
         if state is None:
-            return nullcontext(NOBODY)
+            return nullcontext(NO_HOLD)
         return self._repo.holding(state, "feed", onward=True)
 
     def _oldest_needed(self, place: Cursor) -> GraphVersion | None:

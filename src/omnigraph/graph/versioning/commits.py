@@ -147,7 +147,7 @@ def drawn(commits: Sequence[Node], heads: Mapping[str, Sequence[str]]) -> Iterat
             lanes.append(commit.id)
         lane = lanes.index(commit.id)
         marks = " ".join("*" if each == lane else "|" for each in range(len(lanes)))
-        yield f"{marks}  {_told(commit, heads.get(commit.id, ()))}"
+        yield f"{marks}  {_described(commit, heads.get(commit.id, ()))}"
         yield from _go_on(lanes, lane, commit, known)
 
 
@@ -170,7 +170,7 @@ def _go_on(lanes: list[str], lane: int, commit: Node, known: set[CommitId]) -> I
         del lanes[last]
 
 
-def _told(commit: Node, heads: Sequence[str]) -> str:
+def _described(commit: Node, heads: Sequence[str]) -> str:
     if not isinstance(commit, CommitRecord):
         return f"{commit.id}  of a deleted branch"
     names = f"({', '.join(heads)}) " if heads else ""

@@ -64,7 +64,7 @@ def _work(pattern: str, length: int) -> int:
 def _quantifiers(pattern: str) -> tuple[int, bool, int]:
     """The number of quantifiers, whether one repeats a choice, and how often bounds multiply."""
     total, copies, repeated_choice = 0, 1, False
-    choices = [False]  # per open group: does it hold a quantifier or an alternative?
+    choices = [False]  # per open group: it holds a quantifier or an alternative
     closed = False  # the choice inside the group that ended just now
     at = 0
     while at < len(pattern):

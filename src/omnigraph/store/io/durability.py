@@ -53,23 +53,23 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 def link(source: Path, target: Path) -> None:
     """Give a file a second name; fail if the name is taken."""
-    _tell(DiskStep.LINK, source, target)
+    _notify(DiskStep.LINK, source, target)
     os.link(source, target)
 
 
 def replace(source: Path, target: Path) -> None:
     """Move a file to a name, whether or not it is taken."""
-    _tell(DiskStep.REPLACE, source, target)
+    _notify(DiskStep.REPLACE, source, target)
     os.replace(source, target)
 
 
 def unlink(path: Path | str) -> None:
     """Remove a name."""
-    _tell(DiskStep.UNLINK, path)
+    _notify(DiskStep.UNLINK, path)
     os.unlink(path)
 
 
-def _tell(step: DiskStep, *paths: Path | str) -> None:
+def _notify(step: DiskStep, *paths: Path | str) -> None:
     for watcher in _watchers:
         watcher(step, tuple(map(Path, paths)))
 
@@ -141,7 +141,7 @@ def _sync_file(path: Path) -> bool:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
-    _tell(DiskStep.SYNC_FILE, path)
+    _notify(DiskStep.SYNC_FILE, path)
     try:
         os.fsync(descriptor)
     finally:
@@ -155,7 +155,7 @@ def _sync_directory(path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return
-    _tell(DiskStep.SYNC_DIRECTORY, path)
+    _notify(DiskStep.SYNC_DIRECTORY, path)
     try:
         os.fsync(descriptor)
     finally:

@@ -31,7 +31,7 @@ __all__ = ["build_segment", "existing_segments", "segments_of", "stage_indexes"]
 def build_segment(
     files: Files, table: Table, wish: IndexSpec, fragments: Collection[int]
 ) -> SegmentReceipt:
-    """Build a segment over some fragments, durable on return. What a worker does.
+    """Build a segment over some fragments, durable on return. Runs on workers.
 
     The handle of the table is locked meanwhile, so nobody else should use it.
     """

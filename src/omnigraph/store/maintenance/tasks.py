@@ -44,13 +44,13 @@ class Draft:
         pin: What workers open.
         fragments: For each group that was rewritten, the fragments that stand for it.
         numbers: The number of each of these, by the name of its file.
-        litter: The files that the draft consists of.
+        own_files: The files that the draft consists of.
     """
 
     pin: Pin
     fragments: Mapping[tuple[int, ...], frozenset[int]]
     numbers: Mapping[str, int]
-    litter: tuple[str, ...]
+    own_files: tuple[str, ...]
 
     def stands_for(self, fragments: Collection[int]) -> frozenset[int]:
         """The fragments of the draft that hold the rows of some of the table's."""
@@ -99,16 +99,16 @@ class Maintenance:
         known = existing_segments(table)
         steps: list[Any] = [LanceOperation.CreateIndex([], known)] if known else []
         steps.append(_rewrite_operation(rewritten))
-        handle, litter = table.dataset, list[str]()
+        handle, own_files = table.dataset, list[str]()
         try:
             for number, operation in enumerate(steps):
                 name = f"{uuid}.draft{number}"
                 change = transaction(expected=int(handle.version), operation=operation, uuid=name)
-                litter.append(f"{place}/_transactions/{change.read_version}-{name}.txn")
+                own_files.append(f"{place}/_transactions/{change.read_version}-{name}.txn")
                 handle = self._drafted(place, handle, change)
-                litter.append(f"{place}/_versions/d{handle.version}.manifest")
+                own_files.append(f"{place}/_versions/d{handle.version}.manifest")
         except BaseException:
-            self._sweep(litter)
+            self._sweep(own_files)
             raise
         numbers = {
             _file_of(each.metadata): int(each.fragment_id) for each in handle.get_fragments()
@@ -119,11 +119,11 @@ class Maintenance:
             for group, made in zip(plan.groups, groups, strict=True)
         }
         pin = Pin(table.pin.path, int(handle.version), table.pin.branch)
-        return Draft(pin=pin, fragments=fragments, numbers=numbers, litter=tuple(litter))
+        return Draft(pin=pin, fragments=fragments, numbers=numbers, own_files=tuple(own_files))
 
     def drop(self, draft: Draft) -> None:
         """Remove what a draft left. Failing to costs a few files, nothing else."""
-        for path in draft.litter:
+        for path in draft.own_files:
             with suppress(StorageFailure):
                 storage_call(StorageCall.OBJECT_DELETE, path, partial(self._backend.delete, path))
 
@@ -192,8 +192,8 @@ class Maintenance:
             StorageCall.TABLE_DRAFT, place, lambda: self._gateway.draft(base, change)
         )
 
-    def _sweep(self, litter: Sequence[str]) -> None:
-        for path in litter:
+    def _sweep(self, own_files: Sequence[str]) -> None:
+        for path in own_files:
             with suppress(StorageFailure):
                 remove = partial(self._backend.delete, path)
                 storage_call(StorageCall.OBJECT_DELETE, path, remove)
@@ -214,7 +214,7 @@ def _files(receipts: Sequence[RewriteReceipt] | Sequence[SegmentReceipt]) -> tup
 def _rewrite_fragments(
     files: Files, table: Table, fragments: Sequence[int], *, target_rows: int
 ) -> RewriteReceipt:
-    """Write the rows of some fragments into few, durable on return. What a worker does.
+    """Write the rows of some fragments into few, durable on return. Runs on workers.
 
     Rows keep their identity and their versions; those that are deleted are left out.
     """

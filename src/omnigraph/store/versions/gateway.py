@@ -18,7 +18,7 @@ from lance.lance import _Session
 
 from omnigraph.store import tuning
 from omnigraph.store.blobs import marked, stored
-from omnigraph.store.failures import FailureKind, StorageFailure, damage_told_by
+from omnigraph.store.failures import FailureKind, StorageFailure, damage_behind
 from omnigraph.store.integrity.version_checksums import damage_of
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import Pin
@@ -100,7 +100,7 @@ class Gateway:
                 session=self._session,
             )
         except BaseException as error:
-            reason = None if version is None else damage_told_by(error, StorageCall.TABLE_OPEN)
+            reason = None if version is None else damage_behind(error, StorageCall.TABLE_OPEN)
             if version is None or reason is None:
                 raise
             name = f"{place}/_versions/{manifest_name(version)}"

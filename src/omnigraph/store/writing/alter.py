@@ -113,7 +113,7 @@ class Alterer:
     def write(
         self, table: Table, fragments: Sequence[int], written: WrittenColumns
     ) -> tuple[ValuesReceipt, ...]:
-        """Write the new values of some fragments, durable on return. What a worker does."""
+        """Write the new values of some fragments, durable on return. Runs on workers."""
         return write_values(self._root, self._files, table, fragments, written)
 
     def stage(

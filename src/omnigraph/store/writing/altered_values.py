@@ -72,7 +72,7 @@ class ValuesReceipt:
 def write_values(
     root: Root, files: Files, table: Table, fragments: Sequence[int], written: WrittenColumns
 ) -> tuple[ValuesReceipt, ...]:
-    """Write the new values of some fragments, durable on return. What a worker does."""
+    """Write the new values of some fragments, durable on return. Runs on workers."""
     place = tree_path(table.pin.path, table.pin.branch)
     if written.sources:
         table.check(StorageCall.TABLE_SCAN)

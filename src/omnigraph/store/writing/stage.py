@@ -66,7 +66,7 @@ class Stager:
         row_ids: Sequence[int] | None = None,
         by: WrittenBy | None = None,
     ) -> tuple[FragmentReceipt, ...]:
-        """Write rows into new fragments, durable on return. What a worker does.
+        """Write rows into new fragments, durable on return. Runs on workers.
 
         ``row_ids`` are the identities of the first rows; further rows get new ones when they land.
         """
@@ -262,7 +262,7 @@ class Stager:
         return frozenset(fold_candidates(table, sorted(current, key=lambda f: f.id)))
 
     def delete(self, table: Table, addresses: Any, held: Collection[int]) -> DeletionReceipt:
-        """Write deletion files for rows, durable on return. What a worker does.
+        """Write deletion files for rows, durable on return. Runs on workers.
 
         Args:
             table: The base.

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.dataplane.spark.failures import (
-    first_telling_line,
     frame_error,
     job_error,
+    reason_in,
     start_error,
     unshared,
 )
@@ -102,7 +102,7 @@ def test_a_failure_of_a_task_is_what_it_was() -> None:
     ],
 )
 def test_the_telling_line(text: str, line: str) -> None:
-    assert first_telling_line(text) == line
+    assert reason_in(text) == line
 
 
 def test_why_it_did_not_start(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class VertexValues:
             vertex of the block.
         kind: What these numbers are.
         iterations: How many it took, where it iterates.
-        converged: Did it end by itself?
+        converged: False if it ended because of the most iterations.
     """
 
     found: Frame | npt.NDArray[Any]
