@@ -45,12 +45,10 @@ from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.judge import judge_merged
 from omnigraph.exec.merge.orphans import settle_orphans
 from omnigraph.exec.merge.recorded import (
-    BASE,
-    COUNTS,
     FORMER_HEAD,
-    OUTCOME,
     RESET_TO,
     REVERTED,
+    details_of,
     recorded,
 )
 from omnigraph.exec.merge.requests import (
@@ -206,8 +204,9 @@ class Merger:
             taken = self._taken_over(states[0]) if is_forward else ()
             plan = self._plan(states, request.resolve, work, by_row=request.by_row, taken=taken)
             outcome = MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
+            done = _planned(plan, outcome, theirs.head)
             if request.dry_run:
-                return _planned(plan, outcome, theirs.head)
+                return done
             if plan.conflicts:
                 _check_complete(request.resolve, plan.conflicts)
                 what = f"merging '{request.source}' into '{request.into}'"
@@ -221,13 +220,13 @@ class Merger:
                 source=SourceStands(theirs.branch, theirs.generation),
                 details={
                     MERGE_SOURCE: str(request.source),
-                    **_details(plan, outcome),
+                    **details_of(done),
                     MERGED_COMMITS: ancestry.brought_along(ours.head, theirs.head),
                 },
             )
         if published.replayed:
             return recorded(published.commit, request)
-        return replace(_planned(plan, outcome, theirs.head), commit=published.commit)
+        return replace(done, commit=published.commit)
 
     def revert(self, request: RevertRequest) -> Merged:
         """Take back what a commit changed, as a new commit; conflicts are those of a merge.
@@ -271,16 +270,17 @@ class Merger:
             states = self._states(ours, before, commit.id, names)
             plan = self._plan([states], request.resolve, work, by_row=False)
             outcome = MergeOutcome.FAST_FORWARD if ours.head == commit.id else MergeOutcome.MERGED
+            done = _planned(plan, outcome, commit.id)
             if request.dry_run:
-                return _planned(plan, outcome, commit.id)
+                return done
             if plan.conflicts:
                 _check_complete(request.resolve, plan.conflicts)
                 raise refused(f"reverting {commit.id} on '{request.branch}'", plan.conflicts)
-            details = {REVERTED: str(commit.id), **_details(plan, outcome)}
+            details = {REVERTED: str(commit.id), **details_of(done)}
             published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
         if published.replayed:
             return recorded(published.commit, request)
-        return replace(_planned(plan, outcome, commit.id), commit=published.commit)
+        return replace(done, commit=published.commit)
 
     def reset(self, request: ResetRequest) -> Merged:
         """Give a branch the state of a commit back, as a new commit.
@@ -324,7 +324,7 @@ class Merger:
                 plan,
                 request,
                 kind=WriterKind.RESET,
-                details={**details, **_details(plan, done.outcome)},
+                details={**details, **details_of(done)},
                 head=ours.head,
             )
         if published.replayed:
@@ -593,11 +593,3 @@ def _planned(plan: _MergePlan, outcome: MergeOutcome, source: CommitId) -> Merge
 def _check_complete(resolve: Resolve, left: Sequence[MergeConflict]) -> None:
     if isinstance(resolve, ResolutionFile):
         resolve.check_complete(left)
-
-
-def _details(plan: _MergePlan, outcome: MergeOutcome) -> dict[str, JsonValue]:
-    return {
-        OUTCOME: outcome.value,
-        BASE: str(plan.states.base.head),
-        COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in plan.counts.items()},
-    }

@@ -1,10 +1,11 @@
-"""The details of the commit of a merge, a revert or a reset, read for calls that repeat it."""
+"""The details that the commit of a merge, a revert or a reset keeps for calls that repeat it."""
 
 from __future__ import annotations
 
 from omnigraph.core.commits.keys import key_reused
 from omnigraph.core.commits.records import CommitRecord
 from omnigraph.dataplane.counts import ChangeCounts
+from omnigraph.errors import JsonValue
 from omnigraph.exec.merge.requests import (
     Merged,
     MergeOutcome,
@@ -18,6 +19,15 @@ from omnigraph.types import CommitId
 REVERTED = "reverted"
 RESET_TO, FORMER_HEAD = "reset_to", "former_head"
 OUTCOME, BASE, COUNTS = "outcome", "base", "counts"
+
+
+def details_of(done: Merged) -> dict[str, JsonValue]:
+    """The details of a commit from which the result of the call can be read again."""
+    return {
+        OUTCOME: done.outcome.value,
+        BASE: str(done.base),
+        COUNTS: {k: [c.inserted, c.updated, c.deleted] for k, c in done.counts.items()},
+    }
 
 
 def recorded(commit: CommitRecord, request: MergeRequest | RevertRequest | ResetRequest) -> Merged:
