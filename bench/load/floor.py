@@ -1,7 +1,7 @@
 """The least that a load could cost: decode with Arrow, write Lance fragments, on two threads.
 
 Nothing is judged, nothing is exchanged, committed or synced. Lines are told apart by the tenth
-character, and unknown fields, duplicates and places are nobody's business.
+character, and unknown fields, duplicates and places are not looked at.
 """
 
 from __future__ import annotations

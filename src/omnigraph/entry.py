@@ -1,4 +1,4 @@
-"""The ways in: a graph in reach, or one behind a server, by its address."""
+"""`og.open`: an embedded graph, or one behind a server, by its address."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def open(
     """
     if isinstance(uri, str) and uri.lower().startswith(_SERVERS):
         if any(each is not None for each in (actor, storage_options, embedder, policy)):
-            text = "actor, storage_options, embedder and policy are the server's business"
+            text = "a server has its own actor, storage_options, embedder and policy"
             raise InvalidInput(Code.INPUT_INVALID, text)
-        # Nobody who opens a folder should wait for it.
+        # Opening a folder should not wait for this import.
         from omnigraph.client.connecting import connect  # noqa: PLC0415
 
-        # The same calls, though it is another class: nobody needs Arrow to reach a server.
+        # Another class with the same calls: reaching a server needs no Arrow.
         return cast("Graph", cast(Any, connect(uri)))
-    # This imports storage, for which nobody else should wait.
+    # This imports storage, for which remote graphs should not wait.
     from omnigraph.graph import opening  # noqa: PLC0415
 
     return opening.open(

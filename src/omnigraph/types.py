@@ -1,7 +1,7 @@
 """Validated text values: names and identifiers that the layers pass around, and closed choices.
 
-Each is a ``str`` that has been checked once, at birth, so nobody checks it again: it sorts, hashes
-and serialises as text, while the type checker still refuses an unchecked string in its place.
+Each is a ``str`` that was checked when it was made, and is not checked again: it sorts, hashes and
+serialises as text, while the type checker still refuses an unchecked string in its place.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The door through which Spark finds the `omnigraph` format; it looks for modules of this name."""
+"""Registers the format `omnigraph` with Spark, which looks for modules of this name."""
 
 from omnigraph.dataplane.spark.datasource import DefaultSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""One suite for a graph in reach and one behind a server: the same calls, results and errors."""
+"""One suite for embedded graphs and those of a server: the same calls, results and errors."""
 
 import io
 import json

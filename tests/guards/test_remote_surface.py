@@ -1,4 +1,4 @@
-"""A graph behind a server has the calls of a graph in reach, with the same names of arguments."""
+"""A graph behind a server has the calls of an embedded one, with the same names of arguments."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_every_argument_is_taken(embedded: type, remote: type) -> None:
         if signature is None or other is None:
             continue
         names = set(signature.parameters) - set(other.parameters)
-        # Arguments for a graph in reach come together, and are refused by name.
+        # Arguments of embedded graphs come together, and are refused by name.
         if any(each.kind is each.VAR_KEYWORD for each in other.parameters.values()):
             names = set()
         names -= LOCAL

@@ -32,7 +32,7 @@ def at_text(at: str | datetime | None) -> str | None:
 
 
 def only_local(given: Mapping[str, Any]) -> None:
-    """Refuse arguments that mean something in reach of the graph only.
+    """Refuse arguments that only embedded graphs have.
 
     Raises:
         InvalidInput: There is one that says more than its default.
@@ -41,5 +41,5 @@ def only_local(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         # A listener of progress gets no calls from a server, which loses no data.
         if name != "progress" and value not in neutral:
-            text = f"`{name}` is for a graph in reach, not for one behind a server"
+            text = f"`{name}` is for embedded graphs, not for one behind a server"
             raise InvalidInput(Code.INPUT_INVALID, text, argument=name)

@@ -1,4 +1,4 @@
-"""Maintenance and transactions of a graph behind a server; what only a graph in reach can do."""
+"""Maintenance and transactions of a graph behind a server; what only embedded graphs can do."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class RemoteMaintenance:
     def refresh(self) -> None:
         """Do nothing: a server sees the newest state with every request."""
 
-    # -- in reach only -----------------------------------------------------------------------------
+    # -- embedded graphs only ----------------------------------------------------------------------
 
     @property
     def algorithms(self) -> NoReturn:

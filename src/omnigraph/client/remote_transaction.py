@@ -111,7 +111,7 @@ class RemoteTransaction(TransactionBlock):
     ) -> RemoteRows:
         """Run a reading query on the state that the transaction has made so far."""
         if cancel is not None:
-            raise InvalidInput(Code.INPUT_INVALID, "`cancel` is for a graph in reach")
+            raise InvalidInput(Code.INPUT_INVALID, "`cancel` is for embedded graphs")
         self._require_open()
         asked = {"query": text, "name": name, "params": json_value(params or {})}
         found = self._tried([*self._changes, asked], timeout)

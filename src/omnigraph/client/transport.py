@@ -256,7 +256,7 @@ def _checked(answer: HttpAnswer) -> HttpAnswer:
 
 
 def error_of(answer: HttpAnswer) -> GraphError:
-    """The error of an answer, of the same class as for a graph in reach."""
+    """The error of an answer, of the same class as for an embedded graph."""
     try:
         body = json.loads(answer.body)
     except ValueError:

@@ -71,7 +71,7 @@ def create_graph(
     refuse_foreign_files(root, claims.objects)
     try:
         with claims.holding(INIT_CLAIM, wait_us=0):
-            # Only now is it certain that nobody makes one: between the first look and the claim
+            # Only now is it certain that no other process makes one: between the look and the claim
             # a whole graph can have been made, and its tables must not be taken for leftovers.
             if tables.exists(MANIFEST):
                 raise graph_exists(root)
@@ -98,7 +98,7 @@ def create_graph(
             raise graph_exists(root) from error
         text = f"a graph is being made at {root.uri}"
         raise Conflict(Code.INIT_IN_PROGRESS, text, uri=root.uri) from error
-    # The manifest is there, so nobody will ever need the claim again.
+    # The manifest is there, so the claim is never needed again.
     claims.clear(INIT_CLAIM)
 
 

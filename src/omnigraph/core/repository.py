@@ -344,7 +344,7 @@ class Repository:
     def has_branch(self, name: BranchName) -> bool:
         """True if there is a branch of this name, or a dead writer was about to make one.
 
-        Which of both it comes to is settled first, so that whoever repeats that write finds it.
+        Which of both it is, is settled first, so that a repeated write finds it.
         """
         self.require_open()
         with storage_errors():
@@ -387,9 +387,9 @@ class Repository:
     ) -> GraphVersion:
         """Begin a branch that comes into being with its first commit; return that commit's base.
 
-        Nobody sees the branch until a write with this base is committed. Whoever does not get that
-        far abandons it; `creating_branch` sees to that. It starts from `source`, as it is or as of
-        one of its commits, or from what the caller has pinned.
+        The branch is not visible until a write with this base is committed. A caller that does not
+        get that far abandons it; `creating_branch` sees to that. It starts from `source`, as it is
+        or as of one of its commits, or from what the caller has pinned.
         """
         self.require_writable()
         with storage_errors():

@@ -29,7 +29,7 @@ class CoreTuning:
     hold_renewed_ns: int = _HOUR * 1_000 // 4  # the lease of a hold is renewed after so long
     staging_lease_us: int = 600 * _S  # of a load, which renews it whenever it reports progress
     detached_lease_us: int = 24 * _HOUR  # of a `df.write`, whose parts run here and there
-    creation_lease_us: int = 24 * _HOUR  # of a branch in creation, which is in nobody's way
+    creation_lease_us: int = 24 * _HOUR  # of a branch in creation, which blocks no other write
     # Beyond a lease: for a call that was sent in time and takes long, and for coarse store clocks.
     lease_grace_us: int = 60 * _S
     store_time_ns: int = 10_000_000_000  # a reading of the store's clock is used for so long
@@ -59,7 +59,7 @@ class CoreTuning:
     # What crashes leave behind.
     creation_steps_max: int = 64  # half-made branches of one name that are stepped over
     lost_forks_max: int = 32  # unusable forks of a table, before writes to its branch are refused
-    orphaned_versions_max: int = 16  # a late writer leaves fewer; more are of somebody else
+    orphaned_versions_max: int = 16  # a late writer leaves fewer; more are of another tool
     drift_versions_max: int = 256  # with more, reading their transactions takes too long unasked
 
     # Ages at which a clean-up removes what nothing refers to.

@@ -189,7 +189,7 @@ class Refs:
             info = repo.manifest.branch(name)
             require_unprotected(self._now().refs, name, "renamed")
             repo.creation.check_free(to)
-            # From here on nobody commits there: what was read of the branch stays true.
+            # From here on there are no commits: what was read of the branch stays true.
             with repo.branches.ending(info, WriterKind.BRANCH_RENAME) as announced:
                 repo.creation.leave_renamed(to)
                 announced.check()

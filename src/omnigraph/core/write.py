@@ -68,7 +68,7 @@ class TableWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Everything that a write needs. No table has moved."""
+    """A prepared write: what arming, landing and publishing need. No table has moved."""
 
     base: GraphVersion
     commit: CommitRecord
@@ -82,7 +82,7 @@ class Prepared:
 
     @property
     def confirms(self) -> bool:
-        """A merge may land several commits per table, which look alike until confirmed."""
+        """True if several commits may land per table, as of a merge: they look alike until then."""
         several = any(len(item.staged) > 1 for item in self.tables)
         return several or self.commit.kind == WriterKind.BRANCH_MERGE
 
@@ -222,7 +222,7 @@ class WritePath:
         return published
 
     def _settle_same_key(self, commit: CommitRecord) -> None:
-        """An earlier call with the same key may have stopped half-way: its outcome counts."""
+        """Settle an earlier call with the same key that has stopped half-way."""
         if commit.idempotency_key is None:
             return
         for other in self._intents.pending():
@@ -272,7 +272,7 @@ class WritePath:
         return done
 
     def _withdraw(self, intent: Intent) -> None:
-        """Nothing has moved, so the intent may go; if it stays, recovery finds nothing to do."""
+        """Remove the intent of a write that moved nothing; if it stays, recovery drops it."""
         try:
             self._destinations.of(intent.request.target).withdraw(intent.operation_id)
         except StorageFailure:
@@ -364,7 +364,7 @@ class WritePath:
                 # What our own intent names is settled with it: others may be at it already.
                 for found in self._recovery.settle_orphans(intent.branch, [item.table_key]):
                     if found.settled is Settled.STUCK:
-                        # To try again would not help, and to guess could lose somebody's work.
+                        # Trying again would not help, and guessing could lose acknowledged work.
                         text = f"{found.note}. `omnigraph recover` says more"
                         raise Corrupt(Code.CORRUPT, text, table_key=item.table_key) from failure
             raise version_mismatch(item.table_key, staged.expected, actual) from failure
@@ -400,7 +400,7 @@ class WritePath:
             if outcome.settled is Settled.ROLLED_FORWARD or self._is_published(intent):
                 return self._publisher.publish(intent.landed())  # finds it published
             if outcome.settled is Settled.GONE:
-                # Somebody took us for dead, fenced our tables and took all of it back.
+                # Another process took us for dead, fenced our tables and took all of it back.
                 return None
         except (StorageFailure, GraphError) as error:
             raise self._unknown(intent) from error

@@ -78,7 +78,7 @@ def open(
     settings: Settings | None = None,
     policy: Policy | None = None,
 ) -> Graph:
-    """Open a graph in reach; see `omnigraph.open`."""
+    """Open an embedded graph; see `omnigraph.open`."""
     try:
         chosen = OpenMode(mode)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Results that calls return: plain values, the same in reach of a graph and behind a server."""
+"""Results that calls return: plain values, the same for embedded graphs and behind a server."""

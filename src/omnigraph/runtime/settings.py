@@ -2,7 +2,7 @@
 
 This module only judges values; `runtime.environment` takes them from variables. Things that a test
 swaps, such as clocks and stores, are components and do not belong here. A setting appears together
-with the code that obeys it, and each one is a bound or a trade-off, never a switch between two
+with the code that keeps to it, and each one is a bound or a trade-off, never a switch between two
 behaviours.
 """
 
@@ -24,7 +24,7 @@ def _bounded(default: int, least: int, most: int) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set, valid at birth.
+    """All settings, checked when they are made.
 
     Attributes:
         source_bytes_max: The longest schema or query text that is read, in bytes of UTF-8. Keeps

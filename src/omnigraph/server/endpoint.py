@@ -226,7 +226,7 @@ def _deprecated(successor: str, path: Mapping[str, str]) -> Headers:
 
 
 def failed(server: Server, error: Exception, request_id: str) -> WholeAnswer:
-    """The answer that tells of a failure; what is the server's own business stays in its log."""
+    """The answer about a failure; what clients need not know is written to the log only."""
     headers: dict[str, str] = {}
     if not isinstance(error, GraphError | HttpFailure):
         logger.error("request %s failed", request_id, exc_info=error)

@@ -37,7 +37,7 @@ WORD_OF: Final[Mapping[int, str]] = {
     500: "internal",
 }
 _TIMEOUT_STATUS: Final = 408
-# What a server tells about failures that are its own business.
+# The text for clients of failures that only the log of the server describes.
 _HIDDEN: Final = "the server could not do this; its log has the reason under the request id"
 
 

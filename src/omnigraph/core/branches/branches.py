@@ -112,7 +112,7 @@ class StoredBranches:
             self._make(name, fork, at)
             found = self._manifest.branch(name)
             if found.fork != fork:
-                raise branch_replaced(name)  # somebody was faster, and has deleted it since
+                raise branch_replaced(name)  # another process was faster, and it was deleted since
             if not self._manifest.stands(snapshot):
                 # Whoever deleted the source may not have seen this branch, and removes its files.
                 self._mark(found, self._creation.new_id())
@@ -126,7 +126,7 @@ class StoredBranches:
         except StorageFailure as failure:
             if failure.kind is FailureKind.EXISTS:
                 raise branch_exists(name) from failure
-            # Nobody else makes branches now: if it is there, it is ours and the reply was lost.
+            # We make branches alone now: if it is there, it is ours and the reply was lost.
             if failure.effect_free or self._tables.fork_info(MANIFEST, fork) is None:
                 raise
 
@@ -336,13 +336,13 @@ class StoredBranches:
     ) -> tuple[tuple[str, str], ...]:
         """The forks of tables whose branch is gone.
 
-        Forks are listed first, branches after: one that is made meanwhile is among the living.
+        Forks are listed first, branches after: a branch that is made meanwhile counts.
         """
         living = {fork_mark(incarnation) for incarnation in self._living(without)}
         return tuple((path, fork) for path, fork in forks if fork.partition(".")[0] not in living)
 
     def _living(self, without: Collection[str] = ()) -> set[str]:
-        """The incarnations that are there or being made, the latter first: they come and go.
+        """The incarnations that exist or are being made; the latter are read first.
 
         A deleted branch whose fork is still there counts: others may have been made from it. Forks
         of the manifest that are as good as gone can be left out.

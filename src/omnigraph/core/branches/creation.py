@@ -269,7 +269,7 @@ class BranchCreation:
         """
         name = target.branch
         if self._manifest.fork_of(name) != fork:
-            raise _not_made(name)  # of a generation that is over: nobody sees it
+            raise _not_made(name)  # of a generation that is over: it is not visible
         if self._intents.get(target.operation_id) is None and self._is_given_up(target):
             with suppress(StorageFailure):
                 found = self._manifest.branch(name)
@@ -330,7 +330,7 @@ class BranchCreation:
             try:
                 return replace(base, version=guarded(Fp.FIRST_COMMIT, merge))
             except StorageFailure:
-                # Nobody else writes here: if something is there, it is ours.
+                # Only we write here: if something is there, it is ours.
                 version = self._tables.head(MANIFEST, ref)
                 if version == base.version:
                     raise
@@ -365,7 +365,7 @@ class BranchCreation:
     def clear(self, target: NewBranch, paths: Iterable[str]) -> None:
         """Remove what is left of a branch unless it exists. Only under the claim on branches.
 
-        What cannot be removed now is reclaimed later; nobody can mistake it for anything.
+        What cannot be removed now is reclaimed later; until then it has no effect.
         """
         if self.is_created(target):
             return

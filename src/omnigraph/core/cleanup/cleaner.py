@@ -279,7 +279,7 @@ class Cleaner:
         files = self.tables.inventories.files(path)
         newest = max((info.modified_us for info in files), default=0)
         if newest > ages.now_us - ages.left_us or self.survey.is_moved(path):
-            return CleanedPart(path=path)  # somebody may be making it
+            return CleanedPart(path=path)  # another process may be making it
         if files and not request.dry_run:
             check()
             self.tables.inventories.remove_table(path, files)

@@ -1,7 +1,7 @@
 """The commits that a manifest holds, by id and by idempotency key, decoded when asked for.
 
 Reading all of history when a graph is opened would make opening as slow as the history is long. So
-old rows are read when somebody first asks for a commit, and of those only the ones asked for are
+old rows are read when a commit is first looked up, and of those only the ones looked up are
 decoded.
 """
 

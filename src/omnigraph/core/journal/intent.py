@@ -95,7 +95,7 @@ class Intent:
     owner: Owner
     tables: tuple[PlannedTable, ...]
     confirms: bool  # the writer confirms the landed versions before it publishes
-    # When the store saw the file written; None where nobody has looked. Not part of the file.
+    # When the store saw the file written; None if not looked up. Not part of the file.
     modified_us: int | None = field(default=None, compare=False)
 
     @property
@@ -210,7 +210,7 @@ def _source_json(target: Target) -> dict[str, JsonValue] | None:
 
 
 def decode(data: bytes, place: str) -> Intent:
-    """Read an intent; what cannot be read is refused loudly and left where it is."""
+    """Read an intent; one that cannot be read is an error, and its file stays."""
     try:
         return _decoded(json.loads(data))
     except (LookupError, TypeError, ValueError, AttributeError, GraphError, pa.ArrowException) as e:

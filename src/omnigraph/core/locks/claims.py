@@ -1,9 +1,9 @@
 """Claims: one process at a time, for steps that storage cannot make atomic.
 
-A claim is a chain of numbered files. Whoever creates the next number holds the claim, and creating
-is the one step that storage decides for us; the holder is the owner of the greatest number. The
-next number may be taken when the last one is released or its owner is dead. A released file stays
-until its successor exists, so a number is never held twice at a time.
+A claim is a chain of numbered files. The process that creates the next number holds it, and
+creating is the one step that storage decides for us; the holder is the owner of the greatest
+number. The next number may be taken when the last one is released or its owner is dead. A released
+file stays until its successor exists, so a number is never held twice at a time.
 
 A holder renews its claim and checks it before each step. That keeps holders apart as long as nobody
 is paused for longer than a lease; the steps themselves are made so that a late one is refused.
@@ -78,7 +78,7 @@ class Claims:
                 return True  # it has moved on: look again
             raise
         except (KeyError, TypeError, ValueError):
-            return False  # nobody can release what cannot be read
+            return False  # a file that cannot be read was not released
         return self.liveness.is_alive(owner, token, file.path, file.modified_us)
 
     def clear(self, folder: str) -> None:
@@ -132,7 +132,7 @@ class Claim:
     def check(self) -> None:
         """Raise `Busy` unless the claim is still held; renew it in time.
 
-        Within half a lease nobody can have taken it over, which our own counter tells.
+        Within half a lease, by our own counter, no other process can have taken it over.
         """
         ticks = self._claims.clock.ticks_ns()
         held_us = (ticks - self._renewed_ns) // 1_000
@@ -148,7 +148,7 @@ class Claim:
     def release(self) -> None:
         """Note that the work is done. If that fails, the end of this process does it."""
         try:
-            # If somebody took over, this is not the greatest number, and means nothing.
+            # If another process took over, this is not the greatest number, and means nothing.
             self._claims.objects.put(self._path, b"null")
         except StorageFailure:
             telemetry.count("claim.left")

@@ -1,9 +1,9 @@
-"""Holds: notes that somebody reads a state of the graph for long, so that no clean-up takes it.
+"""Holds: notes that a reader needs a state of the graph for long, so that no clean-up takes it.
 
-A hold is one small object that names a state and its owner. Whoever holds a state puts the hold
-first and then looks whether the state is still stored; a clean-up removes states first and then
-looks for holds before it removes what they consist of. So at least one sees the other: a hold that
-comes too late gets `Gone`, and one that comes in time keeps every file of its state.
+A hold is one small object that names a state and its owner. A reader puts the hold first and then
+looks whether the state is still stored; a clean-up removes states first and then looks for holds
+before it removes what they consist of. So at least one sees the other: a hold that comes too late
+gets `Gone`, and one that comes in time keeps every file of its state.
 
 The hold of an owner that is dead keeps nothing. Only handles that may write hold states.
 """

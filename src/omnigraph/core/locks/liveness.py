@@ -3,7 +3,8 @@
 Two clocks are never compared. How long ago an owner on another machine wrote its file is told by
 the store alone: the age of the file is the time that the store gives a new object, minus the time
 that it gave the file. An owner that has been silent for its lease and a grace is taken for dead.
-Should it only have been slow, it loses cleanly: whoever gives its write up lands a fence first.
+Should it only have been slow, it gets a clean conflict: before its write is given up, a fence
+lands.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A process on this machine is asked for directly: it runs, or it does not. About 
 another machine nothing can be known but when it last wrote its intent, so an owner has a lease: it
 renews the intent before the lease is over and moves nothing afterwards. Each side measures by a
 clock of its own: the owner by its monotonic counter, others by the store's time (`liveness`).
-Whoever gives up without settling releases the lease, so that others need not wait.
+A writer that gives up without settling releases the lease, so that others need not wait.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The queue of writers: the order in which those of one process wait for each other.
 
 Gates are process-wide, so two handles of one graph respect each other. Between processes the
-intents and the strict landing decide; gates only keep threads from losing races they need not run.
-Every writer takes the gates of its tables in the order of their names and the gate of the branch's
-head last, so no two can wait for each other. The gate of branch making stands before all others.
-Whoever waits at a gate is let through in the order of arrival.
+intents and the strict landing decide; gates only spare threads conflicts with one another. Every
+writer takes the gates of its tables in the order of their names and the gate of the branch's head
+last, so no two can wait for each other. The gate of branch making stands before all others. A gate
+lets threads through in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def preparing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[boo
 
     Yields whether one of them had to be waited for.
 
-    Two of them that went on at once would be made for the same state, and one of them in vain.
+    Of two writes that are made for the same state, one would be refused.
     """
     with ExitStack() as stack:
         gates = [

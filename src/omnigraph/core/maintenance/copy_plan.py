@@ -215,7 +215,7 @@ class CopyPlanner:
             try:
                 version = self._repo.tables.head(MANIFEST, info.fork)
                 pin = Pin(MANIFEST, version, info.fork)
-                # Nobody has merged what was never taken over.
+                # A branch that was never taken over was never merged.
                 if not format_of(self._repo.tables.open(pin)).is_original:
                     self._keep_history(info.fork, version)
             except StorageFailure as failure:

@@ -174,7 +174,7 @@ def filter_keys(
         repo: The graph.
         branch: Where the tables were written to.
         keys: The tables that were written to.
-        written: How many rows were written; after few, nobody looks how large the tables are.
+        written: How many rows were written; after few, the sizes of tables are not looked up.
         actor: On whose behalf.
     """
     if written < tuning.active.filtered_load_rows_min:
@@ -205,7 +205,7 @@ def _filters(table: Table, entity: EntityType) -> list[IndexSpec]:
     for column in _fixed(entity):
         index = known.get((column,))
         if index is not None and index.type != KEY_FILTER:
-            continue  # whoever optimizes does it again
+            continue  # the next optimization does it
         covered = frozenset() if index is None else index.fragments
         bare = sum(rows for fragment, rows in table.fragment_rows() if fragment not in covered)
         if tuning.active.filtered_rows_min <= bare <= tuning.active.filtered_rows_max:

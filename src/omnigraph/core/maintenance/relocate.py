@@ -33,7 +33,7 @@ def relocate_graph(repo: Repository, *, dry_run: bool) -> Relocated:
     with storage_errors():
         if dry_run:
             return _relocate(repo, dry_run=True)
-        # Nobody makes or drops a branch meanwhile: a file that is gone must not come back.
+        # No branch is made or dropped meanwhile: a file that is gone must not come back.
         with repo.creation.alone():
             found = _relocate(repo, dry_run=False)
         repo.tables.forget_all()

@@ -59,7 +59,7 @@ class BranchReader:
 
     def refresh(self) -> GraphVersion:
         """Fold what is new since the last look."""
-        # Probing outside the lock lets readers look at once; whoever saw more, folds more.
+        # Outside the lock several readers look at once; the one that saw more folds more.
         last = self._snapshot
         ticks = self._clock.ticks_ns()
         # A clean-up leaves gaps behind versions that were superseded long ago: looking for the next
@@ -127,7 +127,7 @@ class BranchReader:
                 rows = table.scan_new_fragments(self._fragments, READ_COLUMNS, versions=dated)
                 self.index.fold(rows)
             else:
-                # History is most of it, and whoever only reads the present never needs it.
+                # History is most of it, and reading the newest state never needs it.
                 self.index.commits.defer(partial(self._history, table))
                 rows = _present(table)
                 self.index.start(rows)

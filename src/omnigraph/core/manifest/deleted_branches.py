@@ -4,10 +4,10 @@ A branch name may be used again after its branch was deleted. So that a late ste
 never hits the new branch, each branch of a name has a generation and a fork of the manifest of its
 own. Deleting the branch of one generation means to create its mark, which storage grants to one
 caller only; from then on the name belongs to the next generation. The files of a deleted generation
-are removed afterwards, by anybody, at any time.
+are removed afterwards, by any process, at any time.
 
 A generation in which a branch was begun and not made is marked, too: what its maker left, or still
-makes there if it is only slow, is then nobody's.
+makes there if it is only slow, then belongs to no branch.
 """
 
 from __future__ import annotations

@@ -456,7 +456,7 @@ class Manifest:
             return known
         if reader is not None and reader.info == info and reader.is_at(version):
             return reader.known()
-        # Whoever goes through history goes upwards: of the next state only what is new is read.
+        # History is read upwards: of the next state only what is new is read.
         with self._lock:
             walker, self._walker = self._walker, None
         if walker is None or walker.info != info or walker.loaded > version:

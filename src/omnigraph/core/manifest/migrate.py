@@ -1,9 +1,9 @@
 """Migration: a manifest of an older format is brought forward, step by step.
 
 Each step looks at one version of the manifest of one branch, does its work and stamps last, as the
-version that follows or not at all. So whoever dies on the way leaves a graph of one format or the
-next, doing a step again changes nothing, and of two who do the same step at once one is first: the
-other one looks again and goes on from there. Main is brought forward when the graph is opened for
+version that follows or not at all. So a process that dies leaves a graph of one format or the next,
+doing a step again changes nothing, and of two who do the same step at once one is first: the other
+one looks again and goes on from there. Main is brought forward when the graph is opened for
 writing, every other branch by its first write. Reading never writes.
 """
 

@@ -50,7 +50,7 @@ LINEAGE_IN_MANIFEST: Final = 4  # the first format of the original that has it t
 _KIND: Final = "original"
 _NO_VERSION: Final = (1 << 64) - 1  # of a commit that was written before its version was known
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# A graph without any lineage gets one commit, the same for whoever looks.
+# A graph without any lineage gets one commit, the same in every process.
 _GENESIS: Final = CommitId(
     ulid(int.from_bytes(hashlib.sha256(b"a graph without lineage").digest()[:10], "big"))
 )
@@ -149,7 +149,7 @@ class Originals:
         """The commits that the tables of the original have for a version of a manifest.
 
         Raises:
-            StorageFailure: A table is there and cannot be read; nobody may take that for none.
+            StorageFailure: A table is there and cannot be read, which is not the same as none.
         """
         if not self._is_there(ORIGINAL_COMMITS):
             return []

@@ -2,7 +2,7 @@
 
 A ref is set by a commit that is on no branch: publishing it moves no head. Its row names the ref as
 its location, and of several commits that set one ref the last counts. Releases that know no refs
-read such a row as a commit that nobody asks for.
+read such a row as a commit that is on no branch.
 
 This module reads them; `core/update_refs.py` sets them.
 """

@@ -1,7 +1,8 @@
 """The destinations of commits: the head of a branch, or a branch that is created with the commit.
 
-Both take the same path. A destination says who is kept out meanwhile, what the commit would follow,
-how the intent is stored, by which step the commit becomes visible, and what goes if it does not.
+Both take the same path. A destination has the gates of its writers, the state that the commit
+follows, the way its intent is stored, the step by which the commit becomes visible, and what is
+removed if it does not.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class Destination(ABC):
     """One target, and what a write to it has to do there."""
 
     __slots__ = ("graph",)
-    # Whether nobody else knows its tables: what comes to nothing is dropped, not taken back.
+    # True if only this write knows its tables: after a failure they are dropped, not taken back.
     has_own_tables: bool
 
     def __init__(self, graph: Destinations) -> None:
-        """Be a destination of this graph."""
+        """Make a destination of this graph."""
         self.graph = graph
 
     @abstractmethod

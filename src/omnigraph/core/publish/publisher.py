@@ -100,7 +100,7 @@ class Publisher:
         return version
 
     def _look(self, commit: CommitRecord, failure: StorageFailure) -> int:
-        """After an unclear answer the manifest itself tells whether the change is in it."""
+        """Look in the manifest whether a change is in it, after an unclear answer."""
         manifest = self._destinations.manifest
         try:
             snapshot = manifest.snapshot(commit.branch)

@@ -1,14 +1,15 @@
-"""Decides about an intent: a pure, total function of what is seen. `sweep` carries it out.
+"""The decision about an intent: a pure function of what is stored. `sweep` carries it out.
 
 All tables of an intent go the same way, forward or back. Forward is chosen only when every table
 has landed exactly what was planned; back only when whatever moved is provably the writer's own.
-Anything else stops, loudly, and says what was seen.
+Anything else stops, with an error that says what was seen.
 
 Back means two things. Tables that have not moved are fenced: the place that the writer could still
 take is occupied, so that a landing which arrives late is refused. Tables that moved are restored.
 
-Two who decide about the intent of a dead writer at the same time see the same facts and say the
-same. A restored table is such a fact: it carries the name of the roll-back in its history.
+Two processes that decide about the intent of a dead writer at the same time see the same facts and
+come to the same verdict. A restored table is such a fact: it carries the name of the roll-back in
+its history.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def classify(planned: PlannedTable, tip: Tip | None, *, confirms: bool) -> Table
     if _overtaken(planned, tip):
         return TableState.OVERTAKEN
     if tip.published is not None and tip.published > planned.expected:
-        # Nobody publishes a table that an unpublished write has moved.
+        # No writer publishes a table that an unpublished write has moved.
         return TableState.INVARIANT_VIOLATION
     landed = _own_commits(planned, tip)
     if landed is None:

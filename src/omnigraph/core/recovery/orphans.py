@@ -2,7 +2,7 @@
 
 The head of a table is its published version, except while a write is landing, and then an intent
 says so. A later version without an intent is a landing that arrived after its write had been given
-up. Nobody has ever seen it, and nobody can write to the table until the head is taken back. That is
+up. It was never visible, and the table cannot be written to until the head is taken back. That is
 done only if its transaction carries an identity of ours: what another tool committed stays.
 """
 
@@ -145,7 +145,7 @@ class Orphans:
                 raise
         except Conflict:
             pass
-        telemetry.count("recover.lost_race")  # somebody else takes them back
+        telemetry.count("recover.lost_race")  # another process takes them back
         return ()
 
     def _restore(self, item: _Ahead) -> int:

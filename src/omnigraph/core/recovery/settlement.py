@@ -16,7 +16,7 @@ class Settled(StrEnum):
 
     ROLLED_FORWARD = "rolled_forward"
     ROLLED_BACK = "rolled_back"
-    GONE = "gone"  # somebody else settled it
+    GONE = "gone"  # another process settled it
     LIVE = "live"  # its owner is at work
     DEFERRED = "deferred"  # others were faster too often
     STUCK = "stuck"  # the evidence does not decide

@@ -7,14 +7,14 @@ before it begins and whatever else it saw when it has ended.
 Any number of processes may settle the same intent at once, and none needs a lock for it: they see
 the same facts, so they come to the same verdict; the commits they publish have the same ids, so one
 of each is published; a table is restored strictly from the head that was judged, so it is restored
-once. Whoever loses a race looks again and finds the work done.
+once. A process that loses a race looks again and finds the work done.
 
 A writer that was taken for dead may only have been slow. So a write is never given up without a
 fence: in each of its tables the next version is taken, by a commit that changes nothing, and a
 landing that arrives later is refused.
 
 A write that creates its branch is settled by one at a time, because whether the name is free may
-change to and fro. Its tables are nobody else's, so taking it back means to drop them.
+change to and fro. No other write has its tables, so taking it back means to drop them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Recovery:
                 try:
                     outcomes.append(self.settle_left(intent))
                 except (Busy, Conflict) as busy:
-                    # Others publish without pause; whoever needs its tables will try again.
+                    # Others publish without pause; a write that needs its tables will try again.
                     outcomes.append(_settlement(intent, Settled.DEFERRED, str(busy)))
                 except (StorageFailure, GraphError) as failure:
                     if isinstance(failure, GraphError) and failure.code is Code.GRAPH_MOVED:
@@ -151,7 +151,7 @@ class Recovery:
             for _ in range(tuning.active.sweep_looks_max):
                 try:
                     with place.settling():
-                        # Whoever finished it has removed it: that is no recovery to be recorded.
+                        # Its writer has finished and removed it: that is no recovery to record.
                         current = self._intents.get(intent.operation_id)
                         if current is None:
                             return _settlement(intent, Settled.GONE)
@@ -167,7 +167,7 @@ class Recovery:
         raise Busy(Code.BUSY, text, operation_id=intent.operation_id)
 
     def _settle(self, intent: Intent, place: Destination, authority: Authority) -> Settlement:
-        """Look once, and obey. A conflict means that the facts have changed under us."""
+        """Decide once, and carry it out. A conflict means that the facts changed meanwhile."""
         seen = place.look_back()
         if intent.ends_branch:
             return self._settle_end(intent, seen)
@@ -198,7 +198,7 @@ class Recovery:
                 if authority is Authority.OWNER or is_certainly_over(
                     intent.owner, local=self._local
                 ):
-                    fence = ()  # there is nobody left who could come late
+                    fence = ()  # no writer is left that could come late
                 if place.has_own_tables:
                     fence = restore = ()  # they are dropped
                 if not fence and not restore:
@@ -219,7 +219,7 @@ class Recovery:
     def _given_up(
         self, intent: Intent, place: Destination, authority: Authority, pins: Iterable[TablePin]
     ) -> Settlement:
-        """Nothing moved and nothing will; for the writer itself that is not worth a record."""
+        """The settlement of a write of which nothing moved; our own leaves no record."""
         # The intent goes first: a slow maker of a branch looks for it once it has made the branch.
         if authority is Authority.OTHERS:
             settlement = self._close(intent, RecoveryKind.ROLLED_BACK)

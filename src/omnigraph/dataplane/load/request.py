@@ -44,7 +44,7 @@ class StreamBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """A load as it is asked for, valid at birth.
+    """A load as the caller wants it, checked when it is made.
 
     Attributes:
         inputs: What to read, in the order in which violations are told. A caller that has yet to

@@ -46,7 +46,7 @@ def start(settings: Mapping[str, str], log: Path) -> SparkSession:
     """Start a session. To be called on a thread of its own.
 
     On the main thread Spark would take the handler of interrupts away, and cancel everything when
-    one comes; here an interrupt stays the business of whoever waits.
+    one comes; here the waiting thread handles the interrupt.
     """
     # The JVM looks for data sources with the Python that its own environment names.
     named = settings.get("spark.pyspark.python")

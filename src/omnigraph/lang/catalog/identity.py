@@ -1,8 +1,8 @@
 """Identity that survives renames: type ids and property ids.
 
-A type's id is the hash of the name it was born with, and the name of its folder on disk. A
-property's id counts up within its type. An id is never given twice: what is dropped and declared
-again is something new. Node and edge types have separate folders, hence separate id spaces.
+A type's id is the hash of its first name, and the name of its folder on disk. A property's id
+counts up within its type. An id is never given twice: what is dropped and declared again is
+something new. Node and edge types have separate folders, hence separate id spaces.
 
 Two branches that each declare a property count to the same number. So a property has an identity
 besides, from the name it was declared with; what two branches declare alike is the same.

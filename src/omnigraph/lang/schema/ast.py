@@ -1,7 +1,7 @@
 """The syntax tree of a `.pg` file: exactly what was written, nothing resolved.
 
 Positions never take part in equality, so a tree can be compared with the one that its formatted
-text gives. Whether names mean anything is the checker's business.
+text gives. The checker resolves names.
 """
 
 from __future__ import annotations

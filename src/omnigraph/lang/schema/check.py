@@ -328,7 +328,7 @@ def _common(item: _Checked[NodeDecl] | _Checked[EdgeDecl], type_id: str) -> Enti
 
 
 def _build_properties(drafts: dict[str, PropertyDraft]) -> tuple[Property, ...]:
-    """The properties in the order of their names, which also numbers them at birth."""
+    """The properties in the order of their names, by which new ones are numbered, too."""
     return tuple(
         Property(
             name=name,

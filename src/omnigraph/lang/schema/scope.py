@@ -45,7 +45,7 @@ class PropertyDraft:
 
 @dataclass(slots=True)
 class SchemaScope:
-    """Names in reach of every declaration of one file."""
+    """Names that every declaration of one file can use."""
 
     found: Diagnostics
     accepted: bool  # the schema is in force already, so one historic slip is forgiven
