@@ -54,7 +54,7 @@ def status_of(error: GraphError) -> Status:
 
 
 def ended(words: Sequence[str], run: Callable[[], int]) -> int:
-    """The status that a command line ends with; a wrong call is told, with `--json` as JSON, too.
+    """The status that a command line ends with; a wrong call is reported, with `--json` as JSON.
 
     Args:
         words: The words of the command line.

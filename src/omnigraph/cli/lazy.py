@@ -133,7 +133,7 @@ class LazyGroup:
         return help_text(path, self.about, self.params, self.examples, rows)
 
     def __call__(self, words: Sequence[str] | None = None, prog_name: str = _PROGRAM) -> None:
-        """Run the command line and leave; a wrong call is told as JSON where results are."""
+        """Run the command line and leave; a wrong call is reported as JSON where results are."""
         given = sys.argv[1:] if words is None else list(words)
         sys.exit(ended(given, lambda: self.run(prog_name, given, {})))
 

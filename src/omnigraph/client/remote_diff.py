@@ -52,7 +52,7 @@ class RemoteDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing has changed."""
+        """True if nothing has changed."""
         return not self.counts
 
     def __str__(self) -> str:

@@ -45,7 +45,7 @@ def with_retries(
     """Attempt a write on newer and newer states until it goes through.
 
     Args:
-        attempt: Makes the write and commits it; is told how many attempts there were before, and
+        attempt: Makes the write and commits it; gets the number of attempts before it, and
             whether the state that the caller pinned is stale, so that it has to look anew.
         root: Where the graph is.
         branch: What the write changes.

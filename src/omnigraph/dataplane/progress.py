@@ -28,7 +28,7 @@ class Progress:
         tasks: How many it has; None while that is not known.
         rows: Rows read or written so far, over all stages.
         bytes: Bytes of input read, or of output written, so far.
-        bytes_total: How many there will be; None when nobody knows.
+        bytes_total: How many there will be; None when it is not known.
         violations: Broken rules found so far.
         seconds: Since the operation began.
     """

@@ -281,7 +281,7 @@ def _remove_objects(objects: ObjectStore, prefix: str) -> int:
 
 
 def _remove_folder(folder: Path) -> None:
-    # Not the folder around it: somebody else may be about to make one in there.
+    # Not the folder around it: another process may be about to make one in there.
     shutil.rmtree(folder, ignore_errors=True)
 
 

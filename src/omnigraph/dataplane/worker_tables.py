@@ -42,7 +42,7 @@ class WorkerTables:
 
     @property
     def is_driver(self) -> bool:
-        """This is the process that runs the operation."""
+        """True in the process that runs the operation."""
         return self._tables is not None
 
     def errors(self) -> AbstractContextManager[None]:

@@ -1,8 +1,8 @@
 """The choice between the dense and the direct view of a snapshot, and running queries on either.
 
-Looking entities up costs a little each time, loading whole types costs much once, and nobody knows
-how many queries a process will run. So a process looks up until that has cost as much as loading,
-and then loads: whatever comes, it spends at most twice of what was necessary.
+Looking entities up costs a little each time, loading whole types costs much once, and it is not
+known how many queries a process will run. So a process looks up until that has cost as much as
+loading, and then loads: whatever comes, it spends at most twice of what was necessary.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class SnapshotReader:
         bounds = LookupBounds(bytes=executor.limits.bytes_max)
         view = self._direct(wanted, bounds)
         try:
-            # All of it is read now: later it could turn out too wide, and nobody would catch it.
+            # All of it is read now: an error later, for its width, could not be handled here.
             return self._on(view, program, params, now_ms, profile).settled()
         finally:
             executor.cost.add(program.plan.reads, executor.repo.clock.ticks_ns() - begin)

@@ -18,7 +18,7 @@ def required_head(repo: Repository, base: GraphVersion, wanted: CommitId | None)
     """Returns the head that a write requires: that of its base, if it still has the wanted content.
 
     Indexes may be built and files compacted after the commit that a caller has seen. A large load
-    does that itself, so whoever names its commit must not fail for it.
+    does that itself, so a caller that names its commit must not fail for it.
 
     Raises:
         PreconditionFailed: Another commit has changed the content since, or the branch never had

@@ -88,7 +88,7 @@ class ValueType:
 
     @property
     def is_scalar(self) -> bool:
-        """One plain value: no list, Vector, Blob or entity."""
+        """True for one plain value: no list, Vector, Blob or entity."""
         return not self.is_list and self.base in ORDERED
 
     def required(self) -> ValueType:

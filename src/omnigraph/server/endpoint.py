@@ -407,7 +407,7 @@ async def _stream(
         sink.leave()
 
     work = asyncio.ensure_future(_on_thread(server, pool, write, call))
-    # Its failure is told by the sink.
+    # The sink reports its failure.
     work.add_done_callback(lambda done: done.cancelled() or done.exception())
     with exchange.watched(leave):
         first = await sink.next()

@@ -76,7 +76,7 @@ class Exchange:
 
     @property
     def arrival(self) -> Arrival:
-        """The progress of the request, and whether its client is still there."""
+        """The progress of the request, and the presence of its client."""
         found: Arrival = self.scope[ARRIVAL]
         return found
 

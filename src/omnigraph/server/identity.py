@@ -39,7 +39,7 @@ class JwtIssuer:
         Raises:
             InvalidInput: One of them is missing.
         """
-        import jwt  # noqa: PLC0415  # only servers that are told to need it
+        import jwt  # noqa: PLC0415  # only servers with such settings need it
 
         known = {"issuer", "audience", "algorithms", "jwks_url", "key_file", "actor"}
         missing = {"issuer", "audience", "algorithms"} - set(settings)

@@ -46,7 +46,7 @@ class Threads:
             failure: BaseException | None = None
             try:
                 result = context.run(work, argument)
-            except BaseException as error:  # noqa: BLE001  # who waits is told
+            except BaseException as error:  # noqa: BLE001  # the waiting thread gets it
                 failure = error
             with suppress(RuntimeError):  # the loop may have ended meanwhile
                 loop.call_soon_threadsafe(_tell, found, result, failure)

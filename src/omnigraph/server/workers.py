@@ -23,7 +23,7 @@ logger = logging.getLogger("omnigraph.server")
 _YOUNG_NS: Final = 10_000_000_000
 _EARLY_DEATHS_MAX: Final = 3
 
-# A process is told its number, and the end of a pipe that ends when the first process does.
+# A process gets its number, and the end of a pipe that closes when the first process ends.
 WorkerMain = Callable[[int, int], None]
 
 

@@ -281,7 +281,7 @@ class Tables:
         """Compare two versions of one table, on the trunk or on forks, by the files they share.
 
         Without an older one, all rows are new. Where `is_shared` is false, all rows of both sides
-        are told, also those that lie in the same place.
+        are given, also those that lie in the same place.
         """
         return diff_tables(
             None if older is None else self.rows(older),
@@ -418,7 +418,7 @@ class Tables:
         Args:
             table: The base.
             addresses: The rows as numbers of 64 bits, each once; all that go of their fragments.
-            held: What ``folded`` names: of their rows only the addresses are told.
+            held: What ``folded`` names: of their rows only the addresses are given.
         """
         return self._stager.delete(table, addresses, held)
 
@@ -534,7 +534,7 @@ class Tables:
         Args:
             base: The version that the values were chosen for.
             values: What is added.
-            primary_key: A column that becomes the key, by which rows are told apart.
+            primary_key: A column that becomes the key of the rows.
         """
         return self._lander.stamp(base, dict(values), primary_key)
 

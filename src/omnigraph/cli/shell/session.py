@@ -79,7 +79,7 @@ class Session:
         return self.branch if self.at is None else f"{self.branch} at {self.at}"
 
     def run(self, text: str) -> None:
-        """Run a statement or a command; a failure is told, and the session goes on."""
+        """Run a statement or a command; a failure is printed, and the session goes on."""
         if not text.strip().strip(";"):
             return
         begin = self._clock.ticks_ns()

@@ -169,7 +169,7 @@ class StoredBranches:
     def ending(self, info: BranchInfo, kind: WriterKind) -> Iterator[Announcement]:
         """Announce the end of a branch, or of its name; refuse it while there are writers.
 
-        Only for who is alone.
+        Only under the claim on branches.
         """
         name = info.name
         with self._ends.announced(self._manifest.snapshot(name), kind) as announced:
@@ -312,7 +312,7 @@ class StoredBranches:
     ) -> tuple[tuple[str, str], ...]:
         """Remove what `reclaim` removes, but for some forks; the forks of tables that went.
 
-        Only for who is alone.
+        Only under the claim on branches.
         """
         forks = self._table_forks()
         if dry_run:
@@ -353,7 +353,7 @@ class StoredBranches:
     def _reclaim_manifest(self) -> int:
         """Drop what is left of deleted branches, and of branches that were never made.
 
-        Only for who is alone.
+        Only under the claim on branches.
         """
         # A staging ref cannot be dropped before what was forked from it.
         dead = sum(

@@ -180,7 +180,7 @@ class BranchCreation:
             raise _not_made(target.branch)
 
     def _take_out(self, target: NewBranch) -> bool:
-        """Count it among the begun no longer; whether it was one of them."""
+        """Count it among the begun no longer; True if it was one of them."""
         with self._lock:
             begun = target.operation_id in self._begun
             self._begun.discard(target.operation_id)
@@ -232,7 +232,7 @@ class BranchCreation:
 
         `lookup` are the keys of those rows that the manifest may hold already.
 
-        Only for who is alone, like everything that concerns staging refs: Lance removes the folders
+        Only under the claim on branches, like all work on staging refs: Lance removes the folders
         above a fork together with the last fork below them.
         """
         # Somebody may have settled it while we waited to be alone, or given a tag its name.

@@ -133,7 +133,7 @@ class StagingArea:
         areas = self._areas
         try:
             if self._is_decided and ending is Ending.UNCLEAR:
-                return  # whoever settles it comes later
+                return  # another process settles it later
             if ending is Ending.COMMITTED and is_alone:
                 areas.remove_area(self._operation, self._record)
             else:
@@ -255,7 +255,7 @@ class StagingAreas:
         """Decide what becomes of an area, or find out that it was decided like that before."""
         place = _place(operation, _DECIDED)
         try:
-            # Whoever loses the reply finds out by the content.
+            # After a lost reply the content decides.
             self.objects.put_new(place, what + b" " + self.ids.new().encode())
         except StorageFailure as failure:
             if failure.kind is not FailureKind.EXISTS:
@@ -291,7 +291,7 @@ class StagingAreas:
             shutil.rmtree(record.folder, ignore_errors=True)
         place = f"{STAGING}/{operation}"
         if self.folder is not None:
-            # With what Lance has left there, too. Not the folder around it: somebody else may be
+            # With what Lance has left there, too. Not the folder around it: another process may be
             # about to make one in there.
             shutil.rmtree(self.folder / place, ignore_errors=True)
             return

@@ -1,6 +1,6 @@
 """Liveness: decides if the owner of an intent or a claim can still be at work.
 
-Two clocks are never compared. How long ago an owner on another machine wrote its file is told by
+Two clocks are never compared. How long ago an owner on another machine wrote its file is known from
 the store alone: the age of the file is the time that the store gives a new object, minus the time
 that it gave the file. An owner that has been silent for its lease and a grace is taken for dead.
 Should it only have been slow, it gets a clean conflict: before its write is given up, a fence

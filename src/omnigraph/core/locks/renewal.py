@@ -18,7 +18,7 @@ def renewing(renew: Callable[[], None], name: str) -> Iterator[None]:
 
     Args:
         renew: Renews the lease if it is time to. A `GraphError` says that it is lost and ends the
-            renewing; the owner is told so when it looks itself.
+            renewing; the owner finds out when it looks itself.
         name: The name of the thread.
     """
     done = threading.Event()

@@ -1,8 +1,8 @@
 """The formats of manifests that this release reads: ours, and those of the original.
 
 The original of OmniGraph, written in Rust, keeps a number under a key that our older formats used,
-too. Since format 6 ours have a mark of their own. Older ones are told apart by their columns: those
-of versions and counts are unsigned in the original, and signed here.
+too. Since format 6 ours have a mark of their own. Older ones are distinguished by their columns:
+those of versions and counts are unsigned in the original, and signed here.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Migration:
     def _stamp_original(self, table: Table, number: int, *, primary_key: str | None = None) -> None:
         self._tables.stamp(table.pin, {STAMP: str(number)}, primary_key=primary_key)
 
-    # -- 1 to 2: rows are told apart by their key --------------------------------------------------
+    # -- 1 to 2: rows get a key -------------------------------------------------------------------
 
     def _annotate(self, table: Table) -> None:
         """Remove what rivals landed twice, or, if there is nothing left, declare the key."""

@@ -17,7 +17,7 @@ from omnigraph.store.model import Pin
 from omnigraph.store.writing.alter import Alteration
 from omnigraph.store.writing.altered_values import ValuesReceipt, WrittenColumns
 
-# Gives what runs an operation on so many bytes, and what is told about it.
+# Opens a runner for an operation on so many bytes, and a monitor of it.
 Running: TypeAlias = Callable[[int], AbstractContextManager[tuple[Runner, Monitor]]]
 
 

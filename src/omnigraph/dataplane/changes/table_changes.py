@@ -199,7 +199,7 @@ class TableChanges:
     def touched(self) -> ChangedKeys:
         """The same, with entities whose rows were rewritten as they were; reads no more than ids.
 
-        Whoever has to know it of a few compares these, see `ChangedKeys.confirmed`.
+        A few are compared one by one, see `ChangedKeys.confirmed`.
         """
         return self._changed_keys(lambda before, _after: np.ones(len(before), bool))
 

@@ -136,7 +136,7 @@ class _Form:
 class ArrowDecoder:
     """Decodes lines of one type.
 
-    Arrow is faster the fewer members it is told to expect, so it is told those that some lines of
+    Arrow is faster the fewer members it is to expect, so it gets those that some lines of
     a sample have. Should another one turn up, the lines are read again with all of them.
     """
 

@@ -114,7 +114,7 @@ class RowWiseDecoder:
     def advance(self) -> None:
         """Begin the next block of lines.
 
-        Once as many violations were told as can be kept, later ones are only counted.
+        Once as many violations are kept as may be, later ones are only counted.
         """
         self._is_counting = self._told >= self._out.kept_max
 

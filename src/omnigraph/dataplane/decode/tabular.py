@@ -129,7 +129,7 @@ def decode_batches(
     Args:
         batches: The rows, in the order of the input.
         entity: Their type.
-        spec: What else a decoder is told.
+        spec: The columns, rules and bounds of the decoder.
         out: Takes the violations.
         stats: Counts rows as it goes.
         file: What messages call the input.

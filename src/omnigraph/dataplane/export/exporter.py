@@ -55,7 +55,7 @@ class Exporter:
             NotFound: The target has no such bucket.
             Gone: The state is not stored any more.
             Unavailable: Storage failed.
-            StopRequested: The monitor was told to stop.
+            StopRequested: The call was cancelled.
         """
         plan = make_plan(request, self._repo.root)
         if plan.is_folder:

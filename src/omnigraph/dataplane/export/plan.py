@@ -32,7 +32,7 @@ _FORMAT_OF: Final = {
 _COMPRESSION_OF: Final = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}
 _SUFFIX_OF: Final = {form: suffix for suffix, form in _COMPRESSION_OF.items()}
 _NOT_WRITTEN: Final = frozenset({".csv", ".tsv"})
-# What a format is packed with when nobody says so.
+# The compression of a format by default.
 _USUAL: Final = {Format.PARQUET: Compression.ZSTD}
 
 

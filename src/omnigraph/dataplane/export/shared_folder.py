@@ -1,7 +1,7 @@
 """Checks that the driver and its workers see the same folder, before and after they write.
 
 A folder on the disk of one machine is not the folder of the same name on another. What workers
-write there would be lost, and nobody would notice: each of them sees its own file.
+write there would be lost unnoticed: each of them sees its own file.
 """
 
 from __future__ import annotations

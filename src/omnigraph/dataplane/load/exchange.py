@@ -1,7 +1,7 @@
 """The exchange: keys that must meet come together in one partition, whichever task found them.
 
-A task puts keys into channels; every row of a channel goes to the partition of its key. Whoever
-judges a partition then finds there everything that is said about its keys.
+A task puts keys into channels; every row of a channel goes to the partition of its key. The task
+that judges a partition then finds there everything that is said about its keys.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def ends_channel(edge: str, end: str) -> str:
 
 
 def left_channel(edge: str) -> str:
-    """Sources that edges leave, by moving or going; no line where none is to blame."""
+    """Sources that edges leave, by moving or going; no line where the input has none."""
     return f"left {edge}"
 
 

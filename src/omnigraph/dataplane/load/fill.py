@@ -152,7 +152,7 @@ class VectorFiller:
         Raises:
             InvalidInput: No provider is configured, or it has another model than the schema says.
             Unavailable: The provider did not answer.
-            StopRequested: The monitor was told to stop.
+            StopRequested: The call was cancelled.
         """
         size = request.batch or TASK_ENTITIES * (runner.parallelism if runner.is_remote else 1)
         vectors: dict[str, int] = {}

@@ -5,7 +5,7 @@ fingerprint of some rows is the sum of their digests, so the fingerprints of pie
 tasks have read add up to that of the whole. Equal rows count as often as they occur.
 
 It tells contents apart that differ by chance or by design of their author; it is no defence against
-somebody who looks for two contents of one fingerprint.
+an attacker who looks for two contents of one fingerprint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The partition of a value: a cheap hash of whole columns, the same in every process.
 
-It spreads keys, it does not tell them apart. Values that are equal have equal hashes. Of a very
-long text it looks at the beginning and the end.
+Equal values have equal hashes; different values may have equal ones, too. Of a very long text it
+looks at the beginning and the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _THIRD: Final = np.uint64(29)
 
 
 def partitions_of(columns: Sequence[pa.Array], count: int) -> npt.NDArray[np.uint16]:
-    """The partition of each row, given the columns of its key; nulls belong somewhere, too."""
+    """The partition of each row, given the columns of its key; nulls have one, too."""
     rows = len(columns[0])
     found = np.empty(rows, np.uint16)
     # Piece by piece: the arrays in between stay in the cache of the processor.

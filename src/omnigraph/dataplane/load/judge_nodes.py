@@ -276,7 +276,7 @@ def _first(gone: _Touched, come: _Touched, codes: Codes) -> Codes:
 def _report(
     edge: EdgeType, sources: pa.Array, counts: Codes, places: Codes, out: Violations
 ) -> None:
-    # In the order of the input; where nobody is to blame, in the order of the ids.
+    # In the order of the input; violations without a line in the order of the ids.
     table = pa.table({"place": places, "id": sources})
     order = pc.sort_indices(table, [("place", "ascending"), ("id", "ascending")])
     ordered = places[order.to_numpy()]

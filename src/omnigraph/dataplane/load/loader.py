@@ -85,7 +85,7 @@ class Loader:
             Conflict: The idempotency key names another operation.
             ConstraintViolated: The data breaks rules; it lists them in the order of the input.
             Conflict: Other writers changed what the load was judged against, again and again.
-            StopRequested: The monitor was told to stop.
+            StopRequested: The call was cancelled.
         """
         if request.violations_file is not None:
             open_file(request.violations_file).close()
@@ -134,7 +134,7 @@ class Loader:
         """Remove what the tasks of a load left: all of it unless it was committed. Never fails.
 
         Args:
-            plan: What the tasks were told.
+            plan: The plan that the tasks had.
             outcome: What came of it.
         """
         area = self._areas.pop(plan.load_id, None)
@@ -255,7 +255,7 @@ class Loader:
 
         Args:
             request: The load.
-            plan: What its tasks were told.
+            plan: The plan that its tasks had.
             receipts: What reading gave.
             runner: Runs what is left to do.
             monitor: Is told how far it is.
@@ -353,7 +353,7 @@ class Loader:
             table.pin.path,
             table.pin.branch,
         ):
-            text = f"{key} was forked by somebody else meanwhile"
+            text = f"{key} was forked by another writer meanwhile"
             raise Conflict(Code.CONFLICT, text, branch=base.branch, table_key=key)
         return table
 
@@ -509,7 +509,7 @@ def _check_fresh(plan: LoadPlan, base: GraphVersion, present: frozenset[str]) ->
         return
     for key in sorted(plan.fresh & present):
         if base.pin(key).row_count:
-            text = f"somebody else has added the first entities of {key} meanwhile"
+            text = f"another writer has added the first entities of {key} meanwhile"
             raise Conflict(Code.CONFLICT, text, branch=base.branch, table_key=key)
 
 

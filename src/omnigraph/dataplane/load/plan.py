@@ -26,9 +26,9 @@ from omnigraph.types import LoadMode
 class Targets:
     """The tables that fragments are written into, by table key.
 
-    On a branch that is a fork of the table, which somebody has to make. Here it is made when the
-    first rows of a type come; a task elsewhere cannot make it, so before a plan travels, `make_all`
-    makes those of every type that the input may name.
+    On a branch that is a fork of the table, which has to be made. Here it is made when the first
+    rows of a type come; a task elsewhere cannot make it, so before a plan travels, `make_all` makes
+    those of every type that the input may name.
     """
 
     def __init__(self, make: Callable[[str], Pin]) -> None:
@@ -105,7 +105,7 @@ class LoadPlan:
         fresh: In a merge, the keyed types that have no entity yet: their rows are all new.
         fill: The rows only change known entities; see `LoadRequest`.
         partitions: Into how many parts keys are divided.
-        violations_max: How many violations are told.
+        violations_max: How many violations are reported.
         tells_all: All of them go to a file, too.
         fingerprints: Receipts tell the fingerprint of the rows that were read.
         fragment_bytes: About how much is written at once.

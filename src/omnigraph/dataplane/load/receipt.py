@@ -31,7 +31,7 @@ class ReadReceipt:
         staged_parts: What the exchange has to know, and in which partition.
         partitions: Into how many partitions that was divided.
         violations: What breaks a rule, with the line within the split.
-        missing: Vectors that were left null because nobody can compute them.
+        missing: Vectors that were left null for want of a provider.
         fingerprint: Of the rows as the input gives them, if the plan asks for it.
     """
 
@@ -82,7 +82,7 @@ class WriteReceipt:
         dead: The addresses of the old copies.
         staged_parts: What the exchange has to know of the final images.
         violations: What breaks a rule.
-        missing: Vectors that were left null because nobody can compute them.
+        missing: Vectors that were left null for want of a provider.
     """
 
     fragments: Fragments

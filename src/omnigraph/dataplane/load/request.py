@@ -34,7 +34,7 @@ class StreamBatch:
     Attributes:
         stream: The name that the caller gave to the stream.
         number: The number of the batch, as Spark counts.
-        query: The id of the streaming query, which its checkpoint keeps; None if nobody tells.
+        query: The id of the streaming query, from its checkpoint; None if Spark does not say.
     """
 
     stream: str
@@ -47,7 +47,7 @@ class LoadRequest:
     """A load as the caller wants it, checked when it is made.
 
     Attributes:
-        inputs: What to read, in the order in which violations are told. A caller that has yet to
+        inputs: What to read, in the order in which violations are listed. A caller that has yet to
             find them leaves them out, and puts them in with `dataclasses.replace`.
         catalog: The schema that the caller took its inputs for.
         mode: What becomes of known entities.
@@ -59,7 +59,7 @@ class LoadRequest:
         actor: On whose behalf.
         idempotency_key: Names the operation, so that repeating it does it once.
         message: What the commit is about.
-        violations_max: How many violations are told; the others are counted.
+        violations_max: How many violations are listed; the others are counted.
         violations_file: A local file that takes all of them, one JSON object per line.
         split_bytes: How much of a file one task reads.
         partitions: Into how many parts keys are divided; None: as many as the size asks for.
@@ -131,7 +131,7 @@ class Loaded:
         branch_created: The commit made the branch.
         rows: How many entities were read.
         bytes: How many bytes were read.
-        missing: Vectors that were left null because nobody can compute them.
+        missing: Vectors that were left null for want of a provider.
     """
 
     commit: CommitRecord

@@ -60,7 +60,7 @@ def named(
 ) -> list[Violation]:
     """Give edges that lead nowhere the ids that the input gives them; sorted.
 
-    Whoever judges an end sees no more of an edge than that end; its id is in another partition.
+    The task that judges an end sees only that end of an edge; its id is in another partition.
     """
     nameless: dict[str, dict[str, set[int]]] = {}
     for item in violations:

@@ -71,7 +71,7 @@ class Verdict:
         violations: Everything that breaks a rule; files are splits still.
         fragments: What was written, by table key.
         dead: Where the addresses of committed rows are that go or are replaced.
-        missing: Vectors that were left null because nobody can compute them.
+        missing: Vectors that were left null for want of a provider.
     """
 
     violations: LoadViolations

@@ -1,7 +1,7 @@
 """The violations of a load: the first of them to be told, and, when asked for, all to a file.
 
-Whoever wants all of them may get many. Then each task puts what it finds aside, sorted, piece by
-piece; in the end the pieces are merged, and no more than one split's are in memory at a time.
+There may be many if all of them are wanted. Then each task puts what it finds aside, sorted, piece
+by piece; in the end the pieces are merged, and no more than one split's are in memory at a time.
 """
 
 from __future__ import annotations

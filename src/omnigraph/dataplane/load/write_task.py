@@ -240,17 +240,17 @@ class _Matches:
         )
 
     def find(self, key: str, lines: Lines) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """For each line: its row id and address, null if there is none, and whether it is told."""
+        """For each line: its row id and address, null if there is none; and whether it is known."""
         table = self.tables.get(key)
         if table is None:
             nothing = pa.nulls(len(lines), pa.uint64())
             return nothing, nothing, pa.array(np.zeros(len(lines), np.bool_))
-        told = table.column(LINE).to_numpy()
-        near = np.minimum(np.searchsorted(told, lines), len(told) - 1)
-        is_told = told[near] == lines
-        at = pa.array(near, mask=~is_told)
+        known = table.column(LINE).to_numpy()
+        near = np.minimum(np.searchsorted(known, lines), len(known) - 1)
+        is_known = known[near] == lines
+        at = pa.array(near, mask=~is_known)
         row_ids, addresses = (joined(table.column(name)).take(at) for name in (ROW_ID, ROW_ADDRESS))
-        return row_ids, addresses, pa.array(is_told)
+        return row_ids, addresses, pa.array(is_known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class Optimizer:
             target_rows: How many rows a full fragment has; by default as many as loads write.
 
         Raises:
-            StopRequested: The monitor was told to stop.
+            StopRequested: The call was cancelled.
             Conflict: Others wrote to the same tables, again and again.
         """
         kept: _Kept = {}

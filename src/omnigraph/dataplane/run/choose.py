@@ -38,7 +38,7 @@ def choose(
 
     Args:
         engine: What was asked for.
-        bytes_total: How much there is to do; None when nobody knows.
+        bytes_total: How much there is to do; None when it is not known.
         has_frames: True if Spark DataFrames are among the sources.
         spark_named: True if a master was named or a session given.
         spark_running: True if there is a session in this process.

@@ -38,7 +38,7 @@ _PIECE_BYTES: Final = 64 << 10
 BATCH_BYTES: Final = 16 << 20
 # A row of a plain file of lines has about so many bytes.
 LINE_BYTES: Final = 128
-# What a byte is taken for where nobody could look.
+# The growth of a byte by decompression where it was not measured.
 _PACKED_FACTOR: Final = 6
 _COLUMNAR_FACTOR: Final = 3
 _IPC_MAGIC: Final = b"ARROW1"

@@ -88,7 +88,7 @@ class Action(Generic[T]):
         return self._result[0]
 
     def _wait(self) -> None:
-        # Nobody tells this thread that the operation's time is up.
+        # This thread does not learn otherwise that the operation's time is up.
         pause = tuning.active.poll_ms / 1_000 if cancellation.is_limited() else None
         while True:
             cancellation.check()

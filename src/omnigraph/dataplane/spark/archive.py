@@ -52,7 +52,7 @@ def make_aside(archive: Path) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    # Nobody waits for it; so nobody needs to be warned that it still runs.
+    # It is not waited for; so there is no warning that it still runs.
     process.returncode = 0
 
 

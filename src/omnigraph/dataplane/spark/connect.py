@@ -92,7 +92,7 @@ def server_folder(home: Path) -> Path:
 
 
 def stop_server(home: Path) -> bool:
-    """Stop the server that stays; return whether there was one."""
+    """Stop the Connect server of this machine; return whether there was one."""
     from pyspark.sql.connect.local_server import Discovery, LocalConnectServer  # noqa: PLC0415
 
     folder = server_folder(home)

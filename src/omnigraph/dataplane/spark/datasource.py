@@ -86,7 +86,7 @@ class DefaultSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer whose rows become one commit."""
-        # Whoever reads needs none of the loader.
+        # Reading needs none of the loader.
         from omnigraph.dataplane.spark.writing import TypeWriter  # noqa: PLC0415
 
         with carried_errors():
@@ -126,7 +126,7 @@ _METADATA: Final = "omnigraph"
 def _remembering(schema: StructType, options: Mapping[str, str]) -> StructType:
     if any(name.lower().startswith("storage.") for name in options):
         text = (
-            "a table of the catalog would show its options of storage to everybody: let the "
+            "a table of the catalog would show its storage options to every reader: let the "
             "environment name them (AWS_ACCESS_KEY_ID, …), or use spark.read"
         )
         raise InvalidInput(Code.INPUT_INVALID, text)

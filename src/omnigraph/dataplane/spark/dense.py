@@ -162,7 +162,7 @@ class _FrameCache:
     def get(self, key: _Key, make: Callable[[], Any]) -> Any:
         with self._lock:
             known = self._frames.get(key)
-        # Making one may run jobs, so nobody waits for it.
+        # Making one may run jobs, so no other call waits for it.
         made = make() if known is None else None
         with self._lock:
             known = self._frames.setdefault(key, made) if made is not None else known
@@ -175,7 +175,7 @@ class _FrameCache:
         if made is not None and made is not known:
             over.append(made)
         for each in over:
-            # Whoever still computes with it computes it anew.
+            # A query that still uses it makes it anew.
             with suppress(Exception):
                 each.unpersist()
         return known

@@ -25,7 +25,7 @@ from omnigraph.dataplane.spark.config import configured
 from omnigraph.errors import Code, Effect, GraphError, Unavailable
 
 if TYPE_CHECKING:
-    # A session starts before anybody needs Arrow, and it needs to know where this process listens.
+    # A session starts before Arrow is needed, and it needs to know where this process listens.
     from omnigraph.dataplane.load.plan import LoadPlan
     from omnigraph.dataplane.load.receipt import ReadReceipt
     from omnigraph.dataplane.load.request import LoadRequest

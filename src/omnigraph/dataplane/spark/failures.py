@@ -51,7 +51,7 @@ _EMPTY: Final = re.compile(r"fatal exception has occurred|Could not create the J
 def job_error(error: BaseException, log: Path | None) -> GraphError:
     """The public error for a job that failed."""
     text = str(error)
-    # Only here: it needs Arrow, and a session starts before anybody does.
+    # Only here: it needs Arrow, and a session starts before Arrow is needed.
     from omnigraph.dataplane.spark.kernel import failure_in  # noqa: PLC0415
 
     failure = failure_in(text)

@@ -31,7 +31,7 @@ from omnigraph.dataplane.spark.shipping import drop_older
 
 _PYTHON: Final = "PYSPARK_PYTHON"
 _lock: Final = threading.RLock()
-# The JVM that we launched. PySpark keeps one per process, whoever launched it.
+# The JVM that we launched. PySpark keeps one per process.
 _own: list[Any] = []
 # Settings that it was launched with: it takes them for the defaults of every later session.
 _given: dict[str, str] = {}

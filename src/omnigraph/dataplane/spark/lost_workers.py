@@ -3,8 +3,8 @@
 Spark learns that a worker has died from its socket alone. While any other process holds that
 socket, such as one that the worker had started, the task waits for ever: the settings
 `spark.python.worker.idleTimeoutSeconds` and `killOnIdleTimeout` end workers that are there, and
-never a task whose worker is not. So whoever waits for a job on this machine looks for such tasks,
-and ends their attempts; Spark then runs them again.
+never a task whose worker is not. So the thread that waits for a job on this machine looks for such
+tasks, and ends their attempts; Spark then runs them again.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _has_workers(jvm: int) -> bool:
         line = _parents(pid, known)
         if jvm in line and not (line[0] == jvm and _DAEMON in process.command):
             return True
-        # Workers whose daemon was killed belong to nobody, and may be of this JVM.
+        # Workers whose daemon was killed have no parent, and may be of this JVM.
         above = known.get(process.parent)
         if _DAEMON in process.command and (above is None or not _may_fork(above)):
             return True

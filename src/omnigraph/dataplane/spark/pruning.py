@@ -106,7 +106,7 @@ public class ColumnPruning extends Rule {
                 whole.relation(), scan, output, whole.keyGroupedPartitioning(),
                 whole.ordering(), whole.pushedFilters(), whole.mergeableScan());
         } catch (Exception problem) {
-            // Whoever reads the whole scan is told what is wrong.
+            // Reading the whole scan reports what is wrong.
             return whole;
         } catch (LinkageError other) {
             return whole;

@@ -1,7 +1,7 @@
 """The format `omnigraph` in a session of Spark.
 
 Spark finds the format without being told if OmniGraph is installed for the Python that it starts
-beside its driver. Any other session is told here, and its workers are sent the code.
+beside its driver. Any other session is registered here, and its workers are sent the code.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def make_known(session: Any, cache: Path, *, ships: bool) -> None:
 
 def _source_for(session: Any) -> type[Any]:
     """The format for one session: its writes are judged by tasks of that session."""
-    # Whoever only loads or exports needs none of it.
+    # Loads and exports need none of it.
     from omnigraph.dataplane.spark.datasource import DefaultSource  # noqa: PLC0415
     from omnigraph.dataplane.spark.driver import address_of  # noqa: PLC0415
 

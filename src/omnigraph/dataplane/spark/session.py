@@ -129,7 +129,7 @@ def _make_active(session: Any) -> None:
     """
     if is_connect(session):
         return
-    # A JVM that has gone is told by whoever uses the session.
+    # The next use of the session reports that the JVM is gone.
     with suppress(Exception):
         known = session._get_j_spark_session_class(session._jvm)
         if not known.getActiveSession().isDefined():

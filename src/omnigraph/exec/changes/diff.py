@@ -26,7 +26,7 @@ class DiffRequest:
     Attributes:
         older: The state that the changes start from.
         newer: The state that they lead to.
-        catalog: The schema of the newer one. Changes are told in its terms.
+        catalog: The schema of the newer one. Changes have its names and types.
         types: The types to compare, by their table keys there; None for all.
         older_catalog: The schema of the older one; None when it is the same.
     """

@@ -29,7 +29,7 @@ def changes_of_commits(
     Args:
         repo: The graph.
         states: The state before the first commit, and that of each commit; one schema for all.
-        types: The types that are told, in the order of a diff.
+        types: The types that are reported, in the order of a diff.
         wanted: So many changes are enough.
 
     Returns:

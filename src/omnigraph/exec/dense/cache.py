@@ -99,7 +99,7 @@ class Slot(Generic[T]):
 
     def put(self, value: T) -> None:
         """Keeps a structure that was made elsewhere, unless there is one."""
-        # Whoever is making it may be waiting for the caller: do not wait for them.
+        # The thread that makes it may be waiting for the caller: do not wait for it.
         if self._lock.acquire(blocking=False):
             try:
                 if self._value is None:
@@ -110,7 +110,7 @@ class Slot(Generic[T]):
     def supersedes(self, older: Slot[T]) -> None:
         """Notes that the structure here was derived from that of an older version.
 
-        The one before that is let go, unless somebody has used it since.
+        The one before that is dropped, unless it has been used since.
         """
         self._older = older
         oldest, older._older = older._older, None

@@ -71,7 +71,7 @@ class DiskCache:
             with suppress(OSError):
                 path.unlink()  # what is made instead is saved in its place
         else:
-            with suppress(OSError):  # somebody else's folder can be read all the same
+            with suppress(OSError):  # the folder of another user can be read all the same
                 os.utime(path)  # what was used last is removed last
         telemetry.count("dense.disk_cache_miss" if found is None else "dense.disk_cache_hit")
         return found

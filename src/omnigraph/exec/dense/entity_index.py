@@ -113,7 +113,7 @@ def _changed_edges(
     known = rows.find(written)
     fresh = np.sort(written[known < 0])
     if len(fresh) and len(rows) and fresh[0] < rows.last:
-        return None  # identities are given in ascending order; whoever breaks that starts over
+        return None  # ids ascend; otherwise the index is made anew
     survivors = len(rows) - len(deleted)
     inserted = np.arange(survivors, survivors + len(fresh))
     updated = np.sort(known[known >= 0]).astype(np.int64)

@@ -65,7 +65,7 @@ class ViewCache:
         self._last: DenseView | None = None
         # Of a few snapshots, since readers of several branches take turns.
         self._views: OrderedDict[tuple[str, int], DenseView] = OrderedDict()
-        # What nobody uses and nothing is kept of, is forgotten.
+        # Slots that are not in use and keep nothing are dropped.
         self._types: weakref.WeakValueDictionary[Pin, TypeColumns] = weakref.WeakValueDictionary()
         self._adjacencies: weakref.WeakValueDictionary[_Joint, Adjacency] = (
             weakref.WeakValueDictionary()

@@ -84,7 +84,7 @@ class _States:
     root: GraphVersion | None = None
 
     def is_copied(self, sides: TypeSides) -> bool:
-        """Our side gets all rows of a new type, which nothing of ours can stand in the way of.
+        """True if our side gets all rows of a new type, and nothing of ours can conflict with them.
 
         An edge of theirs may lead to a node that we have deleted.
         """
@@ -119,7 +119,7 @@ class _MergePlan:
 
     @property
     def is_nothing(self) -> bool:
-        """Neither entities nor the schema change."""
+        """True if neither entities nor the schema change."""
         return not self.counts and not self.states.schema.is_new
 
     @property
@@ -148,7 +148,7 @@ class Merger:
         self._running = running
 
     def merge(self, request: MergeRequest) -> Merged:
-        """Merge, or say what stands in the way; start over when others come first.
+        """Merge, or raise the conflicts; start over when others come first.
 
         Raises:
             Conflict: There are conflicts, and it is no dry run. Nothing has changed.
@@ -285,8 +285,8 @@ class Merger:
     def reset(self, request: ResetRequest) -> Merged:
         """Give a branch the state of a commit back, as a new commit.
 
-        It is a merge of that state with the head as merge base. It is never tried again: what
-        others commit meanwhile would be taken back with nobody being told.
+        It is a merge of that state with the head as merge base. It is never retried: what
+        others commit meanwhile would be taken back unnoticed.
 
         Raises:
             Forbidden: The branch is protected.

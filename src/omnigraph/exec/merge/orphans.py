@@ -1,7 +1,7 @@
 """Edges that lead to nodes which the merged state does not have.
 
 An edge is checked where a side has added or moved it, and where it is written or kept because of
-how a conflict was settled. Nothing is read if no node is gone.
+how a conflict was settled. Nothing is read if no node was deleted.
 """
 
 from __future__ import annotations

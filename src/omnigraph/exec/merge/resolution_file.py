@@ -1,6 +1,6 @@
 """Files of resolutions: JSON lines, one for each conflict of a merge, with the choice made.
 
-A dry run writes the template. A line has the conflict as the error of a merge tells it, the choices
+A dry run writes the template. A line has the conflict as the error of a merge shows it, the choices
 that can settle it, and an empty `choice`. A merge takes a file only as long as it fits the
 conflicts that it finds itself.
 """
@@ -84,7 +84,7 @@ class ResolutionLine:
         line: Its number, from 1.
         key: The conflict.
         states: What the conflict was when the line was written, as one text.
-        choice: What settles it; None while nobody has chosen.
+        choice: What settles it; None while it is open.
     """
 
     line: int

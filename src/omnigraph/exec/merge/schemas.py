@@ -48,18 +48,18 @@ class TypeSides:
 
     @property
     def is_unchanged(self) -> bool:
-        """Neither side has touched the table of the type, or theirs does not have it."""
+        """True if neither side has changed the table of the type, or theirs does not have it."""
         pins = {None if each is None else each.pin for each in (self.base, self.ours, self.theirs)}
         return self.theirs is None or len(pins) == 1
 
     @property
     def is_altered(self) -> bool:
-        """The table of our side has other columns than it will have."""
+        """True if the table of our side has other columns than it will have."""
         return self.ours is not None and is_altered(self.ours.entity, self.entity)
 
     @property
     def is_native(self) -> bool:
-        """Both sides have the columns that the table will have."""
+        """True if both sides have the columns that the table will have."""
         sides = (self.ours, self.theirs)
         return all(each is not None and not is_altered(each.entity, self.entity) for each in sides)
 

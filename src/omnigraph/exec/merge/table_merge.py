@@ -1,7 +1,7 @@
 """The merge of one type: their changes since the merge base, laid over ours.
 
-Only entities that their side has changed matter. One that our side has left alone gets their row as
-it is. One that both sides have changed is merged cell by cell.
+Only entities that their side has changed matter. One that our side has not changed gets their row
+as it is. One that both sides have changed is merged cell by cell.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class TableMerge:
         chosen: npt.NDArray[np.bool_],
         resolve: Resolving,
     ) -> None:
-        """One side deleted what the other one changed."""
+        """Settle entities that one side deleted and the other one changed."""
         kind = ConflictKind.DELETE_VS_UPDATE
         found = []
         for row, conflict in self.described(outcome.keys, both[chosen].tolist(), kind):
@@ -244,7 +244,7 @@ class TableMerge:
         *,
         by_row: bool,
     ) -> None:
-        """Both sides have the entity, and both have changed it."""
+        """Merge entities that both sides have, and have changed."""
         if not len(rows):
             return
         keys, has_base = outcome.keys, kind is ConflictKind.DIVERGENT_UPDATE
@@ -310,7 +310,7 @@ class TableMerge:
         """The addresses on our side of rows that go: deleted ones, and old copies of written ones.
 
         A row that is written again gets a new row id. To keep it, every version that lists it
-        would have to be told, which takes as long as its fragment is large.
+        would have to be changed, which takes as long as its fragment is large.
         """
         rows = np.concatenate([outcome.drop, outcome.take])
         return outcome.keys.column(OURS).take(pa.array(rows)).drop_null().combine_chunks()

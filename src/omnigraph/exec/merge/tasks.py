@@ -272,8 +272,8 @@ class MergeWork:
     ) -> Iterator[tuple[int, Any]]:
         """Run a task for every so many rows; yield where each begins, and its result.
 
-        What a task is told is made when its turn comes. Other processes are told about so many rows
-        at once as fit in memory, since all that is sent together goes to each of them.
+        The rows of a task are described when its turn comes. Other processes get as many
+        descriptions at once as fit in memory, since all that is sent together goes to each of them.
         """
         runner = self._opened
         starts = range(0, rows, count)

@@ -43,7 +43,7 @@ class TypeMerge:
 
     @property
     def is_tightened(self) -> bool:
-        """The type gets rules that a side did not have."""
+        """True if the type gets rules that a side did not have."""
         known = (self.sides.ours, self.sides.theirs)
         return any(
             each is not None and is_tightened(each.entity, self.sides.entity) for each in known

@@ -1,7 +1,7 @@
 """Vectors that are computed from texts while a query writes them.
 
 A write of a text leaves the vector that belongs to it: the one that it has, if the text is the
-same as before, or one that is computed now. Without a provider it is null, and that is told.
+same as before, or one that is computed now. Without a provider it is null, with a warning.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from omnigraph.rules.identity import entity_id
 from omnigraph.runtime.ids import Ids
 from omnigraph.store.table import ROW_ID
 
-# The id of an entity; a number in the place of one that is missing, which nobody can ask for.
+# The id of an entity; a number in the place of one that is missing, which no query can name.
 _Name: TypeAlias = "str | int"
 
 

@@ -1,7 +1,7 @@
 """The rows of a running query: for each bound variable an array of handles.
 
 A frame may carry weights. A row of weight n stands for n rows that agree in all variables that
-somebody still reads.
+a later step still reads.
 """
 
 from __future__ import annotations

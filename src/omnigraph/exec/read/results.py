@@ -86,7 +86,7 @@ class ResultBuilder:
                 frame, rankings = best_rows(frame, plan.ranking, last, run)
             columns = [column(item.expr, frame, run, rankings) for item in plan.outputs]
         if plan.ranking is not None:
-            # Computed even when there is nothing to order: its mistakes are told all the same.
+            # Computed even when there is nothing to order, so that its errors are raised.
             rankings.values(plan.ranking)
         cancellation.check()
         places = self._places(columns, frame, run, rankings, last)

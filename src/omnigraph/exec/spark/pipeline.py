@@ -1,6 +1,6 @@
 """The operators of a plan as joins of frames.
 
-Variables that nobody reads any more are dropped, and where the result only needs to know how many
+Variables that no later step reads are dropped, and where the result only needs to know how many
 rows there are, or that there are some, equal rows become one before the next hop multiplies them.
 """
 

@@ -43,7 +43,7 @@ from omnigraph.lang.ir.expr import (
 from omnigraph.lang.ir.ops import ReadPlan
 from omnigraph.lang.values import FLOATS, Base, ValueType
 
-# Spark counts rows of a limit with 32 bits; nobody collects as many.
+# Spark counts rows of a limit with 32 bits; a result is never that long.
 _LIMIT_MAX: Final = 2**31 - 1
 
 _ID: Final = ValueType(Base.STRING)

@@ -148,7 +148,7 @@ class MaintenanceCalls(TransactionCalls):
         `recover` takes back what writers of this graph left. What another tool has committed to a
         table is judged by its transactions: if they only rewrote fragments or built indexes, the
         rows are the same and the table is published as it is. Anything else is left alone and
-        reported, unless `force` says to take it as it is. Files that are missing are told, too:
+        reported, unless `force` says to take it as it is. Files that are missing are reported, too:
         nothing but a backup brings them back.
 
         Example:

@@ -57,7 +57,7 @@ class Diff:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing has changed."""
+        """True if nothing has changed."""
         return not self.counts
 
     def __iter__(self) -> Iterator[Change]:

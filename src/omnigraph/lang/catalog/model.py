@@ -5,7 +5,7 @@ give equal catalogs. Each type has an `id` and each property an id within its ty
 survives a rename. A catalog fresh from the compiler carries the ids its types would get in a new
 graph; `identity.adopt` replaces them by those of an accepted catalog.
 
-Ids count within the history of one branch. Between branches a type is told by its id, which comes
+Ids count within the history of one branch. Between branches a type is known by its id, which comes
 from its name, and a property by its `identity`, which comes from the name it was declared with.
 """
 

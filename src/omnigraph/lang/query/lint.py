@@ -42,7 +42,7 @@ class LintReport:
 
     @property
     def ok(self) -> bool:
-        """No errors; warnings are allowed."""
+        """True without errors; warnings are allowed."""
         return self.count(Severity.ERROR) == 0
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -123,7 +123,7 @@ class ForkRecords:
         try:
             fork = _decoded(data, _name(info), info.path)
         except Corrupt:
-            return False  # not to be overlooked: whoever asks for it is told
+            return False  # not to be overlooked: reading it is an error
         if not self._is_sound(path, _name(info), fork):
             return True
         with self._lock:

@@ -115,7 +115,7 @@ class Backend(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Look for it."""
+        """True if it is there."""
         ...
 
     def delete(self, path: str) -> None:
@@ -407,7 +407,7 @@ class LocalBackend:
         return [name for name in self.children(folder) if name.startswith(text)]
 
     def exists(self, path: str) -> bool:
-        """Look for a file."""
+        """True if the file is there."""
         # Every reader asks this before every query; joining paths the long way costs the most.
         try:
             return S_ISREG(os.stat(f"{self._prefix}{path}").st_mode)

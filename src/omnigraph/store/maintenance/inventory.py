@@ -1,8 +1,9 @@
 """The inventory of a table: every file below it, every version, and what each version refers to.
 
-A file is told by its path: the folder of the trunk or of a fork, then the kind of file. Lance says
-which files the versions of a folder refer to, with one read per version. What it does not list goes
-with what it belongs to: blobs with the data file beside them, a file of an index with its folder.
+A file is classified by its path: the folder of the trunk or of a fork, then the kind of file. Lance
+says which files the versions of a folder refer to, with one read per version. What it does not list
+goes with what it belongs to: blobs with the data file beside them, a file of an index with its
+folder.
 """
 
 from collections.abc import Iterable, Mapping

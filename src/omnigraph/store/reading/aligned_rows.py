@@ -15,7 +15,7 @@ from omnigraph.store.table import BATCH_ROWS, ROW_ADDRESS, ROW_ID
 
 __all__ = ["AlignedRows"]
 
-# What is told of a blob; of one that no row has, there is nothing more to tell.
+# The form in which a blob is described.
 _BLOB_SIZE = pa.struct([pa.field("size", pa.uint64())])
 
 

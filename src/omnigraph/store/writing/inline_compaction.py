@@ -100,7 +100,7 @@ def scattered_creation(fragments: Sequence[Any]) -> list[Any]:
 def created_at_once(table: Table, fragment: Any) -> Any:
     """Return a fragment with its rows created in the oldest version that created one of them.
 
-    Which rows were written since a version is told by when they were last written, which stays
+    The rows that were written since a version are found by when they were last written, which stays
     exact; that a row is new, by whether the older version has it.
     """
     reader = table.scan([CREATED_AT], fragments=[fragment.id])

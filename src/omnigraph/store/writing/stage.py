@@ -267,7 +267,7 @@ class Stager:
         Args:
             table: The base.
             addresses: The rows, each once; all that go of these fragments.
-            held: Fragments that the commit rewrites: of their rows only the addresses are told.
+            held: Fragments that the commit rewrites: of their rows only the addresses are given.
         """
         place = _place(table)
         is_held = np.isin(addresses >> FRAGMENT_BITS, list(held))

@@ -59,7 +59,7 @@ Work = Callable[[Iterator[InPiece]], Iterator[Found]]
 
 
 def fits(blocks: Blocks, *, edges: bool = False) -> bool:
-    """Tells if the values of all vertices, or all `edges`, too, can be sent to every task."""
+    """True if the values of all vertices, or all `edges`, too, can be sent to every task."""
     if edges and blocks.edge_count > tuning.active.one_task_edges_max:
         return False
     return blocks.layout.size <= tuning.active.broadcast_vertices_max

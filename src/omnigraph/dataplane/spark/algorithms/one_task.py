@@ -52,7 +52,7 @@ class _EdgeArrays:
 
 
 def fits(blocks: Blocks, task: IteratingTask) -> bool:
-    """Tells if one task can have all edges, each twice if they are followed both ways."""
+    """True if one task can have all edges, each twice if they are followed both ways."""
     entries = blocks.edge_count * (2 if task.direction is Towards.BOTH else 1)
     return entries <= tuning.active.one_task_edges_max and broadcast.fits(blocks)
 
