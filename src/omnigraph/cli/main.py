@@ -253,7 +253,7 @@ class BlobCommands(LazyGroup):
             "Write the bytes of a blob, or of a part of it, to a file or to standard output.",
         ),
         "stat": CommandEntry(
-            "blob_stat", _COMMANDS, "Tell how many bytes a blob has, and of which commit it is."
+            "blob_stat", _COMMANDS, "Show how many bytes a blob has, and of which commit it is."
         ),
     }
 
@@ -269,7 +269,7 @@ class ProfileCommands(LazyGroup):
         "query": CommandEntry(
             "profile_query",
             _COMMANDS,
-            "Run a query and tell what each step did: rows, time, and the path taken.",
+            "Run a query and report what each step did: rows, time, and the path taken.",
         ),
     }
 

@@ -129,7 +129,7 @@ class RemoteGraph(RemoteMaintenance):
 
     @property
     def mode(self) -> str:
-        """`rw`: what may be changed is the server's decision."""
+        """`rw`: the server decides what may be changed."""
         return "rw"
 
     def close(self) -> None:

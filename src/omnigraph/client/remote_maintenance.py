@@ -188,34 +188,34 @@ class RemoteMaintenance:
     @property
     def algorithms(self) -> NoReturn:
         """Refused: algorithms run where the graph is stored."""
-        raise in_reach("algorithms")
+        raise _only_embedded("algorithms")
 
     def acting_as(self, actor: str | None) -> NoReturn:
-        """Refused: a server knows who asks by the token."""
-        raise in_reach("acting_as")
+        """Refused: a server knows the actor by the token."""
+        raise _only_embedded("acting_as")
 
     def copy_to(self, target: object, **terms: Any) -> NoReturn:
         """Refused: files are copied where they are stored."""
-        raise in_reach("copy_to")
+        raise _only_embedded("copy_to")
 
     def to_spark(self, *args: Any, **terms: Any) -> NoReturn:
         """Refused: Spark reads the stored files."""
-        raise in_reach("to_spark")
+        raise _only_embedded("to_spark")
 
     def vertices(self, *args: Any, **terms: Any) -> NoReturn:
         """Refused: Spark reads the stored files."""
-        raise in_reach("vertices")
+        raise _only_embedded("vertices")
 
     def edges(self, *args: Any, **terms: Any) -> NoReturn:
         """Refused: Spark reads the stored files."""
-        raise in_reach("edges")
+        raise _only_embedded("edges")
 
     def stream_sink(self, *args: Any, **terms: Any) -> NoReturn:
         """Refused: Spark writes to the store."""
-        raise in_reach("stream_sink")
+        raise _only_embedded("stream_sink")
 
 
-def in_reach(call: str) -> InvalidInput:
-    """The error of a call that works where a graph is stored."""
+def _only_embedded(call: str) -> InvalidInput:
+    """The error of a call of embedded graphs."""
     text = f"`{call}` works where a graph is stored, not through a server; open it by its address"
     return InvalidInput(Code.INPUT_INVALID, text, call=call)

@@ -15,7 +15,7 @@ _REPORTED_EVERY_NS: Final = 100_000_000  # ten times a second, however small the
 
 
 class Transfer:
-    """Counts the bytes of a load or an export, and tells a listener."""
+    """Counts the bytes of a load or an export, and reports them to a listener."""
 
     def __init__(
         self, operation: str, listener: Listener | None, clock: Clock | None = None

@@ -249,7 +249,7 @@ class Graph(DiffCalls):
         at: Revision | None = None,
         access: AccessChoice = "auto",
     ) -> Profile:
-        """Run a query and tell what each operator did: rows, time, and the path taken.
+        """Run a query and report what each operator did: rows, time, and the path taken.
 
         Example:
             ```python

@@ -134,7 +134,7 @@ class Snapshot:
         name: str | None = None,
         access: AccessChoice = "auto",
     ) -> Profile:
-        """Run a query and tell what each operator did: rows, time, and the path taken."""
+        """Run a query and report what each operator did: rows, time, and the path taken."""
         reading = self._plans.reading(text, name)
         self._authorizer.ask(Permission.READ, self._pinned.branch, types=reading.types)
         profile = Profile(self._parts.clock)

@@ -1,4 +1,4 @@
-"""Admission: how much one actor may ask for at once, and in the long run."""
+"""Admission: bounds on what one actor may ask for at once, and per second."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class InFlight:
         self._admission.change(self._place, count, self._most)
         self._held = held
 
-    def let_go(self) -> None:
-        """Hold nothing any more, and never again."""
+    def release(self) -> None:
+        """Release everything; later calls hold nothing."""
         self._is_over = True
         if self._held:
             self._admission.change(self._place, -self._held, self._most)
@@ -101,7 +101,7 @@ class Admission:
             self.change((actor, what), -1, most)
 
     def bytes(self, actor: str, what: str, most: int) -> InFlight:
-        """The bytes of a new request, none so far; who has it lets them go in the end."""
+        """The bytes of a new request, none so far; to be released in the end."""
         return InFlight(self, (actor, what), max(1, most // self._workers))
 
     def in_flight(self, what: str) -> int:

@@ -39,7 +39,7 @@ def make_app(server: Server) -> Application:
     routes.append(_Path("/openapi.json", _Document(server), methods=["GET"]))
     # A path with a slash at its end is another one, and nobody is sent elsewhere.
     found = Application(
-        routes, redirect_slashes=False, default=_Elsewhere(server, 404, {}), lifespan=lifespan
+        routes, redirect_slashes=False, default=_Unknown(server, 404, {}), lifespan=lifespan
     )
     found.quick = [
         (each.route.method, compile_path(each.route.path)[0], each)
@@ -70,7 +70,7 @@ class _Path(StarletteRoute):
         assert self.methods is not None
         app: Any = self.app
         if scope["method"] not in self.methods:
-            app = _Elsewhere(app.server, 405, {"allow": ", ".join(sorted(self.methods))})
+            app = _Unknown(app.server, 405, {"allow": ", ".join(sorted(self.methods))})
         await app(scope, receive, send)
 
 
@@ -88,8 +88,8 @@ class _Document:
         await exchange.answer(WholeAnswer(status=200, body=self._body, media=JSON), [])
 
 
-class _Elsewhere:
-    """Answers for addresses and methods that there are not."""
+class _Unknown:
+    """Refuses unknown addresses and methods."""
 
     def __init__(self, server: Server, status: int, headers: dict[str, str]) -> None:
         self._server = server

@@ -99,7 +99,7 @@ class Authenticator:
     """Finds the actor of a request by its `Authorization` header."""
 
     def __init__(self, tokens: TokenFile | None, issuer: JwtIssuer | None) -> None:
-        """Ask these; without both, every actor is anonymous."""
+        """Check tokens by these; without both, every actor is anonymous."""
         self._tokens = tokens
         self._issuer = issuer
 

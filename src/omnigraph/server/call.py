@@ -15,11 +15,11 @@ from omnigraph.server.streams import UNCOUNTED, Holding, Sink, Upload
 
 @dataclass(slots=True, kw_only=True)
 class RouteCall:
-    """A request: who asks for what, already checked and decoded.
+    """A request of an actor, checked and decoded.
 
     Attributes:
         server: The server.
-        actor: Who asks.
+        actor: The actor of the request.
         method: The method of HTTP.
         path: The parameters in the path.
         headers: The headers, in lower case.

@@ -108,7 +108,7 @@ class ServerConfig:
     budgets: Budgets = field(default_factory=Budgets)
 
     def __post_init__(self) -> None:
-        """Refuse what would serve the wrong graphs, or give access to everybody by accident."""
+        """Refuse what would serve the wrong graphs, or give access to everyone by accident."""
         seen: set[str] = set()
         for entry in self.graphs:
             if not _ID.fullmatch(entry.id) or entry.id in _RESERVED:

@@ -1,7 +1,7 @@
 """An endpoint: takes requests from the loop to the threads that call graphs, and answers back.
 
-The order is the same for every route: who asks, whether too much is asked for, what the path and
-the query string mean, the body, the work. A body is not read for somebody who is not let in.
+Every route takes the same steps: authentication, admission, the path and the query string, the
+body, the work. The body of a request that is refused is not read.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Endpoint:
     def at_once(self, scope: Scope, data: bytes) -> tuple[int, Headers, bytes] | None:
         """The answer of a request that is there as a whole; None if it could take long.
 
-        Then the request is begun: whoever answers it later goes on behind the checks.
+        Then the request is begun, and answering it later goes on after the checks.
         """
         if is_traced():
             return None
@@ -118,7 +118,7 @@ class Endpoint:
         if call is None:
             values = exchange.values(b"authorization") if route.secured else []
             actor = await server.authenticator.actor(values) if route.secured else ANONYMOUS
-            call = self._let_in(exchange, actor)
+            call = self._admit(exchange, actor)
         held = self._held(call.actor)
         with _places(server, route, call.actor):
             try:
@@ -130,7 +130,7 @@ class Endpoint:
                 self._decode(call, data)
                 return await _run(server, route, exchange, call)
             finally:
-                held.let_go()
+                held.release()
 
     def _answer_at_once(self, exchange: Exchange, data: bytes) -> WholeAnswer | None:
         server, route = self.server, self.route
@@ -139,7 +139,7 @@ class Endpoint:
             actor = server.authenticator.known(exchange.values(b"authorization"))
         if actor is None or route.at_once is None:
             return None
-        call = exchange.call = self._let_in(exchange, actor)
+        call = exchange.call = self._admit(exchange, actor)
         held = self._held(actor)
         try:
             exchange.taken(data, "body_bytes", server.config.budgets.body_bytes, held)
@@ -147,10 +147,10 @@ class Endpoint:
             reply = route.at_once(call)
             return None if reply is None else _whole(server, reply)
         finally:
-            held.let_go()
+            held.release()
 
-    def _let_in(self, exchange: Exchange, actor: str) -> RouteCall:
-        """Let a request in: its actor may ask so much, and there is such a graph."""
+    def _admit(self, exchange: Exchange, actor: str) -> RouteCall:
+        """Admit a request: its actor is within the budgets, and there is such a graph."""
         server = self.server
         exchange.actor = actor
         server.admission.request(actor)
@@ -220,7 +220,7 @@ def _log(
 
 
 def _deprecated(successor: str, path: Mapping[str, str]) -> Headers:
-    """The headers of every answer of a deprecated route: another one is to be asked instead."""
+    """The headers of every answer of a deprecated route: they name the route that replaces it."""
     address = quote(successor.format(**path))
     return [(b"deprecation", b"true"), (b"link", f'<{address}>; rel="successor-version"'.encode())]
 
@@ -339,7 +339,7 @@ async def _streaming(
         reply = await _on_thread(server, route.pool, route.handler, call)
         exchange.is_read = True
     finally:
-        spooled.let_go()
+        spooled.release()
         upload.abandon()
         filling.cancel()
         with suppress(asyncio.CancelledError):

@@ -58,7 +58,7 @@ class Exchange:
     )
 
     def __init__(self, scope: MutableMapping[str, Any], begin: int = 0) -> None:
-        """Take over a request that came at this moment; who answers it later adds the ways back."""
+        """Take over a request that came at this moment; the functions that answer it come later."""
         self.scope = scope
         self.begin = begin
         self.receive: Receive | None = None

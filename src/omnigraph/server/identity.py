@@ -1,7 +1,7 @@
 """Tokens of identity providers (JWT), checked by their keys.
 
 To check one takes longer than a small read, and to fetch the keys takes a request to the provider.
-So the loop asks only for what is known, and a thread checks the rest.
+So the loop takes only tokens that were checked before, and a thread checks the rest.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class JobRecords:
         fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def close(self) -> None:
-        """Own no job any more."""
+        """Give all jobs up."""
         with suppress(OSError):
             os.unlink(self._held.name)
         self._held.close()

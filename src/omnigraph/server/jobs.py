@@ -104,12 +104,12 @@ class Jobs:
                 self._submit(replace(job, owner=self._records.owner))
 
     def stop(self) -> None:
-        """Interrupt what can be interrupted; the next server takes it up."""
+        """Interrupt what can be interrupted; the next server resumes it."""
         for token in list(self._tokens.values()):
             token.cancel()
 
     def close(self) -> None:
-        """Own no job any more; to be called when the threads have ended."""
+        """Give the jobs up; to be called when the threads have ended."""
         self._records.close()
 
     def start(
@@ -275,7 +275,7 @@ def _maintained(
 
 
 def _asked(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms as they were asked for: an export is pinned when it begins."""
+    """The terms of a job; an export is pinned when it begins."""
     return {name: value for name, value in terms.items() if name not in ("branch", "at")}
 
 

@@ -39,12 +39,12 @@ _TEXTS: Final = {
 
 
 class Arrival:
-    """The progress of a request; ASGI would tell it only to a task that waits."""
+    """The progress of a request, which ASGI reports only to a task that waits."""
 
     __slots__ = ("_cycle", "has_left", "when_left")
 
     def __init__(self, cycle: Any) -> None:
-        """Know this request of uvicorn."""
+        """Observe this request of uvicorn."""
         self._cycle = cycle
         self.has_left = False
         self.when_left: Callable[[], None] | None = None

@@ -276,7 +276,7 @@ def explain(call: RouteCall) -> Reply:
 
 
 def profile(call: RouteCall) -> Reply:
-    """Run a query and tell what each step did."""
+    """Run a query and report what each step did."""
     asked: QueryInput = call.body
     done = call.graph.profile(
         asked.query, asked.params, name=asked.name, branch=asked.branch, at=asked.snapshot

@@ -81,7 +81,7 @@ def _run(
 ) -> None:
     """Serve in this process; `alive` is a pipe that ends when the process that began it does."""
     give_memory_back()
-    _work_in_small_pieces()
+    _bound_bulk_memory()
     server = Server(config, policy=policy, workers=workers, worker=number)
     if config.jobs is not None:
         jobs = Jobs(server, config.jobs)
@@ -100,11 +100,11 @@ def _run(
         timeout_graceful_shutdown=config.budgets.shutdown_seconds,
         backlog=_WAITING_CONNECTIONS_MAX,
     )
-    _Gentle(settings, alive).run(sockets=[listening])
+    _GracefulServer(settings, alive).run(sockets=[listening])
 
 
-def _work_in_small_pieces() -> None:
-    """Let loads and exports hold little at a time: several of them run beside many requests."""
+def _bound_bulk_memory() -> None:
+    """Bound the memory of loads and exports: several of them run beside many requests."""
     bulk.split_bytes = 16 << 20
     bulk.staged_memory_bytes = 4 << 20
     bulk.batch_rows = 4_096
@@ -114,8 +114,8 @@ def _work_in_small_pieces() -> None:
     tables.metadata_cache_bytes = 48 << 20
 
 
-class _Gentle(uvicorn.Server):
-    """A server for which a signal is a way to end well, not a failure."""
+class _GracefulServer(uvicorn.Server):
+    """A server that a signal ends without an error."""
 
     def __init__(self, config: uvicorn.Config, alive: int | None) -> None:
         """End when a signal comes, or when the pipe of the first process ends."""
@@ -123,7 +123,7 @@ class _Gentle(uvicorn.Server):
         self._alive = alive
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin, and watch the process that watches this one."""
+        """Begin, and watch the first process."""
         await super().startup(sockets)
         if self._alive is not None:
             asyncio.get_running_loop().add_reader(self._alive, self._orphaned)

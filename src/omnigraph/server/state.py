@@ -144,14 +144,14 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-class KeptWork(Protocol):
+class BackgroundWork(Protocol):
     """Work that outlives its requests."""
 
     def stop(self) -> None:
-        """Interrupt it; the next server takes it up."""
+        """Interrupt it; the next server resumes it."""
 
     def close(self) -> None:
-        """Let it go, after the threads have ended."""
+        """Close it, after the threads have ended."""
 
 
 class Server:
@@ -197,7 +197,7 @@ class Server:
         self._bounds["events"] = bounds.event_streams
         self.is_ending = False
         # The jobs, where the server has a folder for them; they know the server themselves.
-        self.jobs: KeptWork | None = None
+        self.jobs: BackgroundWork | None = None
 
     def graph(self, graph_id: str) -> ServedGraph:
         """One of the graphs.
@@ -215,7 +215,7 @@ class Server:
         return self.config.storage if uri.startswith("s3://") else None
 
     def authorise(self, actor: str, permission: Permission, **fields: Any) -> None:
-        """Ask the policy about something that belongs to no call of a graph."""
+        """Ask the policy about an action that is no call of a graph."""
         self.policy.authorise(AccessRequest(actor, permission, **fields))
 
     def enter(self, pool: Pool) -> None:

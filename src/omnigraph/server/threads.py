@@ -59,7 +59,7 @@ class Threads:
         self._put(lambda: work(*arguments))
 
     def shutdown(self) -> None:
-        """End the threads after what they are at; what waits is not begun."""
+        """End the threads after their current calls; waiting calls are not begun."""
         with self._lock:
             self._is_ended = True
             threads = list(self._threads)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def is_traced() -> bool:
-    """True if traces may be wanted: who has configured them has imported this."""
+    """True if OpenTelemetry is imported, as it is where it is configured."""
     return "opentelemetry.trace" in sys.modules
 
 

@@ -36,7 +36,7 @@ class WarmReads:
     """The queries of one graph that are answered at once, by actor and branch. Thread-safe."""
 
     def __init__(self, clock: Clock, *, is_near: bool) -> None:
-        """Know none; of a graph that is not near, none is ever known."""
+        """Know none; of a graph that is not local, none is ever known."""
         self._clock = clock
         self._is_near = is_near
         self._lock = threading.Lock()

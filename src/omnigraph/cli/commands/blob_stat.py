@@ -24,7 +24,7 @@ def blob_stat(
     at: At = None,
     as_json: Json = False,
 ) -> Status:
-    """Tell how many bytes a blob has, and of which commit it is."""
+    """Show how many bytes a blob has, and of which commit it is."""
     with target.open("r") as graph:
         commit = graph.snapshot(target.on, at=at).commit
         size = graph.blob_size(type_name, id, property_name, branch=target.on, at=commit)

@@ -18,7 +18,7 @@ def profile_query(
     at: At = None,
     as_json: Json = False,
 ) -> Status:
-    """Run a query and tell what each step did: rows, time, and the path taken."""
+    """Run a query and report what each step did: rows, time, and the path taken."""
     queries, values = asked.read()
     with target.open("r") as graph:
         found = graph.profile(queries, values, name=asked.name, branch=target.on, at=at)

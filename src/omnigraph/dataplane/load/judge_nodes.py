@@ -1,4 +1,4 @@
-"""Judging nodes and who names them: ids, ends of edges, and how many edges leave a node.
+"""Judging nodes and edges at them: ids, ends of edges, and how many edges leave a node.
 
 All of it is about ids of one node type, so it is hashed once: each distinct id gets a number, first
 those that the input gives, then those that edges name besides. What is left to look up among the

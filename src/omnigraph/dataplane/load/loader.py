@@ -71,8 +71,9 @@ class Loader:
     ) -> Loaded:
         """Read the inputs, judge them, and publish them as one commit.
 
-        Nothing is visible before the commit. When others come first, an append or a merge is
-        judged again on what they left; an overwrite is not: its author should know.
+        Nothing is visible before the commit. When others come first, an append or a merge is judged
+        again on what they left; an overwrite is not repeated, so that it does not replace what its
+        caller has not seen.
 
         Args:
             request: The load.
@@ -229,7 +230,7 @@ class Loader:
         )
 
     def _area(self, load_id: str, staging: Staging, monitor: Monitor | None) -> StagingArea:
-        """Make the staging area of a load; see to those that others left."""
+        """Make the staging area of a load; remove those that dead loads left."""
         areas, root = self._repo.areas, self._repo.root
         areas.sweep()
         is_elsewhere = isinstance(staging, LocalStaging) and not root.is_local

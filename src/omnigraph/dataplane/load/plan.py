@@ -65,7 +65,7 @@ class Targets:
 
 
 class StopSignal:
-    """Asks a task of this process to stop; tasks of other processes are not asked."""
+    """The request that tasks of this process stop; tasks of other processes are not stopped."""
 
     def __init__(self, is_stopped: Callable[[], bool] | None = None) -> None:
         """Ask this from time to time."""

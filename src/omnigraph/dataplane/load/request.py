@@ -100,7 +100,7 @@ class LoadRequest:
 
     @property
     def digest(self) -> str:
-        """A digest that tells it from other requests with the same idempotency key.
+        """A digest by which it differs from other requests with the same idempotency key.
 
         The content of the inputs is not part of it: finding out would mean to read them all.
         """

@@ -25,7 +25,7 @@ class SmallLoad:
 
     Attributes:
         entities: Rows of one type each, in the order of the input, with defaults unless `partial`.
-        sources: The rows as they were read, before they got ids; they tell one input from another.
+        sources: The rows as they were read, before they got ids: what the digest covers.
         partial: Known entities keep what the rows do not name.
     """
 

@@ -1,4 +1,4 @@
-"""From splits and lines within them to files and lines: what a violation says in the end."""
+"""Positions in splits turned into files and lines, as violations name them."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ class Stages:
     def _stays_here(self, stage: str, items: Sequence[object]) -> bool:
         """True if there is so little to do that sending it to workers takes longer.
 
-        This process looks at no more than `driver_keys`; from afar only if it is one task.
+        This process looks at no more than `driver_keys`; on Spark only if it is one task.
         """
         is_near = self._plan.worker_tables.root.is_local and stage in _OF_KEYS
         if stage == "write" or not (is_near or len(items) == 1):

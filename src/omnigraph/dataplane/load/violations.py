@@ -1,4 +1,4 @@
-"""The violations of a load: the first of them to be told, and, when asked for, all to a file.
+"""The violations of a load: the first of them for the error; if wanted, all of them for a file.
 
 There may be many if all of them are wanted. Then each task puts what it finds aside, sorted, piece
 by piece; in the end the pieces are merged, and no more than one split's are in memory at a time.
