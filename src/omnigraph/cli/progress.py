@@ -1,6 +1,5 @@
 """A progress bar on a terminal. It imports rich, so it is imported only for a terminal."""
 
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -30,12 +29,7 @@ class Bar:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._progress.stop()
 
     def __call__(self, moment: Moment) -> None:

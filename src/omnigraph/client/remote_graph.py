@@ -8,7 +8,6 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from omnigraph.client.arguments import at_text, keyed, only_local
@@ -114,12 +113,7 @@ class RemoteGraph(RemoteMaintenance):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from omnigraph.core.commits.graph_version import GraphVersion
@@ -117,12 +116,7 @@ class Graph(DiffCalls):
         self._repo.require_open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     @property

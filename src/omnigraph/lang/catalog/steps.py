@@ -336,31 +336,5 @@ class UnsupportedChange(Step):
         return {"entity": str(self.entity), "reason": self.reason}
 
 
-STEP_KINDS: Final = tuple(
-    sorted(
-        step.kind
-        for step in (
-            AddType,
-            RenameType,
-            AddProperty,
-            RenameProperty,
-            AddConstraint,
-            RemoveConstraint,
-            ExtendEnum,
-            NarrowEnum,
-            ChangeType,
-            ChangeNullability,
-            ChangeDefault,
-            ChangeCardinality,
-            UpdateTypeMetadata,
-            UpdatePropertyMetadata,
-            DropType,
-            DropProperty,
-            UnsupportedChange,
-        )
-    )
-)
-
-
 def _text(literal: Literal | None) -> str | None:
     return None if literal is None else str(literal)

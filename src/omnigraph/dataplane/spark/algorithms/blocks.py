@@ -54,10 +54,6 @@ class BlockLayout:
         """The number of blocks."""
         return -(-self.size // self.width)
 
-    def block_size(self, block: int) -> int:
-        """The number of vertices of a block."""
-        return min(self.width, self.size - block * self.width)
-
 
 def layout(vertices: int, edges: int, parallelism: int) -> BlockLayout:
     """Blocks that are small enough for a task, and enough of them for all tasks."""
