@@ -52,18 +52,26 @@ class Reporter:
     first: int = 0
 
     def rows(
-        self, rule: Rule, rows: Positions, properties: tuple[str, ...], describe: Describe
+        self,
+        rule: Rule,
+        rows: Positions,
+        properties: tuple[str, ...],
+        describe: Describe,
+        holders: pa.Array | None = None,
     ) -> None:
-        """Report the rows that break a rule."""
+        """Report the rows that break a rule; `holders` are the entities that they collide with."""
         if not len(rows):
             return
         chosen = self._described(rows)
         numbers = rows[chosen]
         ids: list[str | None] = self.ids.take(pa.array(numbers)).to_pylist()
+        others = [None] * len(ids) if holders is None else holders.take(chosen).to_pylist()
         names = [name_of(id_) for id_ in ids]
         found: list[Violation] = []
-        described = describe(chosen, names)
-        for row, id_, (value, message) in zip(numbers.tolist(), ids, described, strict=True):
+        described = zip(describe(chosen, names), others, strict=True)
+        for row, id_, ((value, message), holder) in zip(
+            numbers.tolist(), ids, described, strict=True
+        ):
             file, line = self.origin(row + self.first) if self.origin else (None, None)
             found.append(
                 Violation(
@@ -76,6 +84,7 @@ class Reporter:
                     message=message,
                     file=file,
                     line=line,
+                    holder=holder,
                 )
             )
         self.out.add_all(found, len(rows))

@@ -177,7 +177,8 @@ def judge_unique(
             yield value, _words(entity, columns, value, name_of(first_id), name)
 
     report = Reporter(entity, joined(incoming.column(ID_NAME)), out, origin)
-    report.rows(Rule.UNIQUE, new.rows[late], columns, describe)
+    holders = first_ids.take(pa.array(late))
+    report.rows(Rule.UNIQUE, new.rows[late], columns, describe, holders)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ class Violation:
         message: The whole in words.
         file: Where the data came from, when it came from a file.
         line: The line in that file.
+        holder: Of a value that is to be unique, the other entity that has it.
     """
 
     rule: Rule
@@ -62,6 +63,7 @@ class Violation:
     message: str
     file: str | None = None
     line: int | None = None
+    holder: str | None = None
 
     @property
     def rank(self) -> tuple[str, int, bool, str, str, int, tuple[str, ...], str]:

@@ -91,8 +91,9 @@ def test_an_edge_that_goes_back_may_lose_its_other_end(graph: og.Graph) -> None:
     change(graph, "draft", 'delete Person where name = "Bo"')
     change(graph, "main", 'delete Person where name = "Cy"')
     assert kinds(graph, "draft", "main") == [("orphan_edge", "k")]
-    with pytest.raises(og.errors.Conflict):
-        graph.branches.merge("draft", resolve="ours")
+    graph.branches.create("copy")
+    graph.branches.merge("draft", into="copy", resolve="ours")
+    assert ends(graph, branch="copy") == [("Ada", "Bo")]
     graph.branches.merge("draft", resolve="theirs")
     assert ends(graph) == [("Ada", "Cy")]
 
@@ -139,6 +140,57 @@ def test_a_value_that_goes_back_meets_whoever_took_it(graph: og.Graph) -> None:
     assert len(found) == len(set(found))
 
 
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_side_settles_who_has_a_value_for_both_of_them(
+    graph: og.Graph, source: str, into: str, side: Any
+) -> None:
+    """Both have a value of their own on either side, and one of the four values is wanted twice."""
+    change(graph, "draft", 'update Person set { email: "new" } where name = "Ada"')
+    change(graph, "main", 'update Person set { email: "new" } where name = "Bo"')
+    ((kind, _),) = kinds(graph, source, into)
+    assert kind == "unique_violation"
+    chosen = into if side == "ours" else source
+    expected = people(graph, chosen)
+    graph.branches.merge(source, into=into, resolve=side)
+    assert people(graph, into) == expected
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_side_settles_a_row_of_collisions(
+    graph: og.Graph, source: str, into: str, side: Any
+) -> None:
+    """What goes back because of one collision has a value that the next one has taken."""
+    for name, value in (("Ada", "new"), ("Bo", "Ada@x"), ("Cy", "Bo@x")):
+        text = f'update Person set {{ email: "{value}" }} where name = "{name}"'
+        change(graph, "draft", text)
+    change(graph, "main", 'update Person set { email: "new" } where name = "Di"')
+    expected = people(graph, into if side == "ours" else source)
+    graph.branches.merge(source, into=into, resolve=side)
+    assert people(graph, into) == expected
+
+
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_what_an_open_conflict_decides_is_no_conflict_yet(
+    graph: og.Graph, source: str, into: str
+) -> None:
+    """A value and an edge that are in dispute may or may not be in the way of others."""
+    graph.load({"Person": [{"name": "Eve"}]}, branch="draft")
+    change(graph, "draft", 'update Person set { email: "one" } where name = "Ada"')
+    change(graph, "main", 'update Person set { email: "two" } where name = "Ada"')
+    change(graph, "draft", 'update Person set { email: "two" } where name = "Eve"')
+    move(graph, "draft", "In", id="i", from_="Bo", to="red")
+    move(graph, "main", "In", id="i", from_="Cy", to="red")
+    change(graph, "draft", 'insert In { from: "Cy", to: "blue" }')
+    found = [("divergent_update", "Ada"), ("divergent_update", "i")]
+    assert kinds(graph, source, into) == found
+    settled = graph.branches.merge(source, into=into, resolve="ours").settled
+    names = [(item.kind.value, item.id) for item, _ in settled]
+    expected = [("cardinality_violation", "Cy"), ("unique_violation", "Eve")]
+    assert sorted(set(names) - set(found)) == (expected if into == "main" else [])
+
+
 @pytest.fixture
 def staffed(tmp_path: Path) -> Iterator[og.Graph]:
     """A graph in which whoever is in a team is in two; a person without a team is no violation."""
@@ -181,3 +233,61 @@ def test_a_side_without_edges_of_a_node_is_taken_as_it_is(
     other = "theirs" if teams_are == "ours" else "ours"
     staffed.branches.merge(source, into="copy", resolve=other)
     assert ends(staffed, "in", "copy") == []
+
+
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_an_edge_that_stays_leaves_the_minimum_where_it_was_to_go(
+    tmp_path: Path, source: str, into: str
+) -> None:
+    """It was to replace an edge which the same side deleted."""
+    schema = SCHEMA.replace("@card(0..1)", "@card(1..2)")
+    with og.init(str(tmp_path / "moved.omni"), schema=schema) as graph:
+        people = [{"name": name} for name in NAMES]
+        edges = [("i", "Ada", "red"), ("j", "Ada", "blue"), ("k", "Cy", "red")]
+        rows = [{"id": name, "from": one, "to": other} for name, one, other in edges]
+        teams = [{"name": name} for name in ("red", "blue")]
+        graph.load({"Person": people, "Team": teams, "In": rows})
+        graph.branches.create("draft")
+        moved = [{**rows[0], "from": "Cy"}, rows[1]]
+        graph.load({"In": moved}, mode="overwrite", branch=source)
+        move(graph, into, "In", id="i", from_="Bo", to="red")
+        graph.branches.merge(source, into=into, resolve="ours")
+        expected = [("Ada", "blue"), ("Bo", "red"), ("Cy", "red")]
+        assert ends(graph, "in", into) == expected
+
+
+@pytest.mark.parametrize("choice", ["theirs", "base", "value"])
+def test_an_entity_that_breaks_a_new_rule_gets_what_was_chosen(tmp_path: Path, choice: Any) -> None:
+    """Only our side has changed it, and their side has the rule."""
+    schema = "node Item { name: String @key  size: I32?  code: String? }"
+    rules = schema.replace("}", "@range(size, 0..3) @unique(code) }")
+    with og.init(str(tmp_path / "rules.omni"), schema=schema) as graph:
+        graph.load({"Item": [{"name": "a", "size": 1, "code": "x"}, {"name": "b"}]})
+        graph.branches.create("draft")
+        graph.schema.apply(rules, branch="draft")
+        rows = [{"name": "a", "size": 9}, {"name": "b", "code": "x"}]
+        graph.load({"Item": rows}, mode="merge")
+        found = graph.branches.merge("draft", dry_run=True).conflicts
+        assert [(item.kind.value, item.id) for item in found] == [
+            ("value_constraint_violation", "a"),
+            ("unique_violation", "b"),
+        ]
+        states = [getattr(found[0], side)["size"] for side in ("base", "ours", "theirs")]
+        assert states == [1, 9, 1]
+        with pytest.raises(og.errors.Conflict, match="with the choice 'ours', too"):
+            graph.branches.merge("draft", resolve="ours")
+        file = tmp_path / "choices.jsonl"
+        left = graph.branches.merge("draft", resolve="ours", dry_run=True)
+        assert (left.write_resolutions(file), left.settled) == (2, ())
+        assert len(file.read_text().splitlines()) == 2
+
+        def settle(conflict: og.MergeConflict) -> Any:
+            values = {"size": 2, "code": "y"}
+            given = {name: values[name] for name in conflict.properties}
+            return given if choice == "value" else choice
+
+        graph.branches.merge("draft", resolve=settle)
+        shown = "return { $i.size as s, $i.code as c } order { $i.name }"
+        text = f"query q() {{ match {{ $i: Item }} {shown} }}"
+        now = [(row["s"], row["c"]) for row in graph.query(text)]
+        assert now == ([(2, "x"), (None, "y")] if choice == "value" else [(1, "x"), (None, None)])

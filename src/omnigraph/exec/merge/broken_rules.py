@@ -1,14 +1,15 @@
 """Rules of the schema that the merged state would break, as conflicts, and how they are settled.
 
 A unique or a value rule is settled for the entity that breaks it: by the values of one side, of the
-base, or by others. A cardinality is settled for the source: only the edges count that one side has
-inserted and deleted there.
+base, or by others. By a side, both entities that have a value get what that side has, where they
+have values of their own. A cardinality is settled for the source: only the edges count that one
+side has inserted and deleted there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
-from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
+from omnigraph.exec.merge.conflicts import SIDES, Choice, ConflictKind, MergeConflict, Resolving
 from omnigraph.exec.merge.merged_rows import OURS
 from omnigraph.exec.merge.table_merge import SettledConflict
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
@@ -32,7 +33,20 @@ _KINDS: Final = {
 }
 
 
-def described(types: Types, violation: Violation) -> MergeConflict:
+@dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A rule that the merged state would break.
+
+    Attributes:
+        conflict: The conflict.
+        holder: Of a value that is to be unique, the other entity that has it.
+    """
+
+    conflict: MergeConflict
+    holder: str | None = None
+
+
+def described(types: Types, violation: Violation) -> BrokenRule:
     """A violation as a conflict, with the states of its entity on all sides."""
     item = types[f"{violation.kind}:{violation.type_name}"]
     conflict = MergeConflict(
@@ -46,34 +60,34 @@ def described(types: Types, violation: Violation) -> MergeConflict:
     name = str(violation.id)
     if conflict.kind is ConflictKind.CARDINALITY_VIOLATION:
         ours, theirs = _Edges.of(item, name, ours=True), _Edges.of(item, name, ours=False)
-        return replace(conflict, ours=ours.shown, theirs=theirs.shown)
-    row = item.rows_of([name]).get(name)
-    if row is None:
-        return conflict
-    ((_, states),) = item.merge.described(item.outcome.keys, [row], conflict.kind)
-    return replace(conflict, base=states.base, ours=states.ours, theirs=states.theirs)
+        return BrokenRule(replace(conflict, ours=ours.shown, theirs=theirs.shown))
+    ((_, states),) = item.merge.described(item.key_of(name), [0], conflict.kind)
+    conflict = replace(conflict, base=states.base, ours=states.ours, theirs=states.theirs)
+    return BrokenRule(conflict, violation.holder)
 
 
-def settle_broken_rules(
-    types: Types, conflicts: Sequence[MergeConflict], resolve: Resolving
-) -> bool:
+def settle_broken_rules(types: Types, broken: Sequence[BrokenRule], resolve: Resolving) -> bool:
     """Settle what can be settled; True when something has changed and is to be judged again."""
     by_type: dict[str, list[SettledConflict]] = {}
     is_settled = False
-    for conflict in conflicts:
+    for each in broken:
+        conflict = each.conflict
         choice = resolve(conflict)
         if choice is None:
             continue
         is_settled = True
         key = f"{conflict.entity_kind}:{conflict.type}"
-        item, name = types[key], str(conflict.id)
+        item, names = types[key], [str(conflict.id)]
         if conflict.kind is ConflictKind.CARDINALITY_VIOLATION:
             _settle_edges(types, item, conflict, choice, resolve)
             continue
-        row = item.rows_of([name]).get(name)
-        if row is not None:
-            cells = np.isin(item.merge.columns, conflict.properties)
-            by_type.setdefault(key, []).append(SettledConflict(row, conflict, choice, cells))
+        if each.holder is not None and choice in SIDES:
+            names.append(each.holder)
+        cells = np.isin(item.merge.columns, conflict.properties)
+        by_type.setdefault(key, []).extend(
+            SettledConflict(item.row_of(item.key_of(name)), conflict, choice, cells)
+            for name in names
+        )
     for key, settlements in by_type.items():
         types[key].merge.settle(types[key].outcome, settlements, resolve)
     return is_settled
@@ -129,7 +143,6 @@ def _settle_edges(
         keys = item.outcome.keys.slice(row, 1)
         if name in other.inserted or _has_ends(types, item, keys, side):
             settled.append(SettledConflict(row, conflict, choice, ends))
-        item.touched.update(item.sources(keys))
     item.merge.settle(item.outcome, settled, resolve)
     item.touched.add(source)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
@@ -126,21 +126,24 @@ class Resolving:
         self._resolve = resolve
         self.place = place
         self._by_entity: dict[tuple[str, str, str | None], Choice] = {}
+        self._answered: set[tuple[ConflictKey, str]] = set()
         self.settled: dict[ConflictKey, tuple[MergeConflict, Choice]] = {}
 
     def __call__(self, conflict: MergeConflict) -> Choice | None:
         """Returns the choice that settles a conflict; None for one that nothing settles.
 
-        A conflict that comes back after it was settled is left: the answer did not settle it.
+        A conflict that comes back as it was is left: the answer did not settle it. One may come
+        back about something else, such as the other end of an edge.
 
         Raises:
             InvalidInput: The answer is none that can settle it.
         """
-        if conflict.key in self.settled:
+        if (conflict.key, conflict.message) in self._answered:
             return None
         choice = self._resolve(conflict)
         if choice is None:
             return None
+        self._answered.add((conflict.key, conflict.message))
         name = "value" if isinstance(choice, Mapping) else choice
         if name not in conflict.choices:
             known = ", ".join(conflict.choices)
@@ -152,6 +155,14 @@ class Resolving:
     def again(self, conflict: MergeConflict) -> Choice | None:
         """Returns the choice that settled another conflict about the same entity."""
         return self._by_entity.get((conflict.entity_kind, conflict.type, conflict.id))
+
+    def left(self, conflict: MergeConflict) -> MergeConflict:
+        """Returns a conflict that is left, with the choice that did not settle it, if any."""
+        _, choice = self.settled.pop(conflict.key, (conflict, None))
+        if choice is None:
+            return conflict
+        name = choice if isinstance(choice, str) else "value"
+        return replace(conflict, message=f"{conflict.message}, with the choice '{name}', too")
 
     def refused(self, conflict: MergeConflict, reason: str) -> InvalidInput:
         """The error about an answer that does not fit its conflict."""

@@ -92,6 +92,7 @@ def changed_since(
 def _assign(outcome: MergedTable, decisions: Mapping[int, Decision]) -> None:
     """Put decisions of another merge in the place of those on some rows."""
     rows = list(decisions)
+    outcome.settled.update(rows)
     ids = set(outcome.keys.column("id").take(pa.array(rows, pa.int64())).to_pylist())
     outcome.conflicts = [item for item in outcome.conflicts if item.id not in ids]
     outcome.take = np.setdiff1d(outcome.take, rows)

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
-from omnigraph.exec.merge.broken_rules import described
-from omnigraph.exec.merge.conflicts import MergeConflict
+from omnigraph.exec.merge.broken_rules import BrokenRule, described
 from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.merged_rows import Rows
 from omnigraph.exec.merge.type_merge import TypeMerge, Types
@@ -38,7 +37,7 @@ Images = Mapping[str, MergedImages | None]
 _NOTHING: Final = pa.chunked_array([], pa.string())
 
 
-def judge_merged(types: Types, images: Images) -> list[MergeConflict]:
+def judge_merged(types: Types, images: Images) -> list[BrokenRule]:
     """Judge values, uniqueness and cardinalities where the changes of both sides meet."""
     out = Violations()
     for key, item in types.items():
@@ -51,7 +50,7 @@ def judge_merged(types: Types, images: Images) -> list[MergeConflict]:
         if isinstance(item.merge.entity, EdgeType):
             _judge_degrees(types, item, rows, item.merge.entity, out)
     # Two comparisons can find the same collision.
-    found = {item.key: item for item in (described(types, each) for each in out.items)}
+    found = {item.conflict.key: item for item in (described(types, each) for each in out.items)}
     return list(found.values())
 
 
@@ -87,19 +86,28 @@ def _judge_uniques(item: TypeMerge, rows: MergedImages, out: Violations) -> None
     changed = pa.concat_arrays([ours.column(AFTER).drop_null().combine_chunks(), item.stayed])
     for columns in uniques(entity):
         names = ["id", *columns]
+        # What collides depends on how these conflicts are settled.
+        is_open = item.disputed_in(columns)
         known = []
         if len(changed):
             known = item.merge.versions.ours.take(changed, names).to_batches()
         if known or item.outcome.given or item.outcome.restored:
-            written = rows.projected(names)
-            judge_unique(entity, columns, written, out, committed=known, removed=item.dropped)
+            written = _without(rows.projected(names), is_open)
+            gone = pa.concat_arrays([item.dropped, is_open])
+            judge_unique(entity, columns, written, out, committed=known, removed=gone)
         chosen = _mixed(item) if len(columns) > 1 else _edited(item)
-        fresh = rows.projected(names, chosen)
+        fresh = _without(rows.projected(names, chosen), is_open)
         wanted = {name: stored_values(fresh.column(name)) for name in columns}
         if all(wanted.values()):
             found = item.candidates(wanted)
-            settled = pa.concat_arrays([item.dropped, item.written])
+            settled = pa.concat_arrays([item.dropped, item.written, is_open])
             judge_unique(entity, columns, fresh, out, committed=found, removed=settled)
+
+
+def _without(rows: pa.Table, ids: pa.Array) -> pa.Table:
+    if not len(ids):
+        return rows
+    return rows.filter(pc.invert(pc.is_in(rows.column("id"), value_set=ids)))
 
 
 def _judge_degrees(
@@ -110,12 +118,17 @@ def _judge_degrees(
     sources = pc.unique(_their_sources(item))
     sources = sources.filter(pc.is_in(sources, value_set=_our_sources(item)))
     node = types.get(table_key("node", edge.source))
-    settled = [pa.array(sorted(item.touched), pa.string())]
-    if node is not None and edge.cardinality.low:
-        settled.append(node.decided)
-    sources = pc.unique(pa.concat_arrays([sources, *settled]))
+    keys = item.outcome.keys.take(pa.array(sorted(item.outcome.settled), pa.int64()))
+    settled = [pa.array(sorted({*item.touched, *item.sources(keys)}), pa.string())]
+    # How many edges these have depends on how other conflicts are settled.
+    is_open = item.sources(item.located(item.disputed_in(["src"]).to_pylist()))
+    left_out = [pa.array(sorted(set(is_open)), pa.string())]
     if node is not None:
-        sources = sources.filter(pc.invert(pc.is_in(sources, value_set=node.absent)))
+        left_out += [node.absent, node.disputed]
+        if edge.cardinality.low:
+            settled.append(node.decided)
+    sources = pc.unique(pa.concat_arrays([sources, *settled]))
+    sources = sources.filter(pc.invert(pc.is_in(sources, pa.concat_arrays(left_out))))
     if not len(sources):
         return
     added = [] if rows is None else rows.projected(["src"]).column("src").chunks

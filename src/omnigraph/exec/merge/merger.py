@@ -361,7 +361,8 @@ class Merger:
             # Settling a conflict can break another rule, so that is judged again.
             if not settle_broken_rules(types, broken, resolving):
                 break
-        conflicts = (*first, *orphans, *broken)
+        found = (*first, *orphans, *(each.conflict for each in broken))
+        conflicts = tuple(map(resolving.left, found))
         if file is not None:
             met = [*conflicts, *(each for each, _ in resolving.settled.values())]
             self._check_lines(file, states, met, work, by_row=by_row)

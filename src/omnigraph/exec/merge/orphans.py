@@ -161,8 +161,6 @@ def _settle(
             if node is not None:
                 node.restore(orphan.ends[column])
         return
-    # Wherever the edge is or was, the number of edges may be another one.
-    item.touched.update(item.sources(orphan.keys), [orphan.ends["src"]])
     row = item.row_of(orphan.keys)
     cells = np.isin(item.merge.columns, _ENDS)
     other: Side = "theirs" if orphan.side == "ours" else "ours"

@@ -44,6 +44,7 @@ class MergedTable:
         restored: The cells that get the value of the merge base, by row of `keys`; where a
             conflict was settled so.
         given: Values that settle conflicts, by row of `keys`.
+        settled: The rows of `keys` that are as they are because something was settled so.
     """
 
     entity: EntityType
@@ -54,6 +55,12 @@ class MergedTable:
     conflicts: list[MergeConflict] = field(default_factory=list)
     restored: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
     given: dict[int, Given] = field(default_factory=dict)
+    settled: set[int] = field(default_factory=set)
+
+
+def spoken_name(column: str) -> str:
+    """The name that a conflict has for a column."""
+    return _ENDS.get(column, column)
 
 
 # The columns of `MergedTable.keys` that say whether an entity is there.
@@ -204,6 +211,7 @@ class TableMerge:
         there = {side: _valid(outcome.keys.column(name)) for side, name in _ADDRESSES.items()}
         for item in settlements:
             row, choice = item.row, item.choice
+            outcome.settled.add(row)
             if not isinstance(choice, str):
                 if not there["ours"][row] and not taken[row]:
                     outcome.cells[row] = True
@@ -334,7 +342,7 @@ class TableMerge:
             about: Sequence[str] = ()
             if cells is not None:
                 about = [
-                    _ENDS.get(c, c)
+                    spoken_name(c)
                     for c, hit in zip(self.columns, cells[number], strict=True)
                     if hit
                 ]
@@ -360,7 +368,7 @@ class TableMerge:
         chosen = np.flatnonzero(there)
         if len(chosen):
             rows = self.rows.read(keys.take(pa.array(chosen)), side)
-            rows = rows.rename_columns([_ENDS.get(name, name) for name in rows.column_names])
+            rows = rows.rename_columns(list(map(spoken_name, rows.column_names)))
             for place, row in zip(chosen.tolist(), rows.to_pylist(), strict=True):
                 found[place] = row
         return found

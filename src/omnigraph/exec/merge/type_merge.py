@@ -14,7 +14,7 @@ from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.merged_rows import OURS, addresses_of
 from omnigraph.exec.merge.schemas import TypeSides
-from omnigraph.exec.merge.table_merge import MergedTable, TableMerge
+from omnigraph.exec.merge.table_merge import MergedTable, TableMerge, spoken_name
 from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.exec.schema_change.validation import is_tightened
 from omnigraph.lang.ir.expr import ConstValue
@@ -31,7 +31,7 @@ class TypeMerge:
         sides: The type as the three states have it.
         committed: The rows of our side; None when it does not have the type.
         brought_back: The nodes that exist again because a conflict was settled so.
-        touched: The sources of edges that were taken or left because a conflict was settled so.
+        touched: Sources of edges that are judged, whichever side has changed their edges.
     """
 
     merge: TableMerge
@@ -151,6 +151,7 @@ class TypeMerge:
         """Do not delete some entities."""
         rows = list(self.rows_of(ids).values())
         self.outcome.drop = np.setdiff1d(self.outcome.drop, rows)
+        self.outcome.cells[rows] = False
 
     def restore(self, name: str) -> None:
         """Let an entity stay or come back, as a side has it, if it is gone."""
@@ -175,9 +176,31 @@ class TypeMerge:
             pc.index_in(pa.array(ids, pa.string()), value_set=found.column("id").combine_chunks())
         )
 
+    def disputed_in(self, columns: Sequence[str]) -> pa.Array:
+        """The ids of entities whose existence or whose values in some columns are a conflict."""
+        about = {spoken_name(name) for name in columns}
+        found = [
+            item.id
+            for item in self.outcome.conflicts
+            if not item.properties or about.intersection(item.properties)
+        ]
+        return pa.array(found, pa.string())
+
+    def key_of(self, name: str) -> pa.Table:
+        """The key of any entity, which need not have changed."""
+        is_known = self.rows_of([name]) or pc.is_in(pa.scalar(name), self.merge.our_ids).as_py()
+        if is_known:
+            return self.located([name])
+        wanted, versions = pa.array([name], pa.string()), self.merge.versions
+        columns = {BEFORE: versions.base, AFTER: versions.theirs, OURS: versions.ours}
+        found = {side: [addresses_of(rows, wanted).get(name)] for side, rows in columns.items()}
+        schema = self.outcome.keys.schema
+        columns_now = {"id": wanted, **found}
+        return pa.table({item.name: columns_now[item.name] for item in schema}, schema=schema)
+
     def sources(self, keys: pa.Table) -> Iterator[str]:
-        """The sources that some edges have on both sides."""
-        for column in (OURS, AFTER):
+        """The sources that some edges have at the base and on both sides."""
+        for column in (BEFORE, OURS, AFTER):
             addresses = keys.column(column).drop_null().combine_chunks()
             if len(addresses):
                 rows = self.merge.versions.side(column).take(addresses, ["src"])
