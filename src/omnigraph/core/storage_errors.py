@@ -74,6 +74,12 @@ def missing_version(path: str, what: str, **details: JsonValue) -> Corrupt:
     return Corrupt(Code.CORRUPT, text, path=path, **details)
 
 
+def branch_files_missing(branch: str, place: str) -> Corrupt:
+    """The error of a branch that is recorded and has no version: records come last and go first."""
+    text = f"the files of branch '{branch}' are missing: restore {place} from a copy"
+    return Corrupt(Code.CORRUPT, text, branch=branch, path=place)
+
+
 def damaged(path: str, reason: str, **details: JsonValue) -> Corrupt:
     """The error of a file or table that cannot be what was written: where, and what to do."""
     text = f"{path!r} is damaged: {reason}. What to do: {_REMEDY}"

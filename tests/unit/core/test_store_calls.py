@@ -153,11 +153,12 @@ def test_other_branches_cost_nothing(tmp_path: Path) -> None:
 def test_a_clean_up_looks_at_a_history_once_for_all_branches(tmp_path: Path) -> None:
     repo = make(Root.parse(str(tmp_path / "graph")))
     found = []
-    for number in range(3):
+    for number in range(4):
         for each in range(4):
             write(repo, {PERSON: people(f"p{number}{each}")})
             repo.create_branch(BranchName(f"b{number}{each}"))
-        found.append(counted(partial(clean, repo, dry_run=True)))
-    # More of both take no more than before; each commit for each branch would.
-    calls = [sum(each.values()) for each in found]
-    assert calls[2] - calls[1] <= calls[1] - calls[0]
+        calls = counted(partial(clean, repo, dry_run=True))
+        found.append(sum(calls[name] for name in calls if not name.startswith("manifest.")))
+    # More of both take no more than before; each commit for each branch would. The first clean-up
+    # of a graph makes a few calls of its own.
+    assert found[3] - found[2] <= found[2] - found[1]

@@ -108,4 +108,5 @@ def test_a_feed_reads_rows_once(graph: og.Graph) -> None:
     # A commit deletes rows, and what it deleted is in a file of its own.
     assert found["table.take"] == 1, found
     assert found["table.scan"] <= 24 + 6, found
-    assert found["manifest.fragments_read"] <= 8, found
+    # What the handle has published itself is not read.
+    assert "manifest.fragments_read" not in found, found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
@@ -43,7 +44,10 @@ class BranchReader:
         info: BranchInfo,
         ancestry: tuple[BranchName, ...],
         clock: Clock,
+        remember: Callable[[GraphVersion], None],
     ) -> None:
+        """Read a branch; `remember` is given each state that a newer one takes the place of."""
+        self._remember = remember
         self._tables = tables
         self._originals = originals
         self._clock = clock
@@ -56,6 +60,8 @@ class BranchReader:
         self._snapshot: GraphVersion | None = None
         self.index = ManifestIndex()
         self.format: ManifestFormat | None = None
+        # The version that this process published last, and the rows that it added.
+        self._published: tuple[int, pa.Table] | None = None
 
     def refresh(self) -> GraphVersion:
         """Fold what is new since the last look."""
@@ -69,9 +75,13 @@ class BranchReader:
         version = self._tables.head(MANIFEST, self.info.fork, known=known)
         with self._lock:
             self._seen_ns = max(ticks, self._seen_ns)
-            if self._snapshot is None or self._snapshot.manifest_version < version:
-                self._snapshot = self.load(version)
-            return self._snapshot
+            last = self._snapshot
+            if last is not None and last.manifest_version >= version:
+                return last
+            newest = self._snapshot = self.load(version)
+            if last is not None:
+                self._remember(last)
+            return newest
 
     def is_newest(self, snapshot: GraphVersion) -> bool:
         """True if a snapshot was the newest a moment ago and still is; nothing new is read."""
@@ -83,6 +93,10 @@ class BranchReader:
             return False
         self._seen_ns = max(ticks, self._seen_ns)
         return True
+
+    def published(self, version: int, rows: pa.Table) -> None:
+        """Note the rows that a version has beyond the one before it: they need not be read."""
+        self._published = (version, rows)
 
     def known(self) -> GraphVersion:
         """The version of the last look."""
@@ -111,7 +125,6 @@ class BranchReader:
     def load(self, version: int) -> GraphVersion:
         """Fold the fragments of a version that are not folded yet."""
         table = self._tables.open(Pin(path=MANIFEST, version=version, branch=self.info.fork))
-        self.loaded = version
         found = format_of(table)
         if found != self.format and self.format is not None:
             self.index, self._fragments = ManifestIndex(), frozenset()
@@ -120,7 +133,10 @@ class BranchReader:
             return self._load_original(table, found)
         fragments = frozenset(table.fragment_ids())
         fresh = fragments - self._fragments
-        if fresh:
+        own = self._rows_published(version)
+        if own is not None:
+            self.index.fold(own)
+        elif fresh:
             telemetry.count("manifest.fragments_read", len(fresh))
             if self._fragments or table.row_count <= tuning.active.whole_manifest_rows_max:
                 dated = table.has_row_versions
@@ -135,6 +151,12 @@ class BranchReader:
         self._fragments = fragments
         return self._seen(version)
 
+    def _rows_published(self, version: int) -> pa.Table | None:
+        """The rows that a version adds to the folded one; None unless this process published it."""
+        own, self._published = self._published, None
+        is_next = bool(self._fragments) and self.loaded == version - 1
+        return own[1] if own is not None and own[0] == version and is_next else None
+
     def _load_original(self, table: Table, found: ManifestFormat) -> GraphVersion:
         """Read a manifest of the original, as a whole."""
         index = ManifestIndex()
@@ -144,6 +166,7 @@ class BranchReader:
 
     def _seen(self, version: int) -> GraphVersion:
         info = self.info
+        self.loaded = version
         return self.index.snapshot(
             info.name, self._ancestry, info.incarnation, version, info.fork, info.generation
         )

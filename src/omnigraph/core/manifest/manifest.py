@@ -17,6 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from omnigraph.core import tuning
 from omnigraph.core.commits.commit_log import CommitLog
 from omnigraph.core.commits.graph_version import GraphVersion
@@ -40,7 +42,7 @@ from omnigraph.core.manifest.formats import ManifestFormat, format_of
 from omnigraph.core.manifest.original_formats import Originals
 from omnigraph.core.manifest.refs import renamed_branches
 from omnigraph.core.manifest.successive_states import PUBLISHED, states_between
-from omnigraph.core.storage_errors import missing_version, not_stored
+from omnigraph.core.storage_errors import branch_files_missing, missing_version, not_stored
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, NotFound
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
@@ -294,7 +296,7 @@ class Manifest:
                     self._settle_torn(snapshot)
                 return snapshot
         if len(missing) == tuning.active.manifest_looks_max and len(set(missing)) == 1:
-            raise _files_missing(missing[0])
+            raise branch_files_missing(branch, f"{MANIFEST}/tree/{missing[0].fork}")
         text = f"branch '{branch}' is deleted and made again while it is read"
         raise Conflict(Code.BRANCH_REPLACED, text, branch=branch)
 
@@ -343,6 +345,12 @@ class Manifest:
             if not known or reader.index.perhaps_holds(record)
         ]
 
+    def published(self, base: GraphVersion, rows: pa.Table) -> None:
+        """Note the rows that the state after `base` consists of beyond it, as they were written."""
+        reader = self._readers.get(base.branch)
+        if reader is not None and reader.info.incarnation == base.incarnation:
+            reader.published(base.manifest_version + 1, rows)
+
     def _stands(self, info: BranchInfo) -> bool:
         """True if the branch still exists; otherwise what was read of it is forgotten."""
         if info.name == MAIN or not self._deleted.is_deleted(info.name, info.generation):
@@ -372,7 +380,9 @@ class Manifest:
 
     def _new_reader(self, info: BranchInfo) -> BranchReader:
         ancestry = self._ancestry(info)
-        return BranchReader(self._tables, self._originals, info, ancestry, self._clock)
+        return BranchReader(
+            self._tables, self._originals, info, ancestry, self._clock, self.remember
+        )
 
     def _ancestry(self, info: BranchInfo) -> tuple[BranchName, ...]:
         """The names under which the manifest has the head of a branch, or of its parents."""
@@ -586,10 +596,3 @@ class Manifest:
                 if failure.kind is not FailureKind.NOT_FOUND:
                     raise
         return None
-
-
-def _files_missing(info: BranchInfo) -> Corrupt:
-    """The error of a branch that is recorded and has no version: records come last and go first."""
-    place = f"{MANIFEST}/tree/{info.fork}"
-    text = f"the files of branch '{info.name}' are missing: restore {place} from a copy"
-    return Corrupt(Code.CORRUPT, text, branch=info.name, path=place)

@@ -189,16 +189,19 @@ class _BranchHead(Destination):
         base = Pin(path=MANIFEST, version=version.manifest_version, branch=version.fork)
         lookup = self.graph.manifest.perhaps_held(version.branch, base.version, records)
 
+        rows = encode(records, base.version + 1)
+
         def merge() -> int:
-            rows = encode(records, base.version + 1)
             return self.graph.tables.merge_rows(base, KEY, rows, lookup=lookup)
 
         try:
-            return guarded(Fp.PUBLISH, merge)
+            published = guarded(Fp.PUBLISH, merge)
         except StorageFailure as failure:
             if failure.kind is FailureKind.CONFLICT:
                 return None
             raise
+        self.graph.manifest.published(version, rows)
+        return published
 
     def check_written(self, seen: TargetState) -> None:
         if not self.graph.manifest.stands(seen.version):
