@@ -1,5 +1,6 @@
 """Small requests as clients send them: in pieces, together, cut short; the answer is the same."""
 
+import gc
 import json
 import socket
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.runtime.clock import ManualClock
+from omnigraph.server.exchange import Exchange
+from omnigraph.server.protocol import Arrival
 from tests.server.support import G, config_of, raw, send
 from tests.server.test_admission_and_jobs import as_actor, write_tokens
 from tests.serving import Served, serving
@@ -65,6 +68,19 @@ def test_requests_that_come_together_are_answered_in_their_order(served: Served)
     answers = raw(served, request() + wrong + request() + request()[:-3], request()[-3:] + LAST)
     statuses = [each[:3] for each in answers.split(b"HTTP/1.1 ")[1:]]
     assert statuses == [b"200", b"400", b"200", b"200", b"200"]
+
+
+def test_what_was_answered_leaves_nothing_to_the_collector(served: Served) -> None:
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        assert ages(raw(served, request() * 20 + LAST)) == [36] * 21
+        gc.collect()
+        left = [each for each in gc.garbage if isinstance(each, Arrival | Exchange)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    assert left == []
 
 
 def test_who_speaks_an_older_protocol_is_answered_once(served: Served) -> None:

@@ -146,3 +146,22 @@ def test_jobs_of_a_dead_server_are_taken_up(place: Path) -> None:
             return found
 
         assert until(lambda: shown() if shown()["status"] == "done" else None)["parts"]
+
+
+def test_each_request_is_a_line_of_json_without_what_it_asks(place: Path) -> None:
+    log = place.parent / "log"
+    with launched(str(place), log=log) as served:
+        secret = 'query q($n: String) { match { $p: Person { name: $n } } return { $p.name } } // "'
+        for _ in range(3):
+            body = {"query": secret, "params": {"n": "hidden"}}
+            assert send(served, "POST", f"{G}/query", body, x_request_id="mine")[0] == 200
+        assert send(served, "POST", f"{G}/query", {"query": "("})[0] == 400
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert [(line["route"], line["status"]) for line in lines] == [
+        *[("cluster_query", 200)] * 3,
+        ("cluster_query", 400),
+    ]
+    assert lines[0].keys() >= {"request_id", "graph", "actor", "milliseconds"}
+    assert lines[0]["request_id"] == "mine"
+    assert lines[3]["failure"]
+    assert "hidden" not in log.read_text()

@@ -25,6 +25,7 @@ _ATTEMPTS_MAX: Final = 4
 _FIRST_WAIT_US: Final = 100_000
 _RETRIED: Final = frozenset({429, 503})
 _KEPT_CONNECTIONS_MAX: Final = 8
+_JOINED_BYTES_MAX: Final = 64 << 10
 _CODE_OF: Final = {
     400: Code.INPUT_INVALID,
     401: Code.UNAUTHENTICATED,
@@ -63,6 +64,39 @@ class HttpAnswer:
         except ValueError as error:
             text = "the server answered with something that is no JSON"
             raise Unavailable(Code.UNAVAILABLE, text) from error
+
+
+class Connection(http.client.HTTPConnection):
+    """A connection that sends headers and a small body in one piece.
+
+    The standard library sends the headers first, and the server is woken up twice.
+    """
+
+    _held: list[bytes] | None = None
+
+    def request(self, method: str, url: str, body: Any = None, *more: Any, **terms: Any) -> None:
+        """Send a request."""
+        if not isinstance(body, bytes) or len(body) > _JOINED_BYTES_MAX:
+            super().request(method, url, body, *more, **terms)
+            return
+        held: list[bytes] = []
+        self._held = held
+        try:
+            super().request(method, url, body, *more, **terms)
+        finally:
+            self._held = None
+        self.send(b"".join(held))
+
+    def send(self, data: Any) -> None:
+        """Send data, or hold it back until the request is there as a whole."""
+        if self._held is None:
+            super().send(data)
+        else:
+            self._held.append(data)
+
+
+class SecureConnection(Connection, http.client.HTTPSConnection):
+    """The same over TLS."""
 
 
 class HttpTransport:
@@ -220,7 +254,7 @@ class HttpTransport:
                 if not _is_stale(found):
                     return found
                 found.close()
-        kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
+        kind = SecureConnection if self._is_secure else Connection
         return kind(self._host, self._port, timeout=self._timeout)
 
     def _give_back(self, connection: http.client.HTTPConnection, is_whole: bool) -> None:

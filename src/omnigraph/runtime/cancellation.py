@@ -9,7 +9,7 @@ copy of its context. Nothing is checked once a write has begun to change what is
 import contextvars
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TypeVar
 
 from omnigraph.errors import Cancelled, Code, LimitExceeded
@@ -56,16 +56,21 @@ class CancelToken:
 class _Limit:
     """The limits that end the running operation; a nested operation also obeys the outer ones."""
 
-    __slots__ = ("_clock", "_deadline_ns", "_outer", "_timeout", "_token")
+    __slots__ = ("_before", "_clock", "_deadline_ns", "_outer", "_timeout", "_token")
 
-    def __init__(
-        self, clock: Clock, timeout: float | None, token: CancelToken | None, outer: "_Limit | None"
-    ) -> None:
+    def __init__(self, clock: Clock, timeout: float | None, token: CancelToken | None) -> None:
         self._clock = clock
         self._timeout = timeout
         self._token = token
-        self._outer = outer
+        self._outer = _limit.get()
         self._deadline_ns = None if timeout is None else clock.ticks_ns() + int(timeout * 1e9)
+
+    def __enter__(self) -> None:
+        self.check()
+        self._before = _limit.set(self)
+
+    def __exit__(self, *failure: object) -> None:
+        _limit.reset(self._before)
 
     def check(self) -> None:
         if self._outer is not None:
@@ -80,8 +85,9 @@ class _Limit:
 _limit: Final[contextvars.ContextVar[_Limit | None]] = contextvars.ContextVar("limit", default=None)
 
 
-@contextmanager
-def limited(clock: Clock, timeout: float | None, token: CancelToken | None) -> Iterator[None]:
+def limited(
+    clock: Clock, timeout: float | None, token: CancelToken | None
+) -> AbstractContextManager[None]:
     """Let `check` end what runs in the block.
 
     Args:
@@ -90,14 +96,8 @@ def limited(clock: Clock, timeout: float | None, token: CancelToken | None) -> I
         token: Whose cancellation ends it, too.
     """
     if timeout is None and token is None:
-        yield
-        return
-    before = _limit.set(_Limit(clock, timeout, token, _limit.get()))
-    try:
-        check()
-        yield
-    finally:
-        _limit.reset(before)
+        return nullcontext()
+    return _Limit(clock, timeout, token)
 
 
 def is_limited() -> bool:

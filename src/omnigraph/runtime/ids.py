@@ -100,9 +100,8 @@ class UlidIds:
             raise ValueError(f"{now_ms} ms does not fit a ULID")
         with self._lock:
             fresh = now_ms << CHANCE_BITS | int.from_bytes(self._entropy(_CHANCE_BYTES))
-            forked = self._pid != os.getpid()
-            self._pid = os.getpid()
-            if forked or now_ms > self._last >> CHANCE_BITS:
+            before, self._pid = self._pid, os.getpid()
+            if before != self._pid or now_ms > self._last >> CHANCE_BITS:
                 self._last = fresh
             else:
                 # A step of random size: guessing a neighbour stays as hard as guessing an id.

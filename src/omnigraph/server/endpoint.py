@@ -28,7 +28,7 @@ from omnigraph.server.exchange import Exchange, Headers, Send, StreamedAnswer, W
 from omnigraph.server.failures import HttpFailure, body_of, protocol_body, status_of
 from omnigraph.server.routes import ROUTES, Route
 from omnigraph.server.state import Pool, Server
-from omnigraph.server.streams import Receive, Sink, Upload, body_limit
+from omnigraph.server.streams import UNCOUNTED, Receive, Sink, Upload, body_limit
 from omnigraph.server.tracing import is_traced, traced
 
 logger = logging.getLogger("omnigraph.server")
@@ -110,7 +110,8 @@ class Endpoint:
         """Count an answer, and write a line about it."""
         took = self.server.clock.ticks_ns() - exchange.begin
         self.server.metrics.count(self.route.name, status, took)
-        _log(self.route, exchange, status, took, failure)
+        if self.server.log is not None:
+            self.server.log(_line(self.route, exchange, status, took, failure))
 
     async def _answer(self, exchange: Exchange) -> WholeAnswer | StreamedAnswer:
         server, route = self.server, self.route
@@ -140,14 +141,11 @@ class Endpoint:
         if actor is None or route.at_once is None:
             return None
         call = exchange.call = self._admit(exchange, actor)
-        held = self._held(actor)
-        try:
-            exchange.taken(data, "body_bytes", server.config.budgets.body_bytes, held)
-            self._decode(call, data)
-            reply = route.at_once(call)
-            return None if reply is None else _whole(server, reply)
-        finally:
-            held.release()
+        # Nothing else of the actor goes on meanwhile on the loop, so nothing is held.
+        exchange.taken(data, "body_bytes", server.config.budgets.body_bytes, UNCOUNTED)
+        self._decode(call, data)
+        reply = route.at_once(call)
+        return None if reply is None else _whole(server, reply)
 
     def _admit(self, exchange: Exchange, actor: str) -> RouteCall:
         """Admit a request: its actor is within the budgets, and there is such a graph."""
@@ -199,12 +197,10 @@ class Endpoint:
         return _checked(functools.partial(msgspec.convert, given, self.route.terms, strict=False))
 
 
-def _log(
+def _line(
     route: Route, exchange: Exchange, status: int, took: int, failure: Exception | None
-) -> None:
-    """Write one line of JSON about a request; texts of queries and values are not in it."""
-    if not logger.isEnabledFor(logging.INFO):
-        return
+) -> bytes:
+    """A line of JSON about a request; texts of queries and values are not in it."""
     line = {
         "request_id": exchange.request_id,
         "route": route.name,
@@ -216,7 +212,7 @@ def _log(
     if failure is not None:
         code = failure.code.value if isinstance(failure, GraphError) else type(failure).__name__
         line["failure"] = code
-    logger.info(encode(line).decode())
+    return encode(line) + b"\n"
 
 
 def _deprecated(successor: str, path: Mapping[str, str]) -> Headers:

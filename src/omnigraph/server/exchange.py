@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from omnigraph.errors import Cancelled, Code, InvalidInput, LimitExceeded
-from omnigraph.server.admission import InFlight
 from omnigraph.server.call import RouteCall
 from omnigraph.server.protocol import ARRIVAL, Arrival
-from omnigraph.server.streams import Receive, body_limit
+from omnigraph.server.streams import Holding, Receive, body_limit
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -101,7 +100,7 @@ class Exchange:
 
     # -- the body ----------------------------------------------------------------------------------
 
-    async def body(self, resource: str, most: int, seconds: float, held: InFlight) -> bytes:
+    async def body(self, resource: str, most: int, seconds: float, held: Holding) -> bytes:
         """The whole body, counted as held.
 
         Raises:
@@ -132,7 +131,7 @@ class Exchange:
         self.is_read = True
         return b"".join(pieces)
 
-    def taken(self, data: bytes, resource: str, most: int, held: InFlight) -> bytes:
+    def taken(self, data: bytes, resource: str, most: int, held: Holding) -> bytes:
         """A body that is there as a whole, counted as held.
 
         Raises:

@@ -41,18 +41,14 @@ _TEXTS: Final = {
 class Arrival:
     """The progress of a request, which ASGI reports only to a task that waits."""
 
-    __slots__ = ("_cycle", "has_left", "when_left")
+    __slots__ = ("has_left", "is_whole", "when_left")
 
-    def __init__(self, cycle: Any) -> None:
-        """Observe this request of uvicorn."""
-        self._cycle = cycle
+    def __init__(self) -> None:
+        """Begin with the headers."""
+        # All of the body is there.
+        self.is_whole = False
         self.has_left = False
         self.when_left: Callable[[], None] | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """True if all of the body is there."""
-        return not self._cycle.more_body
 
     def leave(self) -> None:
         """Note that the client has left."""
@@ -155,8 +151,10 @@ class GuardedProtocol(HttpToolsProtocol):
         is_known = not is_chunked and not self.expect_100_continue and said.isdigit()
         self._is_small = is_known and len(said) < 8 and int(said) <= _SMALL_BYTES
         super().on_headers_complete()
-        arrival = self.scope[ARRIVAL] = Arrival(self.cycle)  # type: ignore[typeddict-unknown-key]
-        self._arrivals.append(arrival)
+        # It knows no request of uvicorn, which would know it, too: what refers to itself stays in
+        # memory until the collector looks for it, and that takes longer than a small read.
+        self._arrival = self.scope[ARRIVAL] = Arrival()  # type: ignore[typeddict-unknown-key]
+        self._arrivals.append(self._arrival)
 
     def on_response_complete(self) -> None:
         """Forget a request that was answered."""
@@ -173,6 +171,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """End a request, and wait for the next one."""
         self._in_headers = self._has_served = True
         if not self._is_refused:
+            self._arrival.is_whole = True
             super().on_message_complete()
             self._begin()
 

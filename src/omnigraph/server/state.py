@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -166,9 +166,14 @@ class Server:
         ids: Ids | None = None,
         workers: int = 1,
         worker: int = 0,
+        log: Callable[[bytes], None] | None = None,
     ) -> None:
-        """Open the graphs of a configuration, as one of so many processes."""
+        """Open the graphs of a configuration, as one of so many processes.
+
+        `log` takes a line about each request.
+        """
         self.config = config
+        self.log = log
         self.clock = clock or SystemClock()
         self.ids = ids or UlidIds(self.clock)
         self.policy = policy
