@@ -144,6 +144,8 @@ def test_a_torn_branch_is_absent_and_harms_no_other(world: Path, tear: Tear) -> 
         reader.snapshot(DEV)
     assert worlds.trace(world) == trace
     repo = worlds.open_world(world)
+    assert repo.branches.list() == ("main", OTHER)
+    repo.recover()
     assert not record.exists()
     assert [world / taken.path for taken in repo.set_aside()] == [record]
     repo.create_branch(DEV)
@@ -152,6 +154,21 @@ def test_a_torn_branch_is_absent_and_harms_no_other(world: Path, tear: Tear) -> 
     assert repo.branches.list() == (DEV, "main")
     worlds.assert_in_order(repo)
     worlds.assert_nothing_left(repo)
+
+
+@every_tear
+def test_a_torn_branch_is_in_the_way_of_no_other_of_its_name(world: Path, tear: Tear) -> None:
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
+    record = world / reference_path(MANIFEST, DEV)
+    tear(record)
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
+    worlds.add(repo, {PERSON: ("d",)}, branch=DEV)
+    repo.recover()
+    assert [world / taken.path for taken in repo.set_aside()] == [record]
+    assert repo.branches.list() == (DEV, "main")
+    worlds.assert_in_order(worlds.open_world(world))
 
 
 @every_tear

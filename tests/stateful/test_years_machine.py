@@ -142,9 +142,10 @@ class YearsMachine(RuleBasedStateMachine):
     def branch_off(self, data: st.DataObject) -> None:
         if len(self.sides) > BRANCHES_MAX:
             return
-        name, commit = f"b{next(self.numbers)}", self.commit(data)
+        name, source = f"b{next(self.numbers)}", self.branch(data)
+        commit = data.draw(st.sampled_from(self.line(source)))
         try:
-            self.graph(data).branches.create(name, at=commit)
+            self.graph(data).branches.create(name, source, at=commit)
         except Gone:
             assert commit in self.may_be_gone
             return

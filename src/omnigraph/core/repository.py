@@ -199,7 +199,7 @@ class Repository:
         if mode is OpenMode.READ_WRITE:
             with storage_errors():
                 repo.migration.bring_forward(MAIN)
-            repo.settled_on_open = repo._settle()
+            repo.settled_on_open = repo.refresh()
         return repo
 
     def close(self) -> None:
@@ -363,12 +363,17 @@ class Repository:
         return self.snapshot(create_from if missing and create_from is not None else name)
 
     def create_branch(
-        self, name: BranchName, *, source: BranchName = MAIN, commit: CommitId | None = None
+        self,
+        name: BranchName,
+        *,
+        source: BranchName = MAIN,
+        commit: CommitId | None = None,
+        start: GraphVersion | None = None,
     ) -> BranchInfo:
-        """Make a branch from another one, as it is or as of one of its commits."""
+        """Make a branch from another one, as it is, or as of a commit or a state of it."""
         self.require_writable()
         with storage_errors():
-            return self.branches.create(name, source=source, commit=commit)
+            return self.branches.create(name, source=source, commit=commit, start=start)
 
     def delete_branch(self, name: BranchName, *, if_head: CommitId | None = None) -> None:
         """Delete a branch without descendants and writers."""
@@ -482,12 +487,10 @@ class Repository:
         return tuple(settled)
 
     def _settle(self) -> tuple[Settlement, ...]:
-        """Settle what is noted to be unfinished, without looking at what is not."""
+        """Settle what is unfinished, torn branches too. Opening leaves those: nobody meets them."""
         with storage_errors():
             self.torn.settle_records()
-        settled = self.recovery.sweep()
-        self.areas.sweep()
-        return settled
+        return self.refresh()
 
     def _settle_orphans(self, branch: BranchName) -> tuple[Settlement, ...]:
         try:

@@ -75,11 +75,16 @@ class Branches:
         self._authorizer.ask(Permission.BRANCH_CREATE, made, source=source)
         key = key_of(idempotency_key, "branch_create", name, from_, None if at is None else str(at))
         if key is not None:
-            start = partial(self._start_version, at, source)
-            return _branch(self._repo.keyed_branches.create(made, start, key, self._actor))
-        commit = None if at is None else self._start(at, source)
-        self._repo.create_branch(made, source=source, commit=commit)
-        return self.show(made)
+            find = partial(self._start_version, at, source)
+            return _branch(self._repo.keyed_branches.create(made, find, key, self._actor))
+        start = self._start_version(at, source)
+        info = self._repo.create_branch(made, start=start)
+        return Branch(
+            name=str(made),
+            parent=str(info.parent),
+            head=str(start.head),
+            protected=self._repo.refs.is_protected(made),
+        )
 
     def _start_version(self, at: Revision | None, source: BranchName) -> GraphVersion:
         if at is None:
