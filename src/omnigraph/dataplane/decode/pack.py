@@ -9,34 +9,39 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.dispatch import decode, decode_text
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats, joined
-from omnigraph.dataplane.source.model import Compression, FileSplit, Format, PackPiece, Split
+from omnigraph.dataplane.source.model import (
+    FileSplit,
+    Format,
+    PackPiece,
+    Pieces,
+    Places,
+    SmallFiles,
+    SmallPieces,
+    Split,
+)
 from omnigraph.dataplane.source.paths import is_remote, read_whole
 from omnigraph.rules.violation import Violation, Violations
 from omnigraph.runtime import telemetry
 
-Lines: TypeAlias = npt.NDArray[np.int64]
-
 _REQUESTS_MAX: Final = 16  # requests to object storage
 _NEWLINE: Final = b"\n"
-_TEXTS: Final = frozenset({Format.NDJSON, Format.CSV, Format.TSV})
 
 
 def decode_pack(
-    parts: Sequence[Split],
+    parts: Sequence[Split | SmallFiles],
     spec: DecodeSpec,
     out: Violations,
     stats: DecodeStats,
-    pieces: list[PackPiece],
+    pieces: list[Pieces],
 ) -> Iterator[Decoded]:
     """Decode splits one after the other; lines are numbered through all of them.
 
@@ -52,8 +57,7 @@ def decode_pack(
         Conflict: A file has changed.
         Unavailable: Storage failed.
     """
-    if len(parts) == 1:
-        (part,) = parts
+    if len(parts) == 1 and not isinstance(part := parts[0], SmallFiles):
         yield from decode(part, spec, out, stats)
         pieces.append(PackPiece(name=part.name, first_row=part.first_row, lines=stats.lines))
         return
@@ -64,57 +68,59 @@ class _PackDecoder:
     """Splits while they are decoded."""
 
     def __init__(
-        self, spec: DecodeSpec, out: Violations, stats: DecodeStats, pieces: list[PackPiece]
+        self, spec: DecodeSpec, out: Violations, stats: DecodeStats, pieces: list[Pieces]
     ) -> None:
         self._spec = spec
         self._out = out
         self._tally = stats
         self._pieces = pieces
 
-    def decode(self, parts: Sequence[Split]) -> Iterator[Decoded]:
-        for run in _runs(parts):
-            found = self._together(run) if len(run) > 1 else None
-            if found is None:
-                for item in run:
-                    yield from self._alone(item.split)
+    def decode(self, parts: Sequence[Split | SmallFiles]) -> Iterator[Decoded]:
+        for part in parts:
+            if isinstance(part, SmallFiles):
+                yield from self._small(part)
             else:
-                yield from found
+                yield from self._alone(part)
+
+    @property
+    def _stop(self) -> int:
+        return self._pieces[-1].stop if self._pieces else 0
 
     def _alone(self, part: Split) -> Iterator[Decoded]:
-        start = self._pieces[-1].stop if self._pieces else 0
-        stats = DecodeStats()
+        start, stats = self._stop, DecodeStats()
         for found in decode(part, self._spec, _Shifted(self._out, start), stats):
             yield replace(found, lines=found.lines + start)
-        self._add(part, stats.lines, start)
+        lines, first = stats.lines, part.first_row
+        self._pieces.append(PackPiece(name=part.name, first_row=first, lines=lines, start=start))
         self._count(stats)
 
-    def _together(self, run: Sequence[_Small]) -> list[Decoded] | None:
+    def _small(self, files: SmallFiles) -> Iterator[Decoded]:
+        for run in _runs(files):
+            found = self._together(files, run) if len(run.bodies) > 1 else None
+            if found is not None:
+                yield from found
+                continue
+            for at in range(run.start, run.stop):
+                yield from self._alone(FileSplit(number=at, input=files.file(at), first_row=1))
+
+    def _together(self, files: SmallFiles, run: _TextRun) -> list[Decoded] | None:
         """The rows of small files; None if they have to be decoded file by file."""
-        texts = [item.text for item in run if item.text is not None]
-        first = run[0].split
-        if len(texts) < len(run) or not isinstance(first, FileSplit):
-            return None
-        head = texts[0].head
-        chunk = b"".join([head, *(text.body for text in texts)])
+        chunk = b"".join([run.head, *run.bodies])
         scratch, stats = Violations(1), DecodeStats()
-        found = list(decode_text(iter([chunk]), first.input, self._spec, scratch, stats))
-        heads = 1 if head else 0
-        ends = np.cumsum([text.lines for text in texts], dtype=np.int64)
+        found = list(decode_text(iter([chunk]), files.like, self._spec, scratch, stats))
+        heads = 1 if run.head else 0
+        lines = np.array([body.count(_NEWLINE) for body in run.bodies], np.int64)
+        ends = np.cumsum(lines)
         if scratch or stats.lines != heads + int(ends[-1]):
             return None
-        starts = np.empty(len(run), np.int64)
-        for number, (item, text) in enumerate(zip(run, texts, strict=True)):
-            starts[number] = self._pieces[-1].stop if self._pieces else 0
-            self._add(item.split, heads + text.lines, int(starts[number]))
-        stats.bytes = sum(text.size for text in texts)
+        names = files.names[run.start : run.stop]
+        piece = SmallPieces(names=names, lines=heads + lines, start=self._stop)
+        self._pieces.append(piece)
+        stats.bytes = sum(files.sizes[run.start : run.stop])
         self._count(stats)
         # From the number of a line among all of them to that in its file, and in the pack.
-        shifts = starts - np.concatenate([[0], ends[:-1]])
+        shifts = piece.starts - (ends - lines)
         return [replace(each, lines=_shifted(each.lines, ends, shifts, heads)) for each in found]
-
-    def _add(self, part: Split, lines: int, start: int) -> None:
-        piece = PackPiece(name=part.name, first_row=part.first_row, lines=lines, start=start)
-        self._pieces.append(piece)
 
     def _count(self, stats: DecodeStats) -> None:
         self._tally.lines += stats.lines
@@ -122,8 +128,8 @@ class _PackDecoder:
         self._tally.rows += stats.rows
 
 
-def _shifted(lines: Lines, ends: Lines, shifts: Lines, heads: int) -> Lines:
-    found: Lines = lines + shifts[np.searchsorted(ends, lines - heads)]
+def _shifted(lines: Places, ends: Places, shifts: Places, heads: int) -> Places:
+    found: Places = lines + shifts[np.searchsorted(ends, lines - heads)]
     return found
 
 
@@ -149,97 +155,63 @@ class _Shifted(Violations):
 # -- small files -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """The text of a small file that can follow that of another one.
+_Text: TypeAlias = tuple[bytes, bytes]  # the line that says what the others have, and the others
+
+
+@dataclass(slots=True)
+class _TextRun:
+    """Small files that follow each other and can be decoded together.
 
     Attributes:
+        start: The first of them.
         head: The line that says what the others have; empty for NDJSON.
-        body: The other lines, each with its newline.
-        lines: How many those are.
-        size: How many bytes were read.
+        bodies: The other lines of each file, each line with its newline; none if the file has to
+            be decoded by itself.
     """
 
-    head: bytes
-    body: bytes
-    lines: int
-    size: int
+    start: int
+    head: bytes = b""
+    bodies: list[bytes] = field(default_factory=list)
+
+    @property
+    def stop(self) -> int:
+        """The file that follows."""
+        return self.start + max(1, len(self.bodies))
 
 
-@dataclass(frozen=True, slots=True)
-class _Small:
-    """A split, with its text if that can be decoded together with others."""
-
-    split: Split
-    text: _Text | None = None
-
-    def goes_with(self, other: _Small) -> bool:
-        """True if the text of the other one can follow this one's."""
-        one, two = self.split, other.split
-        if self.text is None or other.text is None or self.text.head != other.text.head:
-            return False
-        return (
-            isinstance(one, FileSplit)
-            and isinstance(two, FileSplit)
-            and (one.input.format, one.input.type) == (two.input.format, two.input.type)
-        )
-
-
-def _runs(parts: Iterable[Split]) -> Iterator[list[_Small]]:
-    """Neighbours that can be decoded together."""
-    run: list[_Small] = []
-    size = 0
-    for item in _read(parts):
-        if run and not (size < tuning.active.small_run_bytes and run[-1].goes_with(item)):
-            yield run
-            run, size = [], 0
-        run.append(item)
-        size += 0 if item.text is None else item.text.size
-    if run:
+def _runs(files: SmallFiles) -> Iterator[_TextRun]:
+    run, size = _TextRun(0), 0
+    for at, text in enumerate(_texts(files)):
+        if text is None or size >= tuning.active.small_run_bytes or text[0] != run.head:
+            if run.bodies:
+                yield run
+            if text is None:
+                yield _TextRun(at)
+                run, size = _TextRun(at + 1), 0
+                continue
+            run, size = _TextRun(at, text[0]), 0
+        run.bodies.append(text[1])
+        size += len(text[1])
+    if run.bodies:
         yield run
 
 
-def _read(parts: Iterable[Split]) -> Iterator[_Small]:
-    """Read small texts; those in object storage some at a time."""
-    read = telemetry.carried(_small)
+def _texts(files: SmallFiles) -> Iterator[_Text | None]:
+    """Read small files; those in object storage some at a time. None where a line may be no row."""
+    text = _lines_text if files.like.format is Format.NDJSON else _table_text
+    columns = files.names, files.uris, files.sizes, files.modified_ns
+    if not is_remote(files.like.uri):
+        yield from (text(read_whole(files.like, *each)) for each in zip(*columns, strict=True))
+        return
+    read = telemetry.carried(partial(read_whole, files.like))
     with ThreadPoolExecutor(_REQUESTS_MAX, "omnigraph-small") as pool:
-        for is_far, group in groupby(parts, _is_far):
-            if is_far:
-                while some := list(islice(group, 2 * _REQUESTS_MAX)):
-                    yield from pool.map(read, some)
-            else:
-                yield from map(_small, group)
-
-
-def _is_far(part: Split) -> bool:
-    return _is_small(part) and isinstance(part, FileSplit) and is_remote(part.input.uri)
-
-
-def _is_small(part: Split) -> bool:
-    if not isinstance(part, FileSplit):
-        return False
-    item = part.input
-    return (
-        part.is_whole
-        and item.format in _TEXTS
-        and item.compression is Compression.NONE
-        and item.size is not None
-        and item.size <= tuning.active.small_file_bytes_max
-    )
-
-
-def _small(part: Split) -> _Small:
-    if not isinstance(part, FileSplit) or not _is_small(part):
-        return _Small(part)
-    data = read_whole(part.input)
-    if part.input.format is Format.NDJSON:
-        return _Small(part, _lines_text(data))
-    return _Small(part, _table_text(data))
+        for start in range(0, len(files.uris), 2 * _REQUESTS_MAX):
+            some = (column[start : start + 2 * _REQUESTS_MAX] for column in columns)
+            yield from map(text, pool.map(read, *some))
 
 
 def _lines_text(data: bytes) -> _Text:
-    body = _ended(data.removeprefix(codecs.BOM_UTF8))
-    return _Text(b"", body, body.count(_NEWLINE), len(data))
+    return b"", _ended(data.removeprefix(codecs.BOM_UTF8))
 
 
 def _table_text(data: bytes) -> _Text | None:
@@ -248,8 +220,7 @@ def _table_text(data: bytes) -> _Text | None:
     if b'"' in text or text.count(b"\r") != text.count(b"\r\n"):
         return None
     end = text.find(_NEWLINE) + 1
-    body = text[end:]
-    return _Text(text[:end], body, body.count(_NEWLINE), len(data))
+    return text[:end], text[end:]
 
 
 def _ended(data: bytes) -> bytes:

@@ -32,7 +32,7 @@ from omnigraph.dataplane.load.vectors import (
 )
 from omnigraph.dataplane.load.violations import LoadViolations, collector
 from omnigraph.dataplane.load.writing import Writer
-from omnigraph.dataplane.source.model import PackPiece, SplitPack
+from omnigraph.dataplane.source.model import Pieces, SplitPack
 from omnigraph.dataplane.staging import StagedPart
 from omnigraph.rules.rows import judge_rows
 from omnigraph.rules.violation import Violations
@@ -54,7 +54,7 @@ def read_pack(task: ReadTask) -> ReadReceipt:
     pack, plan = task.pack, task.plan
     plan.worker_tables.require_seen()
     out, stats = collector(plan, pack.number), DecodeStats()
-    pieces: list[PackPiece] = []
+    pieces: list[Pieces] = []
     with plan.worker_tables.errors():
         return stage_rows(
             plan,
@@ -72,7 +72,7 @@ def stage_rows(
     split_number: int,
     decoded: Iterator[Decoded],
     stats: DecodeStats,
-    files: Callable[[], tuple[PackPiece, ...]],
+    files: Callable[[], tuple[Pieces, ...]],
     *,
     out: LoadViolations | None = None,
     is_alone: bool = False,
@@ -154,7 +154,7 @@ class _Reading:
         if entities.names.null_count:
             self._insert(entities.filter(pc.invert(known)))
 
-    def receipt(self, stats: DecodeStats, files: tuple[PackPiece, ...]) -> ReadReceipt:
+    def receipt(self, stats: DecodeStats, files: tuple[Pieces, ...]) -> ReadReceipt:
         """Finish; return what was made."""
         self._put_spill()
         if self._out:

@@ -79,8 +79,7 @@ def read_inputs(
 
 def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
     """The number of bytes that one task reads: fewer where some tasks would have no work."""
-    found = [sizes.of(item) for item in request.inputs]
-    total = sum((0 if size is None else size.plain) + OPEN_BYTES for size in found)
+    total = sum((sizes.plain(item) or 0) + OPEN_BYTES for item in request.inputs)
     fair = max(tuning.active.task_bytes_min, -(-total // runner.parallelism))
     return min(request.split_bytes, fair)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from omnigraph.dataplane.load.deletions import StagedDeletions
 from omnigraph.dataplane.load.exchange import Placed, split_label
 from omnigraph.dataplane.load.fingerprint import NOTHING, Fingerprint
-from omnigraph.dataplane.source.model import PackPiece
+from omnigraph.dataplane.source.model import Pieces
 from omnigraph.dataplane.staging import StagedPart
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.rules.violation import Violations
@@ -36,7 +36,7 @@ class ReadReceipt:
     """
 
     split: int
-    pieces: tuple[PackPiece, ...]
+    pieces: tuple[Pieces, ...]
     bytes: int
     present: Mapping[str, int]
     fragments: Fragments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,24 +12,30 @@ import pyarrow as pa
 from omnigraph.core.layout import table_key
 from omnigraph.dataplane.load.exchange import LINE, ids_channel, texts_of
 from omnigraph.dataplane.load.receipt import ReadReceipt
-from omnigraph.dataplane.source.model import PackPiece
+from omnigraph.dataplane.source.model import SmallPieces
 from omnigraph.dataplane.staging import Staging
 from omnigraph.rules.violation import Rule, Violation
 
 
+@dataclass(slots=True)
 class _Pack:
-    """The pieces that one task read, and how many lines of their files come before each."""
+    """The files that one task read, in columns.
 
-    def __init__(self, pieces: Sequence[PackPiece], before: Sequence[int]) -> None:
-        self._pieces = pieces
-        self._before = before
-        self._starts = [piece.start for piece in pieces]
+    Attributes:
+        names: The name of each.
+        starts: What is added to the number of a line of it to get that in the pack.
+        before: How many lines of the file come before.
+    """
+
+    names: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
 
     def place(self, line: int) -> tuple[str, int | None]:
         """The file of a line, and its number there; None for the file as such."""
-        at = bisect_right(self._starts, line) - 1
-        within = line - self._starts[at]
-        return self._pieces[at].name, within + self._before[at] if within else None
+        at = bisect_right(self.starts, line) - 1
+        within = line - self.starts[at]
+        return self.names[at], within + self.before[at] if within else None
 
 
 class SourcePositions:
@@ -40,11 +46,18 @@ class SourcePositions:
         self._packs: dict[str, _Pack] = {}
         after = 0
         for receipt in receipts:
-            before: list[int] = []
+            pack = self._packs[receipt.label] = _Pack()
             for piece in receipt.pieces:
-                before.append(after if piece.first_row is None else piece.first_row - 1)
-                after = before[-1] + piece.lines
-            self._packs[receipt.label] = _Pack(receipt.pieces, before)
+                if isinstance(piece, SmallPieces):
+                    pack.names += piece.names
+                    pack.starts += piece.starts.tolist()
+                    pack.before += [0] * len(piece.names)
+                    after = int(piece.lines[-1])
+                    continue
+                pack.names.append(piece.name)
+                pack.starts.append(piece.start)
+                pack.before.append(after if piece.first_row is None else piece.first_row - 1)
+                after = pack.before[-1] + piece.lines
 
     def shown(self, violation: Violation) -> Violation:
         """A violation that names a split and a line of it, as it names a file and a line."""

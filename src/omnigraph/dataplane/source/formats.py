@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from omnigraph.dataplane.source.model import Compression, Format
@@ -67,7 +68,8 @@ def format_of(name: str) -> tuple[Format, Compression]:
 
 def named_format(name: str) -> tuple[Format, Compression] | None:
     """The format that the end of a name stands for; None for an unknown end."""
-    found = _by_suffixes(name.lower().rsplit("/", 1)[-1].split(".")[1:])
+    start = name.find(".", name.rfind("/") + 1)
+    found = None if start < 0 else _by_end(name[start + 1 :])
     return None if found is None else _checked(found, name)
 
 
@@ -81,6 +83,11 @@ def sniffed(head: bytes) -> tuple[Format | None, Compression]:
     kinds = [kind for magic, kind in _MAGIC_FORMATS if head.startswith(magic)]
     packed = [kind for magic, kind in _MAGIC_PACKED if head.startswith(magic)]
     return (kinds[0] if kinds else None), (packed[0] if packed else Compression.NONE)
+
+
+@lru_cache(maxsize=1024)
+def _by_end(end: str) -> tuple[Format, Compression] | None:
+    return _by_suffixes(end.lower().split("."))
 
 
 def _by_suffixes(suffixes: list[str]) -> tuple[Format, Compression] | None:

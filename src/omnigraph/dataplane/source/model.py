@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.lang.catalog.model import EntityKind
+
+Places: TypeAlias = npt.NDArray[np.int64]
 
 
 class Format(StrEnum):
@@ -176,64 +180,47 @@ Split = FileSplit | TableSplit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SmallFiles:
+    """Whole small files of lines, read together: columns of what differs. Picklable.
+
+    There may be very many of them, and an object for each would take longer than reading it.
+
+    Attributes:
+        like: The first of them. The others have its format, its type and its storage.
+        uris: Their addresses.
+        names: How messages call them.
+        sizes: Their bytes.
+        modified_ns: When each was last changed, as far as its file system tells.
+    """
+
+    like: FileInput
+    uris: tuple[str, ...]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    modified_ns: tuple[int | None, ...]
+
+    def file(self, at: int) -> FileInput:
+        """One of them."""
+        return replace(
+            self.like,
+            uri=self.uris[at],
+            name=self.names[at],
+            size=self.sizes[at],
+            modified_ns=self.modified_ns[at],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SplitPack:
     """Splits that follow each other and are read by one task. Picklable.
 
     Attributes:
         number: Packs are numbered in the order of the input, from 0.
-        parts: The splits.
+        parts: The splits; small files that follow each other are one part.
     """
 
     number: int
-    parts: tuple[Split, ...]
-
-    def __reduce__(self) -> tuple[Callable[..., SplitPack], tuple[object, ...]]:
-        # What many small files share is sent once.
-        found = [part for part in self.parts if isinstance(part, FileSplit) and part.is_whole]
-        if len(found) < len(self.parts) or len({_shared(part.input) for part in found}) != 1:
-            return _pack, (self.number, self.parts)
-        files = [part.input for part in found]
-        told = (
-            [part.number for part in found],
-            [part.bytes for part in found],
-            [item.uri for item in files],
-            [item.name for item in files],
-            [item.size for item in files],
-            [item.modified_ns for item in files],
-        )
-        return _pack_of_files, (self.number, files[0], *told)
-
-
-def _shared(item: FileInput) -> tuple[object, ...]:
-    options = tuple(sorted(item.storage_options.items()))
-    return item.format, item.compression, item.type, item.is_spooled, options
-
-
-def _pack(number: int, parts: tuple[Split, ...]) -> SplitPack:
-    return SplitPack(number=number, parts=parts)
-
-
-def _pack_of_files(number: int, first: FileInput, *told: Sequence[Any]) -> SplitPack:
-    parts = tuple(
-        FileSplit(
-            number=split,
-            input=FileInput(
-                uri=uri,
-                name=name,
-                format=first.format,
-                compression=first.compression,
-                size=size,
-                type=first.type,
-                storage_options=first.storage_options,
-                modified_ns=modified_ns,
-                is_spooled=first.is_spooled,
-            ),
-            first_row=1,
-            bytes=bytes_,
-        )
-        for split, bytes_, uri, name, size, modified_ns in zip(*told, strict=True)
-    )
-    return SplitPack(number=number, parts=parts)
+    parts: tuple[Split | SmallFiles, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,3 +245,32 @@ class PackPiece:
     def stop(self) -> int:
         """The start of the split that follows it."""
         return self.start + self.lines + 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallPieces:
+    """The places of the lines of small files among the lines of their pack.
+
+    Attributes:
+        names: The files, as messages call them.
+        lines: How many lines each has.
+        start: What is added to the number of a line of the first, as of a `PackPiece`.
+    """
+
+    names: tuple[str, ...]
+    lines: Places
+    start: int
+
+    @property
+    def starts(self) -> Places:
+        """The start of each file."""
+        ends = np.cumsum(self.lines + 2)
+        return self.start + ends - (self.lines + 2)
+
+    @property
+    def stop(self) -> int:
+        """The start of the split that follows them."""
+        return self.start + int((self.lines + 2).sum())
+
+
+Pieces = PackPiece | SmallPieces

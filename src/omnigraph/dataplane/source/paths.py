@@ -95,30 +95,40 @@ def check_unchanged(item: FileInput) -> None:
             raise missing(item.name)
         is_same = (status.st_size, status.st_mtime_ns) == (item.size, item.modified_ns)
     if not is_same:
-        raise _changed(item)
+        raise _changed(item.name)
 
 
-def read_whole(item: FileInput) -> bytes:
+def read_whole(like: FileInput, name: str, uri: str, size: int, modified_ns: int | None) -> bytes:
     """Read a small file as it was when the load began.
+
+    Args:
+        like: A file of the same storage.
+        name: How messages call it.
+        uri: Its address.
+        size: Its bytes then.
+        modified_ns: When it had last been changed then.
 
     Raises:
         Conflict: It has changed.
         NotFound: It is gone.
         Unavailable: Storage failed.
     """
-    with reading(item.name):
-        data, modified_ns = read_stream(item.uri, item.storage_options, size=item.size or 0)
-    if item.is_spooled:
-        return data
-    is_moved = item.modified_ns is not None and modified_ns != item.modified_ns
-    if is_moved or len(data) != item.size:
-        raise _changed(item)
+    try:
+        data, changed_ns = read_stream(uri, like.storage_options, size=size)
+    except StorageFailure:
+        # Only with an error in hand: a context around every file would cost too much.
+        with reading(name):
+            raise
+    if not like.is_spooled and (
+        len(data) != size or (modified_ns is not None and changed_ns != modified_ns)
+    ):
+        raise _changed(name)
     return data
 
 
-def _changed(item: FileInput) -> Conflict:
-    text = f"{item.name} has changed while it was read; nothing of it was loaded"
-    return Conflict(Code.CONFLICT, text, path=item.name)
+def _changed(name: str) -> Conflict:
+    text = f"{name} has changed while it was read; nothing of it was loaded"
+    return Conflict(Code.CONFLICT, text, path=name)
 
 
 def missing(name: str) -> NotFound:
@@ -146,11 +156,11 @@ def _local(text: str) -> tuple[FoundFile, ...]:
         return tuple(sorted(_matches(shown), key=lambda found: found.name))
     if not stat.S_ISDIR(status.st_mode):
         return (_file(path, shown, status),)
-    inside = os.path.join(path, "")
+    inside, shown_inside = os.path.join(path, ""), os.path.join(shown, "")
     return tuple(
         FoundFile(
             uri=info.uri,
-            name=os.path.join(shown, relative),
+            name=shown_inside + relative,
             size=None if info.modified_ns is None else info.size,
             modified_ns=info.modified_ns,
         )
@@ -186,7 +196,7 @@ def _file(path: str, shown: str, status: os.stat_result) -> FoundFile:
 
 
 def _is_hidden(relative: str) -> bool:
-    return any(part.startswith(("_", ".")) for part in relative.split("/"))
+    return relative.startswith(("_", ".")) or "/_" in relative or "/." in relative
 
 
 # -- object storage --------------------------------------------------------------------------------

@@ -85,6 +85,13 @@ class Sizes:
             if found:
                 self._like[kind] = _total(list(found.values()))
 
+    def plain(self, item: Input) -> int | None:
+        """The bytes of an input once it is unpacked; None if they are unknown."""
+        if isinstance(item, FileInput) and not _is_packed(item):
+            return item.size
+        size = self.of(item)
+        return None if size is None else size.plain
+
     def of(self, item: Input) -> Size | None:
         """The size of an input; None if it is unknown."""
         if isinstance(item, TableInput):
@@ -94,10 +101,10 @@ class Sizes:
             return None
         if isinstance(item, StreamInput):
             return Size(bytes=item.size, plain=item.size)
-        if (seen := self._seen.get(item.uri)) is not None:
-            return seen
         if not _is_packed(item):
             return Size(bytes=item.size, plain=item.size)
+        if (seen := self._seen.get(item.uri)) is not None:
+            return seen
         like = self._like.get(_kind(item))
         if like is None:
             packed = _PACKED_FACTOR if item.compression is not Compression.NONE else 1
@@ -113,7 +120,8 @@ def _kind(item: FileInput) -> _Kind:
 
 
 def _is_packed(item: FileInput) -> bool:
-    is_columnar = item.format in (Format.PARQUET, Format.ARROW)
+    # There may be very many files, and a tuple would have the texts of these words compared.
+    is_columnar = item.format is Format.PARQUET or item.format is Format.ARROW
     return is_columnar or item.compression is not Compression.NONE
 
 

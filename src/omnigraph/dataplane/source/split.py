@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.source.model import (
     Compression,
     FileInput,
@@ -24,13 +25,14 @@ from omnigraph.dataplane.source.model import (
     FrameInput,
     Input,
     ReaderInput,
+    SmallFiles,
     Split,
     SplitPack,
     StreamInput,
     TableInput,
     TableSplit,
 )
-from omnigraph.dataplane.source.paths import reading
+from omnigraph.dataplane.source.paths import is_remote, reading
 from omnigraph.dataplane.source.sizing import Sizes
 from omnigraph.dataplane.source.spool import PIECE_BYTES, spool_batches
 from omnigraph.errors import Code, InvalidInput
@@ -41,6 +43,7 @@ OPEN_BYTES: Final = 4 << 10
 _SLACK_SHARE: Final = 16
 _IPC_MAGIC: Final = b"ARROW1"
 _UNPACKED_FACTOR_MAX: Final = 16
+_TEXTS: Final = frozenset({Format.NDJSON, Format.CSV, Format.TSV})
 _ROW_BYTES: Final = 64  # what a row takes at least once it is unpacked and has an id
 
 
@@ -79,9 +82,8 @@ def split(
         if isinstance(readable, TableInput):
             found += _table_splits(readable, bytes_per_split, first)
         else:
-            size = sizes.of(readable)
-            plain = (readable.size or 0) if size is None else size.plain
-            found += _file_splits(readable, plain, bytes_per_split, first)
+            plain = sizes.plain(readable)
+            found += _file_splits(readable, plain or readable.size or 0, bytes_per_split, first)
     return tuple(found)
 
 
@@ -102,7 +104,38 @@ def pack(splits: Sequence[Split], *, bytes_per_task: int) -> tuple[SplitPack, ..
             room = bytes_per_task
         packs[-1].append(part)
         room -= size
-    return tuple(SplitPack(number=n, parts=tuple(parts)) for n, parts in enumerate(packs))
+    return tuple(SplitPack(number=n, parts=tuple(_parts(each))) for n, each in enumerate(packs))
+
+
+def _parts(splits: Sequence[Split]) -> Iterator[Split | SmallFiles]:
+    """The splits, small files of one kind that follow each other as one."""
+    for kind, group in groupby(splits, _small_kind):
+        if kind is None:
+            yield from group
+            continue
+        files = [part.input for part in group if isinstance(part, FileSplit)]
+        yield SmallFiles(
+            like=files[0],
+            uris=tuple([item.uri for item in files]),
+            names=tuple([item.name for item in files]),
+            sizes=tuple([item.size or 0 for item in files]),
+            modified_ns=tuple([item.modified_ns for item in files]),
+        )
+
+
+def _small_kind(part: Split) -> tuple[object, ...] | None:
+    """The things that small files share which are read together; None for any other split."""
+    if not isinstance(part, FileSplit) or not part.is_whole:
+        return None
+    item = part.input
+    if (
+        item.format not in _TEXTS
+        or item.compression is not Compression.NONE
+        or item.size is None
+        or item.size > tuning.active.small_file_bytes_max
+    ):
+        return None
+    return item.format, item.type, item.is_spooled, is_remote(item.uri), item.storage_options
 
 
 # -- making inputs readable ------------------------------------------------------------------------

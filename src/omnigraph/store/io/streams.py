@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -179,7 +180,7 @@ def list_inputs(
         return list(_objects(place) if path is None else _local_files(path))
 
     found = storage_call(StorageCall.OBJECT_LIST, uri, find)
-    return tuple(sorted(found, key=lambda info: info.uri))
+    return tuple(sorted(found, key=attrgetter("uri")))
 
 
 def delete_stream(uri: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -250,17 +251,27 @@ def _store(base: str, options: tuple[tuple[str, str], ...]) -> Any:
         return bare_store(root)
 
 
-def _local_files(path: Path) -> Iterator[StreamInfo]:
-    for folder, _, names in os.walk(path):
-        for name in names:
-            file = os.path.join(folder, name)
+def _local_files(folder: Path | str) -> Iterator[StreamInfo]:
+    """The files below a folder; links to folders are not followed."""
+    try:
+        entries = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir():
+                if not entry.is_symlink():
+                    yield from _local_files(entry.path)
+                continue
             try:
-                found = os.stat(file)
+                found = entry.stat()
             except FileNotFoundError:  # gone meanwhile, or a link to nothing
                 continue
-            if not name.startswith(_TEMPORARY):
+            if not entry.name.startswith(_TEMPORARY):
                 is_regular = stat.S_ISREG(found.st_mode)
-                yield StreamInfo(file, found.st_size, found.st_mtime_ns if is_regular else None)
+                yield StreamInfo(
+                    entry.path, found.st_size, found.st_mtime_ns if is_regular else None
+                )
 
 
 def _objects(place: _Place) -> Iterator[StreamInfo]:
