@@ -90,3 +90,31 @@ def test_a_deletion_is_not_lost_to_a_base_that_lacks_the_entity(
     assert [item.id for item in found.conflicts] == ["new"]
     graph.branches.merge("draft", resolve="theirs")
     assert "new" not in texts(graph)
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_base_on_a_deleted_branch_stays_that_only_its_children_brought(
+    graph: og.Graph, is_renamed: bool
+) -> None:
+    edit(graph, "draft", "a", "of the draft")
+    for child in ("one", "two"):
+        graph.branches.create(child, "draft")
+        change(graph, child, f'insert Note {{ title: "{child}" }}')
+    if is_renamed:
+        graph.branches.rename("draft", "sketch")
+    graph.branches.create("side")
+    edit(graph, "side", "b", "of the side")
+    graph.branches.merge("one", into="main")
+    graph.branches.merge("two", into="side")
+    for name in ("one", "two", "sketch" if is_renamed else "draft"):
+        graph.branches.delete(name)
+    done = graph.branches.merge("side")
+    assert done.outcome == "merged"
+    assert texts(graph) == {
+        "a": "of the draft",
+        "b": "of the side",
+        "c": "first",
+        "d": "first",
+        "one": None,
+        "two": None,
+    }

@@ -2,7 +2,8 @@
 
 A branch that was merged into two others is their merge base, also when it is deleted. So its files
 stay as long as two branches have it in common. Each merge leaves a note by the branch that it
-merged, so that deleting a branch that only one other has merged takes one look.
+merged, and by those that this one was made from, so that deleting a branch that only one other has
+merged takes one look.
 """
 
 from __future__ import annotations
@@ -30,10 +31,17 @@ class KeptStates:
         self._objects = objects
         self._manifest = manifest
 
-    def note_merge(self, source: str | None, into: str | None) -> None:
-        """Note that a branch is merged into another one, both by their forks of the manifest."""
-        if source is None:
-            return  # main is never deleted
+    def note_merge(self, source: BranchName, into: str | None) -> None:
+        """Note that a branch is merged into another one, which is given by its fork of the manifest.
+
+        The branches that it was made from are noted, too: commits of theirs are merged with it.
+        """
+        info = self._manifest.branch(source)
+        while info.parent is not None:  # main is never deleted
+            self._note(str(info.fork), into)
+            info = self._manifest.branch(info.parent)
+
+    def _note(self, source: str, into: str | None) -> None:
         place = f"{_folder(source)}/{_plain(into or MAIN)}.json"
         try:
             self._objects.put_new(place, b"{}")

@@ -211,7 +211,7 @@ class Merger:
                 _check_complete(request.resolve, plan.conflicts)
                 what = f"merging '{request.source}' into '{request.into}'"
                 raise refused(what, plan.conflicts)
-            self._repo.kept.note_merge(theirs.fork, ours.fork)
+            self._repo.kept.note_merge(theirs.branch, ours.fork)
             published = self._commit(
                 plan,
                 request,
