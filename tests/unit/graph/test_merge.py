@@ -580,3 +580,34 @@ def test_every_pair_of_operations(graph: og.Graph, theirs: str, ours: str) -> No
     if expected is None:
         graph.branches.merge("draft")
         assert graph.branches.merge("draft").outcome == "already_up_to_date"
+
+
+@pytest.mark.parametrize("kind", ["value", "side"])
+def test_what_comes_out_as_it_was_is_no_change(tmp_path: Path, kind: str) -> None:
+    text = "node Person { name: String @key  email: String?  face: Blob?  @unique(email) }"
+    people = [{"name": name, "email": name, "face": b"x"} for name in ("Ada", "Bo")]
+    with og.init(str(tmp_path / "g.omni"), schema=text) as graph:
+        graph.load({"Person": people})
+        graph.branches.create("draft")
+        names = ("Ada", "Ada") if kind == "value" else ("Ada", "Bo")
+        for (branch, email), name in zip((("main", "new"), ("draft", "new")), names, strict=True):
+            value = email if kind == "side" else f"{email} of {branch}"
+            rows = [{"name": name, "email": value}]
+            graph.load({"Person": rows}, mode="merge", branch=branch)
+        resolve: Any = "ours" if kind == "side" else lambda _: {"email": "new of main"}
+        done = graph.branches.merge("draft", resolve=resolve)
+        assert (len(done.settled), dict(done.counts)) == (1, {})
+        assert graph.diff("main~1", "main").is_empty
+
+
+def test_entities_with_nothing_but_a_blob_are_merged(tmp_path: Path) -> None:
+    with og.init(str(tmp_path / "g.omni"), schema="node Photo { data: Blob }") as graph:
+        graph.load({"Photo": [{"id": name, "data": b"first"} for name in "abc"]})
+        graph.branches.create("draft")
+        for branch, name in (("main", "a"), ("draft", "b")):
+            rows = [{"id": name, "data": f"of {branch}".encode()}, {"id": branch, "data": b"new"}]
+            graph.load({"Photo": rows}, mode="merge", branch=branch)
+        counts = graph.branches.merge("draft").counts["node:Photo"]
+        assert (counts.inserted, counts.updated) == (1, 1)
+        found = {name: graph.read_blob("Photo", name, "data") for name in ("a", "b", "c", "draft")}
+        assert found == {"a": b"of main", "b": b"of draft", "c": b"first", "draft": b"new"}

@@ -235,6 +235,34 @@ def test_a_side_without_edges_of_a_node_is_taken_as_it_is(
     assert ends(staffed, "in", "copy") == []
 
 
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_node_of_one_side_goes_whose_only_edges_go(
+    tmp_path: Path, source: str, into: str, side: Any
+) -> None:
+    """Its edges lead to a team that does not come, since its colour is taken."""
+    schema = """
+    node Person { name: String @key }
+    node Team { name: String @key  colour: String?  @unique(colour) }
+    edge In: Person -> Team @card(1..)
+    edge Likes: Person -> Person
+    """
+    with og.init(str(tmp_path / "bare.omni"), schema=schema) as graph:
+        graph.load({"Person": [{"name": "Ada"}]})
+        graph.branches.create("draft")
+        for branch, name in (("main", "Bo"), ("draft", "Cy")):
+            team = {"name": f"of {name}", "colour": "red"}
+            rows = {"Person": [{"name": name}], "Team": [team]}
+            edges = {"In": [{"from": name, "to": team["name"]}]}
+            likes = {"Likes": [{"from": "Ada", "to": name}]}
+            graph.load(rows | edges | likes, branch=branch)
+        chosen = "Bo" if (into == "main") == (side == "ours") else "Cy"
+        graph.branches.merge(source, into=into, resolve=side)
+        assert graph.snapshot(into).counts["node:Person"] == 2
+        assert ends(graph, "in", into) == [(chosen, f"of {chosen}")]
+        assert ends(graph, "likes", into) == [("Ada", chosen)]
+
+
 @pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
 def test_an_edge_that_stays_leaves_the_minimum_where_it_was_to_go(
     tmp_path: Path, source: str, into: str

@@ -32,7 +32,7 @@ class KeptStates:
         self._manifest = manifest
 
     def note_merge(self, source: BranchName, into: str | None) -> None:
-        """Note that a branch is merged into another one, which is given by its fork of the manifest.
+        """Note that a branch is merged into another one, of which this is the fork of the manifest.
 
         The branches that it was made from are noted, too: commits of theirs are merged with it.
         """

@@ -130,9 +130,12 @@ def _settle_edges(
 ) -> None:
     """Undo what the other side has inserted, deleted and moved at a source.
 
-    An edge stays deleted where an end of it is.
+    An edge stays deleted where an end of it is. A source that the chosen side does not have goes:
+    none of its edges would stay.
     """
     source = str(conflict.id)
+    if _is_gone(types, item, source, conflict, choice, resolve):
+        return
     ours, theirs = (_Edges.of(item, source, ours=is_ours) for is_ours in (True, False))
     chosen, other = (ours, theirs) if choice == "ours" else (theirs, ours)
     side = OURS if choice == "ours" else AFTER
@@ -145,6 +148,28 @@ def _settle_edges(
             settled.append(SettledConflict(row, conflict, choice, ends))
     item.merge.settle(item.outcome, settled, resolve)
     item.touched.add(source)
+
+
+def _is_gone(
+    types: Types,
+    item: TypeMerge,
+    source: str,
+    conflict: MergeConflict,
+    choice: Choice,
+    resolve: Resolving,
+) -> bool:
+    """Delete a source that the chosen side does not have; true if there was one."""
+    edge = item.merge.entity
+    assert isinstance(edge, EdgeType)
+    node = types.get(table_key("node", edge.source))
+    if node is None:
+        return False
+    key = node.key_of(source)
+    if key.column(OURS if choice == "ours" else AFTER)[0].is_valid:
+        return False
+    settled = SettledConflict(node.row_of(key), conflict, choice)
+    node.merge.settle(node.outcome, [settled], resolve)
+    return True
 
 
 def _has_ends(types: Types, item: TypeMerge, keys: pa.Table, side: str) -> bool:

@@ -135,7 +135,7 @@ class MergedRows:
         """Whole rows, blobs included."""
         addresses = keys.column(side).combine_chunks()
         plain = [name for name in columns if name not in self.blobs]
-        found = self.versions.side(side).take(addresses, plain)
+        found = self.versions.side(side).take(addresses, ["id", *plain])  # all others may be blobs
         for name in self.blobs:
             if name in columns:
                 found = found.append_column(name, self._blobs(side, name, addresses.to_pylist()))

@@ -361,6 +361,7 @@ class Merger:
             # Settling a conflict can break another rule, so that is judged again.
             if not settle_broken_rules(types, broken, resolving):
                 break
+        images |= {key: self._images(item) for key, item in types.items() if item.leave_unchanged()}
         found = (*first, *orphans, *(each.conflict for each in broken))
         conflicts = tuple(map(resolving.left, found))
         if file is not None:

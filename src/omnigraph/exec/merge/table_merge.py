@@ -22,7 +22,7 @@ from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, 
 from omnigraph.exec.merge.merged_rows import OURS, MergedRows, Rows, Versions
 from omnigraph.exec.merge.resolution_values import Given, given_values
 from omnigraph.exec.merge.tasks import MergeWork
-from omnigraph.exec.merge.three_way import Cells, column_groups
+from omnigraph.exec.merge.three_way import Cells, column_groups, unequal_cells
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
 
@@ -45,6 +45,7 @@ class MergedTable:
             conflict was settled so.
         given: Values that settle conflicts, by row of `keys`.
         settled: The rows of `keys` that are as they are because something was settled so.
+        doubtful: Those among them that may come out as our side has them.
     """
 
     entity: EntityType
@@ -56,6 +57,7 @@ class MergedTable:
     restored: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
     given: dict[int, Given] = field(default_factory=dict)
     settled: set[int] = field(default_factory=set)
+    doubtful: set[int] = field(default_factory=set)
 
 
 def spoken_name(column: str) -> str:
@@ -63,6 +65,11 @@ def spoken_name(column: str) -> str:
     return _ENDS.get(column, column)
 
 
+_OF_TWO_SIDES: Final = {
+    ConflictKind.DIVERGENT_INSERT,
+    ConflictKind.DIVERGENT_UPDATE,
+    ConflictKind.DELETE_VS_UPDATE,
+}
 # The columns of `MergedTable.keys` that say whether an entity is there.
 _ADDRESSES: Final = {"ours": OURS, "theirs": AFTER, "base": BEFORE}
 
@@ -212,6 +219,8 @@ class TableMerge:
         for item in settlements:
             row, choice = item.row, item.choice
             outcome.settled.add(row)
+            if not isinstance(choice, str) or item.conflict.kind not in _OF_TWO_SIDES:
+                outcome.doubtful.add(row)
             if not isinstance(choice, str):
                 if not there["ours"][row] and not taken[row]:
                     outcome.cells[row] = True
@@ -285,6 +294,26 @@ class TableMerge:
         for group in self._groups:
             chosen[group] = cells[group].any()
         return chosen
+
+    def leave_unchanged(self, outcome: MergedTable, schema: pa.Schema) -> bool:
+        """Do not write rows that come out as our side has them; true if there are any.
+
+        What settles a conflict of two sides is a change, unless it is a value. What settles a
+        broken rule need not be one: the side that was chosen may have the same.
+        """
+        here = _valid(outcome.keys.column(OURS))
+        rows = np.array(
+            [row for row in outcome.take.tolist() if row in outcome.doubtful and here[row]]
+        )
+        if not len(rows):
+            return False
+        keys = outcome.keys.take(pa.array(rows))
+        ours = np.zeros((len(rows), len(self.columns)), np.int8)
+        before = self.rows.images(keys, ours, {}, schema)
+        after = self.images(outcome, rows, schema)
+        same = rows[~unequal_cells(before, after, self.columns).any(axis=1)]
+        outcome.take = np.setdiff1d(outcome.take, same)
+        return len(same) > 0
 
     # -- rows --------------------------------------------------------------------------------------
 

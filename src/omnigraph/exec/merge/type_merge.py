@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.merged_rows import OURS, addresses_of
@@ -152,6 +153,10 @@ class TypeMerge:
         rows = list(self.rows_of(ids).values())
         self.outcome.drop = np.setdiff1d(self.outcome.drop, rows)
         self.outcome.cells[rows] = False
+
+    def leave_unchanged(self) -> bool:
+        """Do not write rows that come out as our side has them; true if there are any."""
+        return self.merge.leave_unchanged(self.outcome, table_schema(self.sides.entity))
 
     def restore(self, name: str) -> None:
         """Let an entity stay or come back, as a side has it, if it is gone."""
