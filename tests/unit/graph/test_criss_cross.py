@@ -118,3 +118,16 @@ def test_a_base_on_a_deleted_branch_stays_that_only_its_children_brought(
         "one": None,
         "two": None,
     }
+
+
+def test_a_base_that_our_side_is_like_is_no_change(graph: og.Graph) -> None:
+    for branch in ("main", "draft"):
+        edit(graph, branch, "a", f"of {branch}")
+    cross(graph, resolve="ours")
+    edit(graph, "main", "a", "of draft")
+    edit(graph, "draft", "a", "of main")
+    done = graph.branches.merge("draft", resolve=lambda _: "base")
+    assert (len(done.settled), texts(graph)["a"]) == (1, "of draft")
+    assert sum(counts.updated for counts in done.counts.values()) == len(
+        list(graph.diff("main~1", "main"))
+    )

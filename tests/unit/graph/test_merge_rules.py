@@ -235,6 +235,23 @@ def test_a_side_without_edges_of_a_node_is_taken_as_it_is(
     assert ends(staffed, "in", "copy") == []
 
 
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+@pytest.mark.parametrize("is_moved_twice", [False, True])
+def test_an_edge_in_dispute_may_have_lost_its_end(
+    graph: og.Graph, source: str, into: str, is_moved_twice: bool
+) -> None:
+    """It has if its ends are not in dispute themselves."""
+    for branch, weight in (("main", 1), ("draft", 2)):
+        rows = [{"id": "k", "from": "Ada", "to": "Bo", "weight": weight}]
+        graph.load({"Likes": rows}, mode="merge", branch=branch)
+    move(graph, "draft", "Likes", id="k", from_="Ada", to="Cy")
+    change(graph, "main", 'delete Person where name = "Cy"')
+    if is_moved_twice:
+        move(graph, "main", "Likes", id="k", from_="Ada", to="Di")
+    orphans = [] if is_moved_twice else [("orphan_edge", "k")]
+    assert kinds(graph, source, into) == [("divergent_update", "k"), *orphans]
+
+
 @pytest.mark.parametrize("side", ["ours", "theirs"])
 @pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
 def test_a_node_of_one_side_goes_whose_only_edges_go(

@@ -80,7 +80,10 @@ def _written(types: Types, item: TypeMerge, edge: EdgeType) -> list[_Orphan]:
     named = pa.schema([schema.field(name) for name in ("id", *_ENDS)])
     ends = item.merge.images(outcome, rows, named)
     found = []
+    is_open = set(item.disputed_in(_ENDS).to_pylist())
     for place, column, node in _orphans(types, edge, ends):
+        if ends.column("id")[place].as_py() in is_open:
+            continue
         row = int(rows[place])
         is_ours = (
             item.merge.sources(outcome, rows[[place]])[0, item.merge.columns.index(column)] == 0
@@ -97,7 +100,7 @@ def _left_alone(types: Types, item: TypeMerge, edge: EdgeType) -> list[_Orphan]:
         return []
     ours = item.merge.ours
     ours = ours.filter(ours.column(AFTER).is_valid())
-    decided = pa.concat_arrays([item.dropped, item.written, item.disputed])
+    decided = pa.concat_arrays([item.dropped, item.written, item.disputed_in(_ENDS)])
     ours = ours.filter(pc.invert(pc.is_in(ours.column("id"), value_set=decided)))
     kept = item.kept_ours
     kept = kept.filter(

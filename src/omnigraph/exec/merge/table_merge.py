@@ -219,7 +219,7 @@ class TableMerge:
         for item in settlements:
             row, choice = item.row, item.choice
             outcome.settled.add(row)
-            if not isinstance(choice, str) or item.conflict.kind not in _OF_TWO_SIDES:
+            if choice != "theirs" or item.conflict.kind not in _OF_TWO_SIDES:
                 outcome.doubtful.add(row)
             if not isinstance(choice, str):
                 if not there["ours"][row] and not taken[row]:
@@ -298,8 +298,8 @@ class TableMerge:
     def leave_unchanged(self, outcome: MergedTable, schema: pa.Schema) -> bool:
         """Do not write rows that come out as our side has them; true if there are any.
 
-        What settles a conflict of two sides is a change, unless it is a value. What settles a
-        broken rule need not be one: the side that was chosen may have the same.
+        Where two sides disagree, theirs is another one than ours. Values that are given, those of a
+        merge base, and of a side that does not break a rule may be the same.
         """
         here = _valid(outcome.keys.column(OURS))
         rows = np.array(
