@@ -300,3 +300,25 @@ def test_a_choice_can_bring_up_another_conflict(graph: og.Graph, file: Path) -> 
     graph.branches.merge("draft", resolve=file)
     assert "Ed" not in people(graph)
     assert graph.diff("main~1", "main").is_empty
+
+
+def test_an_edge_that_gets_a_value_needs_its_end_once(tmp_path: Path, file: Path) -> None:
+    schema = "node Person { name: String @key }\nedge Likes: Person -> Person { weight: I32? }"
+    edge = {"id": "k", "from": "Ada", "to": "Bo"}
+    with og.init(str(tmp_path / "ends.omni"), schema=schema) as graph:
+        graph.load({"Person": [{"name": "Ada"}, {"name": "Bo"}], "Likes": [edge]})
+        graph.branches.create("draft")
+        graph.mutate('query q() { delete Person where name = "Bo" }', branch="draft")
+        graph.load({"Likes": [{**edge, "weight": 1}]}, mode="merge")
+        graph.branches.merge("draft", dry_run=True).write_resolutions(file)
+        (line,) = map(json.loads, file.read_text().splitlines())
+        file.write_text(json.dumps(line | {"choice": "value", "value": {"weight": 2}}))
+        found = graph.branches.merge("draft", dry_run=True, resolve=file)
+        assert [item.kind.value for item in found.conflicts] == ["orphan_edge"]
+        found.write_resolutions(file)
+        chosen, asked = (json.loads(line) for line in file.read_text().splitlines())
+        lines = (chosen, asked | {"choice": "ours"})
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        graph.branches.merge("draft", resolve=file)
+        rows = graph.query("query q() { match { $a $k: likes $b } return { $k.weight as weight } }")
+        assert rows.to_pylist() == [{"weight": 2}]
