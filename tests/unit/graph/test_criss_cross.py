@@ -131,3 +131,26 @@ def test_a_base_that_our_side_is_like_is_no_change(graph: og.Graph) -> None:
     assert sum(counts.updated for counts in done.counts.values()) == len(
         list(graph.diff("main~1", "main"))
     )
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_node_that_stays_has_the_edges_that_it_needs(
+    tmp_path: Path, source: str, into: str, side: Any
+) -> None:
+    """The later base has neither the node nor its edge, and one side deletes both of them."""
+    schema = f"{SCHEMA}\nedge About: Note -> Note @card(1..)"
+    with og.init(str(tmp_path / "edges.omni"), schema=schema) as graph:
+        graph.load({"Note": [{"title": "a"}]})
+        graph.branches.create("draft")
+        rows = {"Note": [{"title": "n"}], "About": [{"from": "n", "to": "a"}]}
+        graph.load(rows)
+        edit(graph, "draft", "a", "elsewhere")
+        cross(graph)
+        edit(graph, "main", "n", "changed")
+        change(graph, "draft", 'delete Note where title = "n"')
+        graph.branches.merge(source, into=into, resolve=side)
+        chosen = into if side == "ours" else source
+        there = 1 if chosen == "main" else 0
+        counts = {"node:Note": 1 + there, "edge:About": there}
+        assert graph.snapshot(into).counts == counts

@@ -140,11 +140,16 @@ def _settle_edges(
     chosen, other = (ours, theirs) if choice == "ours" else (theirs, ours)
     side = OURS if choice == "ours" else AFTER
     ends = np.isin(item.merge.columns, ["src", "dst"])
+    undone = {*other.inserted, *other.deleted} - {*chosen.inserted, *chosen.deleted}
+    # With several merge bases, another one may have decided against the chosen side.
+    undone |= set(chosen.inserted).intersection(item.absent.to_pylist())
+    undone |= set(chosen.deleted).intersection(item.written.to_pylist())
     settled = []
-    for name in sorted({*other.inserted, *other.deleted} - {*chosen.inserted, *chosen.deleted}):
+    for name in sorted(undone):
         row = item.row_of(item.located([name]))
         keys = item.outcome.keys.slice(row, 1)
-        if name in other.inserted or _has_ends(types, item, keys, side):
+        is_gone = name in other.inserted or name in chosen.deleted
+        if is_gone or _has_ends(types, item, keys, side):
             settled.append(SettledConflict(row, conflict, choice, ends))
     item.merge.settle(item.outcome, settled, resolve)
     item.touched.add(source)
