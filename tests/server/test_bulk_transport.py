@@ -26,7 +26,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("bulk")
     (folder / "inbox").mkdir()
     (folder / "inbox" / "in.jsonl").write_bytes(lines("ref"))
-    config = config_of(folder, budgets=BUDGETS, load_prefixes=(str(folder / "inbox"),))
+    config = config_of(folder, budgets=BUDGETS, load_prefixes=(str(folder / "inbox"), f"file://{folder}/inbox"))
     with serving(config) as found:
         yield found
 
@@ -141,16 +141,43 @@ def test_a_key_names_a_load(served: Served) -> None:
 
 def test_references_are_read_below_the_prefixes_only(served: Served, tmp_path: Path) -> None:
     inbox = served.server.config.load_prefixes[0]
-    done = send(served, "POST", f"{G}/load", {"uri": f"{inbox}/in.jsonl"})
-    assert done[0] == 200, done
+    for place in (inbox, f"file://{inbox}", "file://" + inbox.replace("inbox", "%69nbox")):
+        done = send(served, "POST", f"{G}/load", {"uri": f"{place}/in.jsonl"})
+        assert done[0] == (200 if "%" not in place else 403), done
     for uri in (
         f"{inbox}/../g.omni/x.jsonl",
         f"{inbox}-other/in.jsonl",
         str(tmp_path / "in.jsonl"),
         "http://169.254.169.254/latest",
         "s3://elsewhere/in.jsonl",
+        f"{inbox}/*.jsonl",
+        f"{inbox}/i?.jsonl",
+        f"{inbox}/[i]n.jsonl",
     ):
         assert send(served, "POST", f"{G}/load", {"uri": uri})[0] == 403, uri
+
+
+def test_references_do_not_leave_a_prefix_by_links_or_encoded_steps(
+    served: Served, tmp_path: Path
+) -> None:
+    inbox = Path(served.server.config.load_prefixes[0])
+    (tmp_path / "out.jsonl").write_bytes(lines("out"))
+    (inbox / "linked").mkdir()
+    (inbox / "linked" / "inner.jsonl").symlink_to(inbox / "in.jsonl")
+    assert send(served, "POST", f"{G}/load", {"uri": f"{inbox}/linked"})[0] == 200
+    (inbox / "linked" / "file.jsonl").symlink_to(tmp_path / "out.jsonl")
+    (inbox / "linked" / "folder").symlink_to(tmp_path)
+    steps = "/".join(["%2e%2e"] * len(inbox.parts))
+    for uri in (
+        f"{inbox}/linked",
+        f"{inbox}/linked/file.jsonl",
+        f"{inbox}/linked/folder/out.jsonl",
+        f"file://{inbox}/linked/file.jsonl",
+        f"file://{inbox}/{steps}{tmp_path}/out.jsonl",
+        f"file://{inbox}/{steps.replace('/', '%2f')}{tmp_path}/out.jsonl",
+    ):
+        assert send(served, "POST", f"{G}/load", {"uri": uri})[0] == 403, uri
+    assert "out" not in names(served)
 
 
 def test_exports_are_pinned_and_negotiated(served: Served) -> None:

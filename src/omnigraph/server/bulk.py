@@ -10,13 +10,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.errors import Code, Forbidden, InvalidInput, NotFound
+from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.results.wire import load_json
 from omnigraph.server import requests
 from omnigraph.server.call import Reply, RouteCall, Streamed
 from omnigraph.server.failures import HttpFailure
 from omnigraph.server.multipart import parts_of
 from omnigraph.server.querying import ARROW
+from omnigraph.server.references import permitted
 from omnigraph.server.streams import BoundedBody, Growth, Holding, Sink, body_limit
 
 NDJSON: Final = "application/x-ndjson"
@@ -62,24 +63,13 @@ def _load_envelope(call: RouteCall) -> Reply:
         raise InvalidInput(Code.INPUT_INVALID, "give either `data` or a `uri`")
     source: object
     if asked.uri is not None:
-        source = _permitted(call, asked.uri)
+        source = permitted(asked.uri, call.server.config.load_prefixes)
         source = source if asked.type is None else {asked.type: source}
     else:
         source = io.BytesIO((asked.data or "").encode())
     form = asked.format if asked.uri is not None else "ndjson"
     done = _loaded(call, source, asked, form)
     return Reply(body={"uri": call.public_uri, **done})
-
-
-def _permitted(call: RouteCall, uri: str) -> str:
-    """The address of a load by reference, if it lies below a prefix that the operator named."""
-    steps = uri.split("/")
-    for prefix in call.server.config.load_prefixes:
-        below = prefix if prefix.endswith("/") else f"{prefix}/"
-        if uri.startswith(below) and ".." not in steps and "*" not in uri:
-            return uri
-    text = "loads by reference read below the prefixes that this server allows, and this is none"
-    raise Forbidden(Code.FORBIDDEN, text)
 
 
 def _load_streamed(call: RouteCall, media: str) -> Reply:
