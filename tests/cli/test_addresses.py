@@ -218,6 +218,14 @@ def test_config_explain_says_what_chose_the_graph(home: str) -> None:
     assert "notes.omni" in outer.stdout
 
 
+def test_a_wrong_configuration_is_an_error_also_before_a_command_begins(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("profiles: {work: {store: a, server: b}}")
+    answer = invoke("query", "friends", "--json", OMNIGRAPH_HOME=str(tmp_path))
+    assert answer.exit_code == 1
+    assert json.loads(answer.stdout)["error"]["code"] == "settings_invalid"
+    assert "profiles.work has a store and a server" in answer.stderr
+
+
 def test_profiles_are_listed_and_shown(home: str) -> None:
     listed = invoke("profile", "list", "-f", "table", OMNIGRAPH_HOME=home).stdout.splitlines()
     assert listed[0].split() == ["profile", "store", "server", "graph", "active"]

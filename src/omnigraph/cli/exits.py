@@ -54,14 +54,16 @@ def status_of(error: GraphError) -> Status:
 
 
 def ended(words: Sequence[str], run: Callable[[], int]) -> int:
-    """The status that a command line ends with; a wrong call is reported, with `--json` as JSON.
+    """The status that a command line ends with; failures are reported, with `--json` as JSON.
 
     Args:
         words: The words of the command line.
         run: Runs it.
     """
     try:
-        return run()
+        # The configuration is read before a command begins, where it decides what a word means.
+        with reporting(as_json=_wants_json(words)):
+            return run()
     except Exit as leaving:
         return leaving.status
     except UsageError as error:
