@@ -26,7 +26,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("bulk")
     (folder / "inbox").mkdir()
     (folder / "inbox" / "in.jsonl").write_bytes(lines("ref"))
-    config = config_of(folder, budgets=BUDGETS, load_prefixes=(str(folder / "inbox"), f"file://{folder}/inbox"))
+    config = config_of(
+        folder, budgets=BUDGETS, load_prefixes=(str(folder / "inbox"), f"file://{folder}/inbox")
+    )
     with serving(config) as found:
         yield found
 
@@ -194,6 +196,18 @@ def test_exports_are_pinned_and_negotiated(served: Served) -> None:
     assert table.num_rows == len(plain.splitlines())
     _, _, file = send(served, "GET", f"{G}/export?types=Person", accept=PARQUET)
     assert pq.read_table(io.BytesIO(file)).num_rows == table.num_rows
+    for accept, status, media in (
+        ("application/*", 200, NDJSON),
+        (f"{NDJSON};q=0.5, {ARROW}", 200, ARROW),
+        (f"text/csv, */*;q=0.1, {NDJSON};q=0", 200, ARROW),
+        ("text/csv", 406, "application/json"),
+    ):
+        answered, headers, _ = send(served, "GET", f"{G}/export?types=Person", accept=accept)
+        assert (answered, headers["content-type"]) == (status, media), accept
+    plain_again = send(
+        served, "GET", f"{G}/export?types=Person", accept_encoding="gzip;q=0, br, identity"
+    )
+    assert plain_again[2] == plain
     load(served, lines("f2"), NDJSON)
     _, _, old = send(served, "GET", f"{G}/export?types=Person&at={head}")
     assert old == plain

@@ -3,6 +3,7 @@
 import http.client
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,11 +184,20 @@ def test_both_loads_make_a_new_branch(call: Http) -> None:
         assert done["commit"]["graph_branch"] == f"in-{number}"
         assert done["graph_commit_id"] == done["commit"]["graph_commit_id"]
     call.fails(404, "POST", f"{A}/load", {"data": lines("G"), "branch": "missing"})
+    again = {"data": lines("C"), "branch": "in-1", "mode": "append"}
+    taken = call.fails(409, "POST", f"{A}/load", again)
+    assert taken["code"] == "conflict"
+    named = {"entity_kind": "node", "type_name": "Person", "entity_id": "C"}
+    assert taken["key_conflict"] == named
+    twice = {"data": lines("X", "X"), "branch": "in-1", "mode": "append"}
+    assert "key_conflict" not in call.fails(400, "POST", f"{A}/load", twice)
     call.fails(415, "POST", f"{A}/load/ndjson", lines("G"), content_type="text/csv")
 
 
 def test_what_is_wrong_has_its_status(served: Served, call: Http) -> None:
-    call.fails(404, "GET", f"{A}/commits/01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    for unknown in ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "unknown"):
+        assert call.fails(404, "GET", f"{A}/commits/{unknown}")["code"] == "not_found"
+        call.fails(404, "GET", f"{A}/commits/{unknown}/changes")
     wrong = call.fails(400, "POST", f"{A}/query", {"query": "nonsense"})
     assert wrong["code"] == "bad_request"
     assert wrong["diagnostic"][0]["message"]
@@ -267,6 +277,7 @@ def test_a_blob_has_ranges_and_tags(call: Http) -> None:
     status, headers, found = call("HEAD", path, range="bytes=2-4")
     assert (status, headers["content-length"], found) == (200, "10", b"")
     call.fails(404, "GET", path.replace("id=A", "id=B"))
+    call.fails(400, "GET", path.replace("entity=node", "entity=edge"))
     call.fails(404, "GET", path.replace("id=A", "id=nobody"))
 
 
@@ -297,3 +308,21 @@ def test_stored_queries_are_tools_and_follow_their_files(served: Served, call: H
     assert folder is not None
     (folder / "more.gq").write_text(ALL)
     assert call.json("POST", f"{A}/queries/all")["row_count"] >= 4
+
+
+def test_what_an_operator_has_to_mend_stands_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "wrong.gq").write_text("query wrong( {")
+    here, gone = str(tmp_path / "here.omni"), str(tmp_path / "gone.omni")
+    og.init(here, SCHEMA).close()
+    graphs = (GraphEntry(id="gone", uri=gone), GraphEntry(id="here", uri=here, queries=tmp_path))
+    with serving(ServerConfig(graphs=graphs)) as found:
+        call = Http(found, None)
+        for _ in range(2):
+            assert call.json("GET", "/graphs/here/queries") == {"queries": []}
+            call.fails(503, "GET", "/graphs/gone/schema")
+    first, second = (json.loads(record.message) for record in caplog.records)
+    assert first["graph"] == "gone"
+    assert gone in first["failure"]
+    assert second["stored_queries"] == str(tmp_path / "wrong.gq")

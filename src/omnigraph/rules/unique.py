@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,8 @@ from omnigraph.rules.report import (
 from omnigraph.rules.violation import Origin, Rule, Violations
 
 _TEXT = ValueType(Base.STRING)
+# How the message about an id ends that a committed row has.
+TAKEN: Final = "exists already"
 
 
 def uniques(entity: EntityType) -> tuple[tuple[str, ...], ...]:
@@ -96,7 +99,7 @@ def report_ids(
         report.rows(Rule.KEY, rows, properties, describe)
 
     report_rows(repeated, "occurs more than once in the input")
-    report_rows(taken, "exists already")
+    report_rows(taken, TAKEN)
 
 
 def judge_given_ids(

@@ -16,6 +16,7 @@ from omnigraph.server import requests
 from omnigraph.server.call import Reply, RouteCall, Streamed
 from omnigraph.server.failures import HttpFailure
 from omnigraph.server.multipart import parts_of
+from omnigraph.server.negotiation import preferred
 from omnigraph.server.querying import ARROW
 from omnigraph.server.references import permitted
 from omnigraph.server.streams import BoundedBody, Growth, Holding, Sink, body_limit
@@ -265,13 +266,14 @@ class ArrowStream:
 def export(call: RouteCall) -> Streamed:
     """Stream the entities of one state; `Accept` chooses NDJSON, Arrow or Parquet."""
     asked: requests.ExportTerms = call.terms
-    accept = call.headers.get("accept", "*/*")
-    form = next((name for media, name in _FORMATS.items() if media in accept), "ndjson")
+    media = preferred(call.headers.get("accept", "*/*"), tuple(_FORMATS))
+    if media is None:
+        raise HttpFailure(406, f"an export is {', '.join(_FORMATS)}")
+    form = _FORMATS[media]
     pinned = call.graph.snapshot(asked.branch, at=asked.at)
-    compression = asked.compression
+    compression: str | None = asked.compression
     if compression is None and form == "ndjson":
-        wanted = call.headers.get("accept-encoding", "")
-        compression = next((each for each in ("zstd", "gzip") if each in wanted), None)
+        compression = preferred(call.headers.get("accept-encoding", ""), ("zstd", "gzip"))
     return _export(call, pinned, form, asked.types, compression)
 
 
@@ -320,6 +322,9 @@ def blob(call: RouteCall) -> Reply | Streamed:
     if asked.branch is not None and asked.snapshot is not None:
         raise InvalidInput(Code.INPUT_INVALID, "give either a branch or a snapshot, not both")
     pinned = call.graph.snapshot(asked.branch, at=asked.snapshot)
+    other = "edge" if asked.entity == "node" else "node"
+    if f"{other}:{asked.type}" in pinned.counts:
+        raise InvalidInput(Code.INPUT_INVALID, f"{asked.type!r} is a type of {other}s")
     size = call.graph.blob_size(
         asked.type, asked.id, asked.property, branch=pinned.branch, at=pinned.commit
     )

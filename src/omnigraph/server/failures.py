@@ -7,6 +7,8 @@ from typing import Any, Final, NotRequired, TypedDict
 
 from omnigraph import errors
 from omnigraph.errors import Code, GraphError
+from omnigraph.rules.unique import TAKEN
+from omnigraph.rules.violation import Rule
 
 STATUS_OF: Final[Mapping[type[GraphError], int]] = {
     errors.InvalidInput: 400,
@@ -78,6 +80,8 @@ def status_of(error: GraphError) -> int:
         return _TIMEOUT_STATUS
     if error.code is Code.CLOSED:
         return 503
+    if _taken_key(error) is not None:
+        return 409
     return next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
 
 
@@ -115,6 +119,8 @@ def _add_fields(found: ErrorOutput, error: GraphError) -> None:
             }
         case errors.ConstraintViolated():
             found["violations"] = [dict(item) for item in error.violations]
+            if (taken := _taken_key(error)) is not None:
+                found["key_conflict"] = taken
         case errors.InvalidInput() if error.diagnostics:
             found["diagnostic"] = [dict(item) for item in error.diagnostics]
         case errors.PreconditionFailed():
@@ -132,6 +138,17 @@ def _add_fields(found: ErrorOutput, error: GraphError) -> None:
             found["change_feed_gap"] = {**gap, "branch": details.get("branch")}
         case _:
             pass
+
+
+def _taken_key(error: GraphError) -> dict[str, Any] | None:
+    """The first entity of a strict insert that exists already, if nothing else is wrong."""
+    found = error.violations if isinstance(error, errors.ConstraintViolated) else []
+    if not found or not all(
+        each.get("rule") == Rule.KEY and str(each.get("message")).endswith(TAKEN) for each in found
+    ):
+        return None
+    names = {"entity_kind": "kind", "type_name": "type", "entity_id": "id"}
+    return {name: found[0].get(field) for name, field in names.items()}
 
 
 def protocol_body(failure: HttpFailure, request_id: str) -> dict[str, Any]:

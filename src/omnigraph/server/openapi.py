@@ -130,7 +130,7 @@ def _responses(route: Route) -> dict[str, Any]:
         ok: {"description": "done", "content": {route.media: {"schema": schema}}}
     }
     failure = {"application/json": {"schema": _ref(ErrorOutput)}}
-    for status in (*_STATUSES, 405, 408, 415, 416):
+    for status in (*_STATUSES, 405, 406, 408, 415, 416):
         text = WORD_OF.get(status, "see the fields of the body")
         found[str(status)] = {"description": text, "content": failure}
     if route.name == "cluster_blob":

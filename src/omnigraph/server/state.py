@@ -17,6 +17,7 @@ from omnigraph.server.admission import Admission
 from omnigraph.server.auth import Authenticator, TokenFile
 from omnigraph.server.config import GraphEntry, ServerConfig
 from omnigraph.server.identity import JwtIssuer
+from omnigraph.server.notes import warn
 from omnigraph.server.stored_queries import StoredQueries
 from omnigraph.server.threads import Threads
 from omnigraph.server.warm_reads import WarmReads
@@ -84,7 +85,9 @@ class ServedGraph:
             self.failure = None
         except GraphError as error:
             self._failed_at = self._clock.ticks_ns()
-            self.failure = str(error)
+            if self.failure != str(error):
+                self.failure = str(error)
+                warn(graph=self.entry.id, failure=self.failure)
 
     def close(self) -> None:
         """Close it."""

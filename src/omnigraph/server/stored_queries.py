@@ -14,6 +14,7 @@ from omnigraph.lang.ir.ops import MutationPlan
 from omnigraph.lang.query.describe import describe
 from omnigraph.lang.query.parse import parse_queries
 from omnigraph.lang.source import Diagnostics, Source
+from omnigraph.server.notes import warn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,8 @@ class StoredQueries:
             if stamp != self._stamp:
                 self._queries, self.problems = _read(files)
                 self._stamp = stamp
+                for name, problem in self.problems.items():
+                    warn(stored_queries=str(self._folder / name), failure=problem)
             return self._queries
 
 

@@ -285,14 +285,21 @@ def log(call: RouteCall) -> Reply:
 
 def show_commit(call: RouteCall) -> Reply:
     """Show one commit."""
-    graph, name = call.graph, call.path["commit_id"]
-    return Reply(body=commit_json(graph.commits.show(name), graph.commits.version(name)))
+    found = _commit(call)
+    return Reply(body=commit_json(found, call.graph.commits.version(found.id)))
+
+
+def _commit(call: RouteCall) -> Commit:
+    """The commit of the address. What is no id of a commit is not found either."""
+    try:
+        return call.graph.commits.show(call.path["commit_id"])
+    except InvalidInput as error:
+        raise HttpFailure(404, str(error), graph_error=dict(error.to_json())) from error
 
 
 def commit_changes(call: RouteCall) -> Reply:
     """List what a commit changed, by pages."""
-    graph, asked = call.graph, call.terms
-    commit = graph.commits.show(call.path["commit_id"])
+    asked, commit = call.terms, _commit(call)
     if commit.parent_id is None:
         refusal = {"reason": "parentless_commit", "graph_commit_id": commit.id}
         text = "the first commit has no parent to be compared with"
