@@ -98,6 +98,7 @@ match { $p: Person } return { count($p) as n }
 :at
 :param who="Cy"
 query q($who: String) { match { $p: Person { name: $who } } return { $p.name as name } }
+match { $p: Person } return { count($p) as n }
 :schema Knows
 :branch
 :quit
@@ -111,7 +112,7 @@ query q($who: String) { match { $p: Person { name: $who } } return { $p.name as 
     assert lines[6] == ":format is csv"
     assert lines[8:10] == ["n", "2"]
     assert lines[10:] == [
-        "who = 'Cy'", "name", "Cy", "edge Knows: Person -> Person", "* draft", "  main",
+        "who = 'Cy'", "name", "Cy", "n", "3", "edge Knows: Person -> Person", "* draft", "  main",
     ]  # fmt: skip
 
 

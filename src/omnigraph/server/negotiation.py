@@ -1,4 +1,4 @@
-"""What a client takes: `Accept` and `Accept-Encoding`, with their weights."""
+"""Negotiation: the weights of `Accept` and `Accept-Encoding`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _is_inside(root: str, place: str) -> bool:
 
 
 def _links_below(place: str) -> list[str]:
-    """Where the links of a folder lead; none if it is a file."""
+    """The places that the links of a folder name; none if it is a file."""
     return [
         os.path.realpath(path)
         for folder, folders, files in os.walk(place)

@@ -16,7 +16,7 @@ from omnigraph.errors import Code, GraphError, InvalidInput
 from omnigraph.lang import compile_queries, compile_schema
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.explain import explain
-from omnigraph.lang.ir.ops import ReadPlan
+from omnigraph.lang.ir.ops import MutationPlan, ReadPlan
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.clock import Clock
 
@@ -122,23 +122,29 @@ class Session:
             if self._explains:
                 render.out().line(explain(plan).rstrip("\n"))
             elif isinstance(plan, ReadPlan):
-                self._read(text, plan.name)
+                self._read(text, plan)
             else:
-                self._change(text, plan.name)
+                self._change(text, plan)
 
-    def _read(self, text: str, name: str) -> None:
-        rows = self._graph.query(text, self._params, name=name, branch=self.branch, at=self.at)
+    def _given(self, plan: ReadPlan | MutationPlan) -> dict[str, object]:
+        """The values of the parameters that a query declares; others are for other queries."""
+        declared = {each.name for each in plan.params}
+        return {name: value for name, value in self._params.items() if name in declared}
+
+    def _read(self, text: str, plan: ReadPlan) -> None:
+        given = self._given(plan)
+        rows = self._graph.query(text, given, name=plan.name, branch=self.branch, at=self.at)
         with render.paged(as_json=self._format != "table") as screen:
             if self._format == "json":
                 screen.json([plain_row(row) for row in rows])
             else:
                 show_rows(screen, rows.columns, rows, self._format)
 
-    def _change(self, text: str, name: str) -> None:
+    def _change(self, text: str, plan: MutationPlan) -> None:
         if self.at is not None:
             message = f"an older state is read, {self.at}; `:at` alone goes back to the newest"
             raise InvalidInput(Code.INPUT_INVALID, message)
-        done = self._graph.mutate(text, self._params, name=name, branch=self.branch)
+        done = self._graph.mutate(text, self._given(plan), name=plan.name, branch=self.branch)
         for item in done.warnings:
             render.err().line(("warning", "bold yellow"), f": {item.message}")
         counts = f"{counted(done.affected_nodes, 'node')}, {counted(done.affected_edges, 'edge')}"
