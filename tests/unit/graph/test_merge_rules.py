@@ -236,6 +236,29 @@ def test_a_side_without_edges_of_a_node_is_taken_as_it_is(
 
 
 @pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_node_that_comes_back_for_an_edge_has_as_many_as_it_needs(
+    staffed: og.Graph, source: str, into: str, is_kept: bool
+) -> None:
+    """One side puts Bo into a third team, the other one deletes him and his first two teams."""
+    first = [{"from": "Bo", "to": team} for team in ("red", "blue")]
+    staffed.load({"In": first})
+    staffed.branches.merge("main", into="draft")
+    change(staffed, source, 'insert In { from: "Bo", to: "green" }')
+    staffed.mutate(
+        """query q() {
+          delete Person where name = "Bo"
+          delete Team where name = "red"
+          delete Team where name = "blue"
+        }""",
+        branch=into,
+    )
+    staffed.branches.merge(source, into=into, resolve="theirs" if is_kept else "ours")
+    expected = [("Bo", team) for team in ("blue", "green", "red")] if is_kept else []
+    assert ends(staffed, "in", into) == expected
+
+
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
 @pytest.mark.parametrize("is_moved_twice", [False, True])
 def test_an_edge_in_dispute_may_have_lost_its_end(
     graph: og.Graph, source: str, into: str, is_moved_twice: bool

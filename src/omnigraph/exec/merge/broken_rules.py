@@ -40,10 +40,12 @@ class BrokenRule:
     Attributes:
         conflict: The conflict.
         holder: Of a value that is to be unique, the other entity that has it.
+        is_short: A source has too few edges.
     """
 
     conflict: MergeConflict
     holder: str | None = None
+    is_short: bool = False
 
 
 def described(types: Types, violation: Violation) -> BrokenRule:
@@ -60,7 +62,11 @@ def described(types: Types, violation: Violation) -> BrokenRule:
     name = str(violation.id)
     if conflict.kind is ConflictKind.CARDINALITY_VIOLATION:
         ours, theirs = _Edges.of(item, name, ours=True), _Edges.of(item, name, ours=False)
-        return BrokenRule(replace(conflict, ours=ours.shown, theirs=theirs.shown))
+        edge = item.merge.entity
+        assert isinstance(edge, EdgeType)
+        assert isinstance(violation.value, int), "the number of edges"
+        is_short = violation.value < edge.cardinality.low
+        return BrokenRule(replace(conflict, ours=ours.shown, theirs=theirs.shown), None, is_short)
     ((_, states),) = item.merge.described(item.key_of(name), [0], conflict.kind)
     conflict = replace(conflict, base=states.base, ours=states.ours, theirs=states.theirs)
     return BrokenRule(conflict, violation.holder)
@@ -79,7 +85,7 @@ def settle_broken_rules(types: Types, broken: Sequence[BrokenRule], resolve: Res
         key = f"{conflict.entity_kind}:{conflict.type}"
         item, names = types[key], [str(conflict.id)]
         if conflict.kind is ConflictKind.CARDINALITY_VIOLATION:
-            _settle_edges(types, item, conflict, choice, resolve)
+            _settle_edges(types, item, each, choice, resolve)
             continue
         if each.holder is not None and choice in SIDES:
             names.append(each.holder)
@@ -126,13 +132,14 @@ def _edges_from(rows: AddressedRows, addresses: pa.ChunkedArray, source: str) ->
 
 
 def _settle_edges(
-    types: Types, item: TypeMerge, conflict: MergeConflict, choice: Choice, resolve: Resolving
+    types: Types, item: TypeMerge, broken: BrokenRule, choice: Choice, resolve: Resolving
 ) -> None:
     """Undo what the other side has inserted, deleted and moved at a source.
 
-    An edge stays deleted where an end of it is. A source that the chosen side does not have goes:
-    none of its edges would stay.
+    An edge stays deleted where an end of it is, unless the source needs it: then the end comes
+    back. A source that the chosen side does not have goes: none of its edges would stay.
     """
+    conflict = broken.conflict
     source = str(conflict.id)
     if _is_gone(types, item, source, conflict, choice, resolve):
         return
@@ -148,9 +155,13 @@ def _settle_edges(
     for name in sorted(undone):
         row = item.row_of(item.located([name]))
         keys = item.outcome.keys.slice(row, 1)
-        is_gone = name in other.inserted or name in chosen.deleted
-        if is_gone or _has_ends(types, item, keys, side):
-            settled.append(SettledConflict(row, conflict, choice, ends))
+        if name not in other.inserted and name not in chosen.deleted:
+            lost = _lost_ends(types, item, keys, side)
+            if any(not broken.is_short or node.is_settled(end) for node, end in lost):
+                continue
+            for node, end in lost:
+                node.restore(end)
+        settled.append(SettledConflict(row, conflict, choice, ends))
     item.merge.settle(item.outcome, settled, resolve)
     item.touched.add(source)
 
@@ -177,17 +188,17 @@ def _is_gone(
     return True
 
 
-def _has_ends(types: Types, item: TypeMerge, keys: pa.Table, side: str) -> bool:
-    """True if a side has an edge, and both ends that it has there exist."""
+def _lost_ends(
+    types: Types, item: TypeMerge, keys: pa.Table, side: str
+) -> list[tuple[TypeMerge, str]]:
+    """The ends that an edge has on a side, and that are gone."""
     edge = item.merge.entity
     assert isinstance(edge, EdgeType)
-    address = keys.column(side).drop_null().combine_chunks()
-    if not len(address):
-        return False
-    ends = item.merge.versions.side(side).take(address, ["src", "dst"])
-    nodes = {"src": types.get(table_key("node", edge.source))}
-    nodes["dst"] = types.get(table_key("node", edge.target))
-    return not any(
-        node is not None and pc.is_in(ends.column(column), value_set=node.absent)[0].as_py()
-        for column, node in nodes.items()
-    )
+    rows = item.merge.versions.side(side)
+    ends = rows.take(keys.column(side).combine_chunks(), ["src", "dst"]).to_pylist()[0]
+    found = []
+    for column, name in (("src", edge.source), ("dst", edge.target)):
+        node = types.get(table_key("node", name))
+        if node is not None and pc.is_in(pa.scalar(ends[column]), value_set=node.absent).as_py():
+            found.append((node, ends[column]))
+    return found

@@ -158,6 +158,10 @@ class TypeMerge:
         """Do not write rows that come out as our side has them; true if there are any."""
         return self.merge.leave_unchanged(self.outcome, table_schema(self.sides.entity))
 
+    def is_settled(self, name: str) -> bool:
+        """True if an entity is as it is because something was settled so."""
+        return not self.outcome.settled.isdisjoint(self.rows_of([name]).values())
+
     def restore(self, name: str) -> None:
         """Let an entity stay or come back, as a side has it, if it is gone."""
         if pc.is_in(pa.scalar(name), value_set=self.absent).as_py():
