@@ -154,3 +154,26 @@ def test_a_node_that_stays_has_the_edges_that_it_needs(
         there = 1 if chosen == "main" else 0
         counts = {"node:Note": 1 + there, "edge:About": there}
         assert graph.snapshot(into).counts == counts
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_node_that_has_an_edge_too_many_gets_those_of_a_side(
+    tmp_path: Path, source: str, into: str, side: Any
+) -> None:
+    """The earlier base has deleted an edge that the later one has, and one side puts another."""
+    schema = f"{SCHEMA}\nedge About: Note -> Note @card(0..1)"
+    with og.init(str(tmp_path / "edges.omni"), schema=schema) as graph:
+        rows = [{"id": "e", "from": "a", "to": "b"}]
+        graph.load({"Note": [{"title": title} for title in "ab"], "About": rows})
+        graph.branches.create("draft")
+        change(graph, "main", 'delete About where from = "a"')
+        edit(graph, "draft", "b", "elsewhere")
+        cross(graph)
+        graph.branches.create("copy", "draft")
+        graph.load({"About": rows}, branch="main")
+        graph.load({"About": [{"id": "f", "from": "a", "to": "a"}]}, branch="draft")
+        graph.branches.merge(source, into=into, resolve=side)
+        found = graph.query("query q() { match { $a $e: about $b } return { $e } }", branch=into)
+        chosen = into if side == "ours" else source
+        assert [row["e"]["id"] for row in found] == ["e" if chosen == "main" else "f"]

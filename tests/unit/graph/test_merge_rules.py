@@ -235,6 +235,21 @@ def test_a_side_without_edges_of_a_node_is_taken_as_it_is(
     assert ends(staffed, "in", "copy") == []
 
 
+@pytest.mark.parametrize(
+    ("source", "into", "side"), [("draft", "main", "ours"), ("main", "draft", "theirs")]
+)
+def test_an_edge_that_goes_back_needs_the_end_that_it_had(
+    graph: og.Graph, source: str, into: str, side: Any
+) -> None:
+    """One side moved it to where there is no room for it, and deleted its source."""
+    move(graph, "draft", "In", id="i", from_="Bo", to="red")
+    change(graph, "draft", 'delete Person where name = "Ada"')
+    change(graph, "main", 'insert In { from: "Bo", to: "blue" }')
+    assert kinds(graph, source, into) == [("cardinality_violation", "Bo")]
+    graph.branches.merge(source, into=into, resolve=side)
+    assert ends(graph, "in", into) == [("Ada", "red"), ("Bo", "blue")]
+
+
 @pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_a_node_that_comes_back_for_an_edge_has_as_many_as_it_needs(

@@ -147,10 +147,10 @@ def _settle_edges(
     chosen, other = (ours, theirs) if choice == "ours" else (theirs, ours)
     side = OURS if choice == "ours" else AFTER
     ends = np.isin(item.merge.columns, ["src", "dst"])
-    undone = {*other.inserted, *other.deleted} - {*chosen.inserted, *chosen.deleted}
+    own = {*chosen.inserted, *chosen.deleted}
     # With several merge bases, another one may have decided against the chosen side.
-    undone |= set(chosen.inserted).intersection(item.absent.to_pylist())
-    undone |= set(chosen.deleted).intersection(item.written.to_pylist())
+    undone = {*other.inserted, *other.deleted} - own
+    undone |= {name for name in own if resolve.again(replace(conflict, id=name)) is None}
     settled = []
     for name in sorted(undone):
         row = item.row_of(item.located([name]))

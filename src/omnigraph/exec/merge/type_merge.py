@@ -114,9 +114,9 @@ class TypeMerge:
 
     @property
     def kept_ours(self) -> pa.Table:
-        """The keys of entities that their side has deleted and that stay as our side has them."""
+        """The keys of entities that their side has changed and that stay as our side has them."""
         keys = self.outcome.keys
-        is_kept = _mask(keys.column(AFTER).is_null()) & _mask(keys.column(OURS).is_valid())
+        is_kept = _mask(keys.column(OURS).is_valid())
         is_kept[np.concatenate([self.outcome.drop, self.outcome.take])] = False
         kept = keys.filter(pa.array(is_kept))
         return kept.filter(pc.invert(pc.is_in(kept.column("id"), value_set=self.disputed)))
