@@ -85,6 +85,9 @@ class StoreTuning:
     upload_part_bytes: int = 16 << 20  # an upload has 10,000 parts, so an object up to 160 GB
     upload_parts_max: int = 4  # under way at once
     read_bytes: int = 4 << 20  # of a file that is verified
+    # Lance reads what lies closer together than this by one call, which costs a task. Of a local
+    # file it would be 4 KiB: taking 784 of 5,000,000 numbers took 6.8 ms, and takes 4.3.
+    local_block_bytes: int = 64 << 10
     removed_files: int = 500  # by one call
     searched_versions_max: int = 256  # of a table, for files that a dead writer left
 

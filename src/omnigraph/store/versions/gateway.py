@@ -71,6 +71,7 @@ class Gateway:
             index_cache_size_bytes=index_cache_bytes,
             metadata_cache_size_bytes=metadata_cache_bytes,
         )
+        self._block_bytes = tuning.active.local_block_bytes if root.is_local else None
         self._anchor: Dataset | None = None
         self._recorded = RecordedPaths(root)
 
@@ -96,6 +97,7 @@ class Gateway:
             return lance.dataset(
                 self._root.join(place),
                 version=version,
+                block_size=self._block_bytes,
                 storage_options=self._options,
                 session=self._session,
             )
