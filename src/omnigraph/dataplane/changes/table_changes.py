@@ -69,8 +69,8 @@ class ChangedKeys:
     """The changed entities of one table, and the places of all others.
 
     Attributes:
-        keys: The ids of changed entities, sorted, with their addresses `BEFORE` and `AFTER`. From
-            `TableChanges.touched`, also of some that were rewritten as they were.
+        keys: The ids of changed entities, in no order, with their addresses `BEFORE` and `AFTER`.
+            From `TableChanges.touched`, also of some that were rewritten as they were.
         moved_from: The addresses of rows that were rewritten as they were, ascending.
         moved_to: Their addresses in the newer version.
         diff: The rows that the two versions do not share.
@@ -86,19 +86,20 @@ class ChangedKeys:
         empty = np.empty(0, np.uint64)
         return ChangedKeys(keys=_NO_KEYS, moved_from=empty, moved_to=empty, diff=self.diff)
 
-    def confirmed(self, ids: pa.ChunkedArray, unequal: Comparing) -> ChangedKeys:
-        """The same without those of some entities that were rewritten as they were.
+    def confirmed(self, others: ChangedKeys, unequal: Comparing) -> ChangedKeys:
+        """The same without entities that others have changed and that were rewritten as they were.
 
         Args:
-            ids: The entities about which that has to be known.
+            others: Changes since the same version; only about these entities has it to be known.
             unequal: Tells of pairs of rows whether they differ.
         """
         keys = self.keys
-        asked = pc.is_in(keys.column(_ID), value_set=ids.combine_chunks())
-        chosen = np.flatnonzero(_mask(pc.and_(asked, _on_both_sides(keys))))
+        asked = np.zeros(keys.num_rows, bool)
+        asked[np.asarray(same_before(others.keys, keys).drop_null(), np.int64)] = True
+        chosen = np.flatnonzero(asked & _mask(_on_both_sides(keys)))
         if not len(chosen):
             return self
-        before, after = _pairs(keys.take(pa.array(chosen)))
+        before, after = _pairs(keys, chosen)
         has_moved = ~unequal(before, after)
         if not has_moved.any():
             return self
@@ -125,6 +126,15 @@ class ChangedKeys:
             found[has_moved] = self.moved_to[near[has_moved]]
         found[~has_moved] = self.diff.in_newer(addresses[~has_moved])
         return found
+
+
+def same_before(some: pa.Table, others: pa.Table) -> pa.Array:
+    """For each of some changed entities its place among others; null where it is not there.
+
+    Both are changes since one version. Told by the addresses there, so not of new entities.
+    """
+    left, right = (side.column(BEFORE).combine_chunks() for side in (some, others))
+    return pc.index_in(left, value_set=right, skip_nulls=True)
 
 
 class TableChanges:
@@ -179,17 +189,17 @@ class TableChanges:
     def counts(self) -> ChangeCounts:
         """Count the changes. Reads the rows of ids on both sides, and ids otherwise."""
         total = ChangeCounts()
-        for keys in self._keys():
+        for keys in self._unordered_keys():
             both = _on_both_sides(keys)
             total += ChangeCounts(
                 inserted=keys.column(BEFORE).null_count,
-                updated=int(self._unequal(keys.filter(both)).sum()),
+                updated=int(self.comparison.unequal(*_pairs(keys, _places(both))).sum()),
                 deleted=keys.column(AFTER).null_count,
             )
         return total
 
     def keys(self, unequal: Comparing | None = None) -> ChangedKeys:
-        """The ids of all changed entities, sorted, with their addresses before and after.
+        """The ids of all changed entities, with their addresses before and after.
 
         Args:
             unequal: Tells of pairs of rows whether they differ; by default they are read here.
@@ -205,19 +215,20 @@ class TableChanges:
 
     def _changed_keys(self, compare: Comparing) -> ChangedKeys:
         changed, moved = [_NO_KEYS], [_NO_KEYS]
-        for keys in self._keys():
+        for keys in self._unordered_keys():
             is_changed = np.ones(keys.num_rows, bool)
             both = np.flatnonzero(_mask(_on_both_sides(keys)))
-            is_changed[both] = compare(*_pairs(keys.take(pa.array(both))))
+            is_changed[both] = compare(*_pairs(keys, both))
+            if is_changed.all():
+                changed.append(keys)
+                continue
             changed.append(keys.filter(pa.array(is_changed)))
             moved.append(keys.filter(pa.array(~is_changed)))
         places = pa.concat_tables(moved)
         before, after = (np.asarray(places.column(side), np.uint64) for side in (BEFORE, AFTER))
         order = np.argsort(before)
-        # Each part is sorted; the first table is empty.
-        keys = pa.concat_tables(changed)
         return ChangedKeys(
-            keys=keys.sort_by(_ID) if len(changed) > 2 else keys,
+            keys=pa.concat_tables(changed),
             moved_from=before[order],
             moved_to=after[order],
             diff=self._diff,
@@ -270,6 +281,11 @@ class TableChanges:
 
     def _keys(self, after: str | None = None) -> Iterator[pa.Table]:
         """Yield the ids of unshared rows with the addresses on both sides, each id once, by id."""
+        for keys in self._unordered_keys(after):
+            yield keys.take(pc.sort_indices(keys.column(_ID)))
+
+    def _unordered_keys(self, after: str | None = None) -> Iterator[pa.Table]:
+        """Yield the same, the ids of each part in any order."""
         removed, added = self._diff.removed, self._diff.added
         parts = -(-(removed.count + added.count) // self._limits.keys_max)
         first = 0
@@ -314,10 +330,6 @@ class TableChanges:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema).filter(pa.array(kept))
 
-    def _unequal(self, keys: pa.Table) -> Mask:
-        """Return, for entities on both sides, whether they differ."""
-        return self.comparison.unequal(*_pairs(keys))
-
     def _rows(self, side: AddressedRows, addresses: pa.ChunkedArray) -> pa.Table:
         """Read rows by their addresses; a null gives a row of nulls."""
         there = addresses.drop_null()
@@ -358,7 +370,8 @@ def _joined_by_row_id(
 ) -> pa.Table:
     """Join both sides by their row ids, and by id what is left of them.
 
-    Of a few added rows some columns are read at once and kept.
+    The added rows come first, in their order. Of a few of them some columns are read at once and
+    kept.
     """
     old, new = removed.every_address, added.every_address
     if added.is_small:
@@ -368,26 +381,38 @@ def _joined_by_row_id(
         kept = added.rows.take(new, [_ID])
     old_ids, new_ids = removed.rows.row_ids(old), added.rows.row_ids(new)
     match = pc.index_in(pa.array(new_ids), value_set=pa.array(old_ids))
-    found = _mask(match.is_valid())
+    is_new, before = _mask(match.is_null()), np.zeros(len(new), np.uint64)
     places = np.asarray(match.drop_null(), np.int64)
-    is_alone = np.ones(len(old), bool)
-    is_alone[places] = False
-    alone, ids = old[is_alone], kept.column(_ID)
-    paired = [ids.filter(pa.array(found)), pa.array(old[places]), pa.array(new[found])]
-    joined = pa.table(paired, names=_NO_KEYS.column_names).cast(_NO_KEYS.schema)
-    gone = pa.table([removed.rows.take(alone, [_ID]).column(_ID), alone], names=[_ID, BEFORE])
-    fresh = pa.table([ids.filter(pa.array(~found)), new[~found]], names=[_ID, AFTER])
-    joined = pa.concat_tables([joined, _joined(gone, fresh).cast(_NO_KEYS.schema)])
-    return joined.take(pc.sort_indices(joined.column(_ID)))
+    before[~is_new] = old[places]
+    is_gone = np.ones(len(old), bool)
+    is_gone[places] = False
+    gone, ids = old[is_gone], kept.column(_ID)
+    gone_ids = removed.rows.take(gone, [_ID]).column(_ID)
+    if len(gone) and is_new.any():
+        fresh = np.flatnonzero(is_new)
+        match = pc.index_in(ids.take(pa.array(fresh)), value_set=gone_ids.combine_chunks())
+        again = fresh[_mask(match.is_valid())]
+        places = np.asarray(match.drop_null(), np.int64)
+        before[again] = gone[places]
+        is_new[again] = False
+        is_left = np.ones(len(gone), bool)
+        is_left[places] = False
+        gone, gone_ids = gone[is_left], gone_ids.filter(pa.array(is_left))
+    sides = [
+        pa.chunked_array([pa.array(before, mask=is_new), pa.array(gone)]),
+        pa.chunked_array([pa.array(new), pa.nulls(len(gone), pa.uint64())]),
+    ]
+    both = pa.chunked_array([*ids.chunks, *gone_ids.chunks], pa.string())
+    return pa.table([both, *sides], schema=_NO_KEYS.schema)
 
 
 def _joined(before: pa.Table, after: pa.Table) -> pa.Table:
-    """Join the ids of both sides, sorted."""
+    """Join the ids of both sides."""
     old, new = (side.column(_ID).combine_chunks() for side in (before, after))
     match = pc.index_in(new, value_set=old)
     on_both = pc.is_in(old, value_set=new)
     alone = before.filter(pc.invert(on_both))
-    joined = pa.table(
+    return pa.table(
         {
             _ID: pa.chunked_array([new, *alone.column(_ID).chunks], pa.string()),
             BEFORE: pa.chunked_array(
@@ -399,13 +424,17 @@ def _joined(before: pa.Table, after: pa.Table) -> pa.Table:
             ),
         }
     )
-    return joined.take(pc.sort_indices(joined.column(_ID)))
 
 
-def _pairs(keys: pa.Table) -> tuple[Addresses, Addresses]:
-    """The addresses of rows that are on both sides."""
-    before, after = (np.asarray(keys.column(side), np.uint64) for side in (BEFORE, AFTER))
+def _pairs(keys: pa.Table, chosen: npt.NDArray[np.int64]) -> tuple[Addresses, Addresses]:
+    """The addresses of some rows, which are on both sides."""
+    rows = keys.select([BEFORE, AFTER]).take(pa.array(chosen))
+    before, after = (np.asarray(rows.column(side), np.uint64) for side in (BEFORE, AFTER))
     return before, after
+
+
+def _places(mask: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(_mask(mask))
 
 
 def _on_both_sides(keys: pa.Table) -> pa.ChunkedArray:

@@ -49,7 +49,9 @@ def agree(
         _adopt(merge, outcome, result, decisions[number].keys() - decisions[0].keys())
     taken: dict[int, Decision] = {}
     disputed = []
-    for row, name in enumerate(outcome.keys.column("id").to_pylist()):
+    ids = outcome.keys.column("id").to_pylist()
+    for row in sorted(range(len(ids)), key=ids.__getitem__):
+        name = ids[row]
         found = [each.get(name, _OURS) for each in decisions]
         chosen = [number for number, names in enumerate(changed) if name in names]
         if len(set(found)) == 1 or chosen == [0]:

@@ -51,7 +51,14 @@ def judge_merged(types: Types, images: Images) -> list[BrokenRule]:
             _judge_degrees(types, item, rows, item.merge.entity, out)
     # Two comparisons can find the same collision.
     found = {item.conflict.key: item for item in (described(types, each) for each in out.items)}
-    return list(found.values())
+    # Rows come in the order of storage; conflicts of one kind in that of the ids.
+    groups: dict[tuple[str, str], int] = {}
+
+    def rank(each: BrokenRule) -> tuple[int, str]:
+        group = (each.conflict.type, each.conflict.kind)
+        return groups.setdefault(group, len(groups)), str(each.conflict.id)
+
+    return sorted(found.values(), key=rank)
 
 
 def _judge_new_rules(item: TypeMerge, rows: MergedImages | None, out: Violations) -> None:

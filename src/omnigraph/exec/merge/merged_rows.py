@@ -122,12 +122,12 @@ class MergedRows:
             starts.append(np.full(keys.num_rows, -1))
             starts[-1][needed] = start + np.arange(len(needed))
             start += len(needed)
-        origins = np.choose(sources, [each[:, None] for each in starts])
         columns = {"id": keys.column("id")}
         for place, name in enumerate(chosen):
             kind = schema.field(name).type
             known = [part.column(name).combine_chunks().cast(kind) for part in parts if part]
-            column = _picked(pa.concat_arrays(known), origins[:, place])
+            origins = np.choose(sources[:, place], starts)
+            column = _picked(pa.concat_arrays(known), origins)
             columns[name] = _with_given(column, name, given)
         return pa.table({name: columns[name] for name in schema.names})
 

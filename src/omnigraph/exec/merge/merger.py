@@ -487,7 +487,7 @@ class Merger:
             changes, unequal = compared(ours)
             # What only our side has touched is left alone, whether that changed it or not.
             if ours.count <= tuning.active.touched_rows_max:
-                own = changes.touched().confirmed(found.keys.column("id"), unequal)
+                own = changes.touched().confirmed(found, unequal)
             else:
                 own = changes.keys(unequal)
         return TableMerge(entity, found, own, work if is_large else None)

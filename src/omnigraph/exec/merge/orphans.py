@@ -127,7 +127,7 @@ def _is_any_gone(types: Types, edge: EdgeType) -> bool:
 
 
 def _orphans(types: Types, edge: EdgeType, ends: pa.Table) -> list[tuple[int, str, str]]:
-    """The rows of edges of which an end is gone, with its column and the node in words."""
+    """The rows of edges of which an end is gone, by id, with its column and the node in words."""
     found: dict[int, tuple[str, str]] = {}
     for column, name in zip(_ENDS, (edge.source, edge.target), strict=True):
         node = types.get(table_key("node", name))
@@ -137,7 +137,9 @@ def _orphans(types: Types, edge: EdgeType, ends: pa.Table) -> list[tuple[int, st
         lost = np.flatnonzero(np.asarray(pc.is_in(named, value_set=node.absent)))
         for place in lost.tolist():
             found.setdefault(place, (column, f"{name} {named[place].as_py()!r}"))
-    return [(place, *each) for place, each in sorted(found.items())]
+    ids = ends.column("id").combine_chunks()
+    lost_ends = [(place, *each) for place, each in found.items()]
+    return sorted(lost_ends, key=lambda each: str(ids[each[0]].as_py()))
 
 
 def _described(item: TypeMerge, orphan: _Orphan) -> MergeConflict:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE, ChangedKeys
+from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE, ChangedKeys, same_before
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
 from omnigraph.exec.merge.merged_rows import OURS, MergedRows, Rows, Versions
@@ -128,10 +128,12 @@ class TableMerge:
 
     def merged(self, resolve: Resolving, *, by_row: bool) -> MergedTable:
         """Decide about every entity that their side has changed."""
-        keys = self._located()
-        outcome = self._start(keys)
-        both = np.flatnonzero(pc.is_in(keys.column("id"), value_set=self.our_ids))
-        rows = keys.take(pa.array(both))
+        keys, is_ours = self._located()
+        outcome = self._start(keys, is_ours)
+        rows = keys.filter(pa.array(is_ours))
+        # Conflicts come in the order of the ids.
+        order = np.asarray(pc.sort_indices(rows.column("id")))
+        both, rows = np.flatnonzero(is_ours)[order], rows.take(pa.array(order))
         there = [_valid(rows.column(name)) for name in (BEFORE, OURS, AFTER)]
         base, ours, theirs = there
         outcome.cells[both] = False
@@ -163,9 +165,9 @@ class TableMerge:
         found[rows] = self._in_theirs(np.asarray(addresses.take(pa.array(rows)), np.uint64))
         return pa.array(found, mask=np.asarray(addresses.is_null()))
 
-    def _start(self, keys: pa.Table) -> MergedTable:
+    def _start(self, keys: pa.Table, is_ours: npt.NDArray[np.bool_]) -> MergedTable:
         """Take every change of theirs to an entity that our side has not changed."""
-        alone = ~_numpy(pc.is_in(keys.column("id"), value_set=self.our_ids))
+        alone = ~is_ours
         kept = _valid(keys.column(AFTER))
         return MergedTable(
             entity=self.entity,
@@ -175,18 +177,23 @@ class TableMerge:
             drop=np.flatnonzero(alone & ~kept),
         )
 
-    def _located(self) -> pa.Table:
-        """Their changes with the addresses that the entities have on our side."""
+    def _located(self) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+        """Their changes with the addresses on our side, and whether that changed them, too."""
         keys = self.theirs
-        match = pc.index_in(keys.column("id"), value_set=self.our_ids)
-        changed = self.ours.column(AFTER).combine_chunks().take(match.combine_chunks())
-        unchanged = pc.and_(match.is_null(), keys.column(BEFORE).is_valid())
-        nothing = pa.nulls(keys.num_rows, pa.uint64())
-        left = np.flatnonzero(unchanged)
-        same = np.zeros(keys.num_rows, np.uint64)
-        same[left] = self._in_ours(np.asarray(keys.column(BEFORE).take(left), np.uint64))
-        ours = pc.if_else(unchanged, pa.array(same), pc.if_else(match.is_valid(), changed, nothing))
-        return keys.append_column(OURS, ours)
+        there = _valid(keys.column(BEFORE))
+        match = np.full(keys.num_rows, -1)
+        match[there] = same_before(keys, self.ours).fill_null(-1).filter(pa.array(there))
+        new = np.flatnonzero(~there)
+        ids = keys.column("id").take(pa.array(new)).combine_chunks()
+        match[new] = pc.index_in(ids, value_set=self.our_ids).fill_null(-1)
+        is_ours = match >= 0
+        ours = np.zeros(keys.num_rows, np.uint64)
+        left = there & ~is_ours
+        ours[left] = self._in_ours(np.asarray(keys.column(BEFORE).filter(left), np.uint64))
+        changed = self.ours.column(AFTER).combine_chunks().take(pa.array(match[is_ours]))
+        ours[is_ours] = changed.fill_null(0)
+        left[is_ours] = _valid(changed)
+        return keys.append_column(OURS, pa.array(ours, mask=~left)), is_ours
 
     def _settle_deletions(
         self,
@@ -417,7 +424,7 @@ def _message(
     return f"{entity}: merge bases disagree about who changed it"
 
 
-def _valid(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def _valid(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return _numpy(column.is_valid())
 
 

@@ -18,6 +18,8 @@ from omnigraph.store.versions.protobuf import BYTES, entries
 
 __all__ = ["field_ids", "field_names", "has_plain_file", "rows_of_file"]
 
+# Rows are copied where more than one in so many is not followed by the next one of its file.
+_COPIED_SHARE: Final = 256
 # Where a file describes its columns, in the terms of Lance's format.
 _DESCRIPTION: Final = 0
 _SCHEMA, _FIELD, _NAME, _ID = 1, 1, 2, 3
@@ -107,9 +109,19 @@ def _chosen(batches: Iterable[pa.RecordBatch], offsets: npt.NDArray[Any]) -> lis
             found.append(batch)
         elif last > first:
             mine = (offsets[first:last] - np.asarray(start, offsets.dtype)).astype(np.int64)
-            found.append(batch.take(pa.array(mine)))
+            found.extend(_taken(batch, mine))
         start = end
     return found
+
+
+def _taken(batch: pa.RecordBatch, places: npt.NDArray[np.int64]) -> list[pa.RecordBatch]:
+    """Rows of a batch by their ascending places; without a copy where only few are left out."""
+    ends = np.flatnonzero(np.diff(places) != 1) + 1
+    if len(ends) * _COPIED_SHARE > len(places):
+        return [batch.take(pa.array(places))]
+    starts = [0, *ends.tolist()]
+    runs = zip(starts, [*ends.tolist(), len(places)], strict=True)
+    return [batch.slice(int(places[start]), end - start) for start, end in runs]
 
 
 def _stored_names(description: bytes) -> dict[int, str]:

@@ -41,6 +41,8 @@ Addresses = npt.NDArray[np.uint64]
 
 FRAGMENT_BITS: Final = 32
 _OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
+# So many offsets are sooner looked up one by one than by a mark for each row of a fragment.
+_SEARCHED_MAX: Final = 2_048
 _NONE_DELETED: Final[Offsets] = np.empty(0, np.uint32)
 
 
@@ -523,6 +525,11 @@ def without(values: Offsets, others: Offsets) -> Offsets:
     """Ascending offsets that are not among others, which ascend, too."""
     if not len(others) or not len(values):
         return values
+    if len(values) > _SEARCHED_MAX:
+        is_other = np.zeros(int(max(values[-1], others[-1])) + 1, bool)
+        is_other[others] = True
+        left: Offsets = values[~is_other[values]]
+        return left
     near = np.minimum(np.searchsorted(others, values), len(others) - 1)
     kept: Offsets = values[others[near] != values]
     return kept

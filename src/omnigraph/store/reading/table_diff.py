@@ -11,6 +11,7 @@ tells such rows from changed ones, by their keys and their content.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,9 @@ from omnigraph.store.reading.row_addresses import (
 from omnigraph.store.table import ROW_ADDRESS, Table
 
 __all__ = ["RowSelection", "TableDiff", "diff_tables"]
+
+
+_OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,10 +142,11 @@ class TableDiff:
         Only for rows of fragments that both have; a row that is `removed` is not there.
         """
         owners = (addresses >> np.uint64(FRAGMENT_BITS)).astype(np.int64)
-        numbers, places = np.unique(owners, return_inverse=True)
-        moved = np.array([self.shared[number] for number in numbers.tolist()], np.int64)
-        shift = (moved - numbers).astype(np.int64) << FRAGMENT_BITS
-        found: Addresses = (addresses.astype(np.int64) + shift[places]).astype(np.uint64)
+        numbers = np.full(max(self.shared, default=-1) + 1, -1, np.int64)
+        numbers[list(self.shared)] = list(self.shared.values())
+        found: Addresses = (addresses & _OFFSET_MASK) | (
+            numbers[owners].astype(np.uint64) << np.uint64(FRAGMENT_BITS)
+        )
         return found
 
 
