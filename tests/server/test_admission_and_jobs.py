@@ -16,7 +16,8 @@ import omnigraph as og
 from omnigraph.errors import InvalidInput
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.server.auth import digest
-from omnigraph.server.config import ServerConfig
+from omnigraph.server.config import ServerConfig, read_config
+from omnigraph.server.state import Server
 from tests.server.support import ALL, G, config_of, send, until
 from tests.serving import Served, serving
 
@@ -83,6 +84,17 @@ def test_tokens_of_an_identity_provider(tmp_path: Path) -> None:
         assert send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {forged}")[0] == 401
         unsigned = jwt.encode(claims, None, "none")  # type: ignore[arg-type]
         assert send(served, "GET", f"{G}/snapshot", authorization=f"Bearer {unsigned}")[0] == 401
+
+
+def test_the_keys_of_a_provider_lie_beside_the_configuration(tmp_path: Path) -> None:
+    place = tmp_path / "server.yaml"
+    jwt_settings = "{issuer: a, audience: b, algorithms: [HS256], key_file: key}"
+    place.write_text(f"graphs: {{g: g.omni}}\njwt: {jwt_settings}\n")
+    read = ServerConfig(**read_config(place))
+    assert read.jwt is not None
+    assert read.jwt["key_file"] == str(tmp_path / "key")
+    with pytest.raises(InvalidInput, match="keys of the identity provider cannot be read"):
+        Server(read)
 
 
 class Provider(BaseHTTPRequestHandler):

@@ -15,6 +15,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.server.job_records import JobRecords
+from tests.cli.support import process
 from tests.server.support import SCHEMA, G, names, send, until
 from tests.serving import Launched, launched
 
@@ -165,3 +166,9 @@ def test_each_request_is_a_line_of_json_without_what_it_asks(place: Path) -> Non
     assert lines[0]["request_id"] == "mine"
     assert lines[3]["failure"]
     assert "hidden" not in log.read_text()
+
+
+def test_an_address_that_is_taken_is_named(place: Path, two: Launched) -> None:
+    answer = process("serve", place, "--bind", f"{two.host}:{two.port}", cwd=place.parent)
+    assert answer.returncode == 75
+    assert f"cannot listen on {two.host}:{two.port}: " in answer.stderr.decode()

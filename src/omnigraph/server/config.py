@@ -186,6 +186,9 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     for name in ("jwt", "unauthenticated", "exports", "storage"):
         if raw.get(name) is not None:
             found[name] = raw[name]
+    jwt = found.get("jwt")
+    if isinstance(jwt, dict) and isinstance(jwt.get("key_file"), str):
+        found["jwt"] = {**jwt, "key_file": str(here / jwt["key_file"])}
     found["load_prefixes"] = tuple(map(str, raw.get("load_prefixes") or ()))
     found["budgets"] = budgets(raw.get("budgets") or {}, str(place))
     return found

@@ -56,7 +56,7 @@ class JwtIssuer:
         self._key: str | None = None
         self._keys: _Keys | None = None
         if "key_file" in settings:
-            self._key = Path(settings["key_file"]).read_text(encoding="utf-8")
+            self._key = _read(Path(settings["key_file"]))
         else:
             self._keys = _Keys(jwt, settings["jwks_url"], clock)
         self._lock = threading.Lock()
@@ -135,6 +135,14 @@ class _Keys:
             pass
         finally:
             self._tried = self._clock.ticks_ns()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        text = f"the keys of the identity provider cannot be read from {path}: {error}"
+        raise InvalidInput(Code.SETTINGS_INVALID, text) from error
 
 
 def _digest(token: str) -> bytes:

@@ -15,6 +15,7 @@ import uvicorn
 
 from omnigraph.dataplane.run.memory import give_memory_back
 from omnigraph.dataplane.tuning import active as bulk
+from omnigraph.errors import Code, Unavailable
 from omnigraph.policy.authorization import ALLOW_ALL, Policy
 from omnigraph.server.app import make_app
 from omnigraph.server.config import ServerConfig
@@ -63,10 +64,20 @@ def _write(line: bytes) -> None:
 
 
 def _listen(config: ServerConfig) -> socket.socket:
+    """The socket of the server.
+
+    Raises:
+        Unavailable: The address is taken, is none of this machine, or needs other rights.
+    """
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((config.host, config.port))
+    try:
+        listening.bind((config.host, config.port))
+    except OSError as error:
+        listening.close()
+        text = f"cannot listen on {config.host}:{config.port}: {error.strerror or error}"
+        raise Unavailable(Code.UNAVAILABLE, text) from error
     listening.listen(_WAITING_CONNECTIONS_MAX)
     listening.set_inheritable(True)
     return listening
