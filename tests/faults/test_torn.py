@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph as og
+from omnigraph.core.cleanup.cleaner import CleanupRequest
+from omnigraph.core.cleanup.retention import RetentionPolicy
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import MANIFEST
+from omnigraph.core.maintenance.verify import MetadataVerifier
 from omnigraph.core.repository import OpenMode
 from omnigraph.errors import Code, Corrupt, NotFound
 from omnigraph.runtime.failpoints import Crash, Plan
@@ -108,13 +112,14 @@ def test_what_had_landed_is_finished(world: Path, tear: Tear) -> None:
 
 @every_tear
 @pytest.mark.parametrize("branch", [None, DEV])
+@pytest.mark.parametrize("names", [("one", "two"), ("first",)])
 def test_an_acknowledged_commit_is_never_taken_for_an_unfinished_one(
-    world: Path, tear: Tear, branch: BranchName | None
+    world: Path, tear: Tear, branch: BranchName | None, names: tuple[str, ...]
 ) -> None:
     repo = worlds.open_world(world)
     repo.create_branch(DEV)
     on = branch or BranchName("main")
-    for name in ("one", "two"):
+    for name in names:
         worlds.add(repo, {COMPANY: (name,)}, branch=on)
     newest = repo.snapshot(on).manifest_version
     file = version_file(world, newest, branch)
@@ -126,6 +131,28 @@ def test_an_acknowledged_commit_is_never_taken_for_an_unfinished_one(
         assert caught.value.code is Code.CORRUPT
         assert caught.value.details["tables"] == [COMPANY]
         assert file.read_bytes() == left
+
+
+@pytest.mark.parametrize("branch", [None, DEV])
+def test_without_the_file_the_version_before_it_goes_on_in_a_copy(
+    world: Path, tmp_path: Path, branch: BranchName | None
+) -> None:
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
+    on = branch or BranchName("main")
+    for name in ("one", "two"):
+        worlds.add(repo, {COMPANY: (name,)}, branch=on)
+    file = version_file(world, repo.snapshot(on).manifest_version, branch)
+    shorten(file)
+    with pytest.raises(Corrupt, match="`omnigraph clone`"):
+        worlds.open_world(world).snapshot(on)
+    file.unlink()
+    with og.open(world) as graph:
+        graph.copy_to(tmp_path / "copy")
+    copy = worlds.open_world(tmp_path / "copy")
+    assert "one" in worlds.rows_of(copy, COMPANY, on)
+    worlds.add(copy, {COMPANY: ("next",)}, branch=on)
+    worlds.assert_in_order(worlds.open_world(tmp_path / "copy"))
 
 
 @every_tear
@@ -154,6 +181,46 @@ def test_a_torn_branch_is_absent_and_harms_no_other(world: Path, tear: Tear) -> 
     assert repo.branches.list() == (DEV, "main")
     worlds.assert_in_order(repo)
     worlds.assert_nothing_left(repo)
+
+
+@every_tear
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_branch_with_commits_is_never_taken_for_an_unfinished_one(
+    world: Path, tear: Tear, renamed: bool
+) -> None:
+    record = world / reference_path(MANIFEST, DEV)
+    name = OTHER if renamed else DEV
+    repo = worlds.open_world(world)
+    repo.create_branch(DEV)
+    worlds.add(repo, {PERSON: ("d",)}, branch=DEV)
+    if renamed:
+        repo.refs.rename_branch(DEV, OTHER)
+    whole = record.read_bytes()
+    tear(record)
+    _assert_lost(world, name)
+    record.write_bytes(whole)
+    worlds.assert_in_order(worlds.open_world(world))
+    record.unlink()
+    _assert_lost(world, name)
+    record.write_bytes(whole)
+    assert "d" in worlds.rows_of(worlds.open_world(world), PERSON, name)
+
+
+def _assert_lost(world: Path, name: BranchName) -> None:
+    """Reading, making, cleaning up and verifying say which file is gone, and drop nothing."""
+    path = reference_path(MANIFEST, DEV)
+    repo = worlds.open_world(world)
+    for call in (
+        lambda: repo.snapshot(name),
+        lambda: repo.create_branch(name),
+        lambda: repo.cleanup(CleanupRequest(policy=RetentionPolicy(keep=1)), lambda _: None),
+    ):
+        with pytest.raises(Corrupt) as caught:
+            call()
+        assert caught.value.details["path"] == path
+    flaws = list(MetadataVerifier(repo).flaws())
+    assert [flaw.place for flaw in flaws] == [path]
+    assert not flaws[0].is_harmless
 
 
 @every_tear

@@ -17,6 +17,7 @@ from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.store import tuning
 from omnigraph.store.blobs import blob_field
 from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
+from omnigraph.store.forks.fork_records import reference_path
 from omnigraph.store.forks.forks import Forks
 from omnigraph.store.integrity.quarantine import Quarantine, SetAside
 from omnigraph.store.io.objects import Backend, checked_path, open_backend
@@ -267,6 +268,11 @@ class Tables:
     def version_file(pin: Pin) -> str:
         """Return the path of the file that is a version."""
         return f"{tree_path(pin.path, pin.branch)}/_versions/{manifest_name(pin.version)}"
+
+    @staticmethod
+    def fork_record(path: str, fork: str) -> str:
+        """Return the path of the record of a fork."""
+        return reference_path(path, fork)
 
     def noted_version(self, path: str, branch: str | None = None) -> int | None:
         """Return the version that Lance noted as its newest commit, if there is such a note."""

@@ -300,6 +300,8 @@ class BranchCreation:
             if self._tables.fork_info(MANIFEST, fork) is not None:
                 raise branch_exists(name)
             self.still_alone()
+            if has_files:
+                self._manifest.lost.require_not_lost(fork)
             # A fork in the folder of another one, of a name that is gone, would go with that one.
             if not has_files and not self._manifest.has_forks_around(fork):
                 return fork

@@ -77,7 +77,7 @@ class Survey:
 
         A branch that cannot be read ends the clean-up: what it needs is not known.
         """
-        heads = {name: self.manifest.snapshot(name) for name in self.manifest.names()}
+        heads = self._heads()
         held = tuple(self._held())
         # After the heads, so that no state of theirs is missing here that is there.
         stored = {
@@ -95,6 +95,13 @@ class Survey:
             {*newest, *(state for state in wanted if state), *self._of_deleted_branches()}
         )
         return History(lines=lines, named=named, held=held, now_us=now_us)
+
+    def _heads(self) -> dict[BranchName, GraphVersion]:
+        """The newest state of every branch; Corrupt if one is not what was acknowledged."""
+        for branch in self.manifest.lost.all():
+            raise branch.error()
+        heads = {name: self.manifest.snapshot(name) for name in self.manifest.names()}
+        return heads
 
     def _line(
         self,

@@ -207,10 +207,15 @@ class MetadataVerifier:
 
     def _forks(self) -> Iterator[Flaw]:
         try:
+            lost = self._repo.manifest.lost.all()
             living = {fork_mark(name) for name in self._repo.manifest.incarnations()}
         except (GraphError, StorageFailure) as error:
             yield Flaw(aspect=Aspect.FORK, place=place_of(error, MANIFEST), text=message_of(error))
             return
+        for branch in lost:
+            yield Flaw(aspect=Aspect.MANIFEST, place=branch.record, text=str(branch.error()))
+        if lost:
+            return  # which forks of tables are theirs, only their records tell
         main = self.heads.get(MAIN)
         for pin in main.tables.values() if main is not None else ():
             try:

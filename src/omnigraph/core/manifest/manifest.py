@@ -22,23 +22,14 @@ import pyarrow as pa
 from omnigraph.core import tuning
 from omnigraph.core.commits.commit_log import CommitLog
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.commits.records import (
-    READ_COLUMNS,
-    CommitRecord,
-    Record,
-    object_id,
-)
+from omnigraph.core.commits.records import READ_COLUMNS, CommitRecord, Record, object_id
 from omnigraph.core.commits.requirements import branch_replaced
-from omnigraph.core.layout import (
-    MANIFEST,
-    branch_fork,
-    branch_parts,
-    staging_ref_parts,
-)
+from omnigraph.core.layout import MANIFEST, branch_fork, branch_parts, staging_ref_parts
 from omnigraph.core.manifest.branch_info import MAIN_INFO, BranchInfo, branch_info, branch_of_fork
 from omnigraph.core.manifest.branch_reader import BranchReader
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.manifest.formats import ManifestFormat, format_of
+from omnigraph.core.manifest.lost_branches import LostBranches
 from omnigraph.core.manifest.original_formats import Originals
 from omnigraph.core.manifest.refs import renamed_branches
 from omnigraph.core.manifest.successive_states import PUBLISHED, states_between
@@ -72,6 +63,7 @@ class Manifest:
         self._tables = tables
         self._originals = originals
         self._deleted = deleted
+        self.lost = LostBranches(tables, self._named, deleted)
         self._settle_torn = settle_torn
         self._lock = threading.Lock()
         self._readers: dict[BranchName, BranchReader] = {}
@@ -227,6 +219,7 @@ class Manifest:
         found = self._find(name)
         if found is None:
             self.forget(name)
+            self.lost.require_not_lost(self.fork_of(name))
             raise NotFound(Code.NOT_FOUND, f"branch '{name}' does not exist", branch=name)
         return found
 
@@ -475,7 +468,7 @@ class Manifest:
             snapshot = walker.load(version)
         except StorageFailure as failure:
             if failure.kind is FailureKind.NOT_FOUND:
-                raise self._missing(info, version) from failure
+                raise self.missing_state(info.name, info.fork, version) from failure
             raise
         with self._lock:
             self._walker = walker
@@ -492,17 +485,18 @@ class Manifest:
             while len(self._past) > tuning.active.past_versions_max:
                 self._past.popitem(last=False)
 
-    def _missing(self, info: BranchInfo, version: int) -> Gone | NotFound:
-        last = self._tables.head(MANIFEST, info.fork)
+    def missing_state(self, name: BranchName, fork: str | None, version: int) -> Gone | NotFound:
+        """The error of a version of the manifest of a branch that is missing."""
+        last = self._tables.head(MANIFEST, fork)
         if 0 < version <= last:
             text = (
-                f"a clean-up has removed the state of branch '{info.name}' at manifest version "
+                f"a clean-up has removed the state of branch '{name}' at manifest version "
                 f"{version}: read the newest one, or start a feed over with "
                 "`graph.changes.baseline()`"
             )
-            return Gone(Code.GONE, text, branch=info.name, version=version)
-        text = f"branch '{info.name}' has no manifest version {version}, the newest is {last}"
-        return NotFound(Code.NOT_FOUND, text, branch=info.name, version=version)
+            return Gone(Code.GONE, text, branch=name, version=version)
+        text = f"branch '{name}' has no manifest version {version}, the newest is {last}"
+        return NotFound(Code.NOT_FOUND, text, branch=name, version=version)
 
     def missing_table(self, pin: Pin, table_key: str) -> Corrupt | Gone:
         """The error of a version of a table that is missing: a head needs it, or it went."""

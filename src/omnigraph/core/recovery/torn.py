@@ -9,12 +9,12 @@ then the commit was acknowledged, and its manifest was damaged later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from omnigraph.core.branches.branches import is_own
-from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.journal.intent import IntentLog
-from omnigraph.core.layout import MANIFEST
+from omnigraph.core.layout import MANIFEST, fork_mark
 from omnigraph.errors import Code, Corrupt
 from omnigraph.runtime import telemetry
 from omnigraph.store.tables import Pin, SetAside, Tables
@@ -73,10 +73,23 @@ class TornFiles:
         return sorted(
             key
             for key, pin in snapshot.tables.items()
-            if is_own(pin, snapshot)
-            and (pin.path, pin.table_branch) not in planned
-            and self._tables.head(pin.path, pin.table_branch, known=pin.version) > pin.version
+            for fork, version in self._written_to(pin, snapshot)
+            if (pin.path, fork) not in planned
+            and self._tables.head(pin.path, fork, known=version) > version
         )
+
+    def _written_to(
+        self, pin: TablePin, snapshot: GraphVersion
+    ) -> Iterator[tuple[str | None, int]]:
+        """The forks in which the branch writes to a table, each with the version it began at."""
+        if is_own(pin, snapshot):
+            yield pin.table_branch, pin.version
+            return
+        mark = fork_mark(snapshot.incarnation)
+        for fork in self._tables.fork_names(pin.path):
+            made = self._tables.fork_info(pin.path, fork) if fork.startswith(f"{mark}.") else None
+            if made is not None:
+                yield fork, made.parent_version
 
 
 def _acknowledged(
@@ -85,8 +98,9 @@ def _acknowledged(
     text = (
         f"version {torn[0]} of the manifest of branch '{snapshot.branch}' cannot be read "
         f"({file!r} is cut short), and it was acknowledged: {', '.join(moved)} moved with it. "
-        f"Restore the file from a copy; to go back to version {snapshot.manifest_version} for "
-        "good, remove it"
+        "Restore the file from a copy. Without one, remove it: then version "
+        f"{snapshot.manifest_version} can be read, and `omnigraph clone` makes a graph of it that "
+        "can be written to"
     )
     return Corrupt(
         Code.CORRUPT,

@@ -113,6 +113,16 @@ class Inventories:
             found += self.files(f"{path}/{_TREE}")
         return _sorted_out(path, forks, found)[0]
 
+    def versions_of_forks(self, path: str, fork: str | None = None) -> tuple[StoredVersion, ...]:
+        """List the versions in the folders of all forks, or of one, with and without a record."""
+        tree = f"{path}/{_TREE}/"
+        return tuple(
+            StoredVersion(place.removesuffix(f"/{VERSIONS}"), version, info)
+            for info in self.files(tree[:-1] if fork is None else f"{tree}{fork}/{VERSIONS}")
+            for place, _, name in [info.path.removeprefix(tree).rpartition("/")]
+            if place.endswith(f"/{VERSIONS}") and (version := _version(name)) is not None
+        )
+
     def take(self, path: str) -> TableInventory:
         """Look at everything that is stored of a table."""
         # Forks last: whatever a fork that is made meanwhile stands on is then looked at, too.
