@@ -14,7 +14,7 @@ from omnigraph.core.failpoints import Fp
 from omnigraph.core.journal.audit import RecoveryKind
 from omnigraph.core.layout import CLEANUP_CLAIM, MANIFEST
 from omnigraph.core.repository import OpenMode, Repository, components
-from omnigraph.errors import Busy, Conflict, Forbidden, Gone, RecoveryRequired, Unavailable
+from omnigraph.errors import Busy, Conflict, Corrupt, Forbidden, Gone, RecoveryRequired, Unavailable
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.runtime.failpoints import LostReply, Refuse, armed
 from omnigraph.store.failures import FailureKind, StorageFailure
@@ -177,6 +177,45 @@ def test_forks_of_deleted_branches_go(graph: Repository) -> None:
     assert [part.forks for part in told.parts if part.path == path] == [1]
     clean(graph, keep=100)
     assert graph.tables.fork_names(path) == ()
+
+
+@pytest.mark.parametrize("branch", [MAIN, DEV])
+def test_what_the_newest_version_of_a_table_needs_stays_while_its_file_is_missing(
+    graph: Repository, root: Root, branch: BranchName
+) -> None:
+    """It may come back from a backup; what it refers to alone would be gone for good."""
+    graph.create_branch(DEV)
+    write(graph, {PERSON: people("newest")}, branch=branch)
+    pin = graph.snapshot(branch).pin(PERSON)
+    lost = graph.tables.version_file(Pin(pin.path, pin.version, pin.table_branch))
+    content = (root.local_path / lost).read_bytes()
+    (root.local_path / lost).unlink()
+    (part,) = (part for part in clean(reopen(root), keep=1).parts if part.path == pin.path)
+    assert (part.versions, part.files) == (0, 0)
+    assert lost in str(part.error)
+    (root.local_path / lost).write_bytes(content)
+    again = reopen(root)
+    assert "newest" in rows(again, PERSON, again.snapshot(branch))
+    audit(again)
+
+
+@pytest.mark.parametrize("branch", [MAIN, DEV])
+def test_nothing_is_cleaned_up_while_the_newest_version_of_a_branch_is_missing(
+    graph: Repository, root: Root, branch: BranchName
+) -> None:
+    graph.create_branch(DEV)
+    write(graph, {PERSON: people("newest")}, branch=branch)
+    head = graph.snapshot(branch)
+    lost = graph.tables.version_file(Pin(MANIFEST, head.manifest_version, head.fork))
+    content = (root.local_path / lost).read_bytes()
+    (root.local_path / lost).unlink()
+    with pytest.raises(Corrupt) as refused:
+        clean(reopen(root), keep=1)
+    assert refused.value.details["path"] == lost
+    (root.local_path / lost).write_bytes(content)
+    again = reopen(root)
+    assert "newest" in rows(again, PERSON, again.snapshot(branch))
+    audit(again)
 
 
 def test_what_another_process_knows_as_the_newest_is_not_a_dead_end(

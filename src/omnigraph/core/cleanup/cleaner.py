@@ -24,6 +24,7 @@ from omnigraph.core.cleanup.table_plan import (
     Ages,
     TableNeeds,
     TablePlan,
+    missing_versions,
     plan_table,
     still_to_go,
 )
@@ -38,7 +39,7 @@ from omnigraph.core.layout import (
 )
 from omnigraph.core.locks.claims import Claim, Claims
 from omnigraph.core.locks.renewal import renewing
-from omnigraph.core.storage_errors import public
+from omnigraph.core.storage_errors import missing_version, public
 from omnigraph.errors import JsonValue, NotFound
 from omnigraph.runtime import cancellation, telemetry
 from omnigraph.runtime.clock import Clock
@@ -51,6 +52,7 @@ from omnigraph.store.tables import Tables
 from omnigraph.types import MAIN
 
 WRITER = "cleanup"
+_NEEDED = "a version that the newest state of a branch needs"
 # What is wrong with one table; other failures are of the store.
 _OF_THE_TABLE = frozenset({FailureKind.CORRUPT, FailureKind.INVALID, FailureKind.NOT_FOUND})
 
@@ -234,7 +236,12 @@ class Cleaner:
     ) -> CleanedPart:
         """Clean one table up; a table that cannot be read does not stand in the way of others."""
         try:
-            plan = plan_table(self.tables.inventories.take(path), needs, self._ages(request))
+            inventory = self.tables.inventories.take(path)
+            for missing in missing_versions(inventory, needs):
+                # Which files are only its own is not known until it is back.
+                file = self.tables.version_file(missing)
+                return CleanedPart(path=path, error=str(missing_version(file, _NEEDED)))
+            plan = plan_table(inventory, needs, self._ages(request))
             if not request.dry_run:
                 self._carry_out(plan, check)
         except StorageFailure as failure:

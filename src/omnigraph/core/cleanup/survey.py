@@ -29,6 +29,7 @@ from omnigraph.core.journal.intent import Intent, IntentLog
 from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.locks.holds import Holds
+from omnigraph.core.manifest.lost_head import lost_head
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.manifest.refs import tags_of
 from omnigraph.errors import Gone, NotFound
@@ -101,6 +102,10 @@ class Survey:
         for branch in self.manifest.lost.all():
             raise branch.error()
         heads = {name: self.manifest.snapshot(name) for name in self.manifest.names()}
+        for head in heads.values():
+            lost = lost_head(self.tables, head)
+            if lost is not None:
+                raise lost.error()
         return heads
 
     def _line(

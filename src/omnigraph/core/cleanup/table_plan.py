@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from omnigraph.core import tuning
 from omnigraph.store.maintenance.inventory import StoredVersion, TableInventory
+from omnigraph.store.model import Pin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,17 @@ class TablePlan:
     def is_empty(self) -> bool:
         """True if nothing goes."""
         return not self.versions and not self.files
+
+
+def missing_versions(inventory: TableInventory, needs: TableNeeds) -> list[Pin]:
+    """The newest versions that states pin, of the trunk and of forks, whose files are missing."""
+    stored = {(item.branch, item.version) for item in inventory.versions}
+    newest = ((branch, max(pins)) for branch, pins in needs.pins.items() if pins)
+    return [
+        Pin(inventory.path, version, branch)
+        for branch, version in newest
+        if (branch, version) not in stored
+    ]
 
 
 def plan_table(inventory: TableInventory, needs: TableNeeds, ages: Ages) -> TablePlan:

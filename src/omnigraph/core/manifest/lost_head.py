@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import MANIFEST
+from omnigraph.errors import Code, Corrupt
 from omnigraph.store.tables import Pin, Tables
 
 
@@ -18,6 +19,10 @@ class LostHead:
 
     file: str
     text: str
+
+    def error(self) -> Corrupt:
+        """The error of all that would drop what the file refers to."""
+        return Corrupt(Code.CORRUPT, f"{self.file}: {self.text}", path=self.file)
 
 
 def lost_head(tables: Tables, head: GraphVersion) -> LostHead | None:
