@@ -419,6 +419,34 @@ def test_a_branch_made_from_a_state_that_goes_is_refused_or_whole(
     audit(graph)
 
 
+@pytest.mark.parametrize("branch", [MAIN, DEV])
+def test_a_branch_made_from_a_state_that_this_handle_has_read_and_that_went_is_refused(
+    graph: Repository, root: Root, branch: BranchName
+) -> None:
+    graph.create_branch(DEV)
+    for name in ("x", "y"):
+        write(graph, {PERSON: people(name)}, branch=branch)
+    commit = chain(graph, branch)[-2]
+    known = graph.snapshot_at(commit, branch)
+    clean(reopen(root), keep=1)
+    for terms in ({"start": known}, {"commit": commit, "source": branch}):
+        with pytest.raises(Gone, match="clean-up"):
+            graph.create_branch(BranchName("late"), **terms)
+    assert not graph.has_branch(BranchName("late"))
+
+
+def test_a_branch_made_from_a_branch_that_was_deleted_since_it_was_read_is_refused(
+    graph: Repository, root: Root
+) -> None:
+    graph.create_branch(DEV)
+    write(graph, {PERSON: people("x")}, branch=DEV)
+    known = graph.snapshot(DEV)
+    reopen(root).delete_branch(DEV)
+    with pytest.raises(Conflict, match="deleted"):
+        graph.create_branch(BranchName("late"), start=known)
+    assert not graph.has_branch(BranchName("late"))
+
+
 @pytest.mark.parametrize("point", [Fp.CLEANUP_VERSIONS, Fp.CLEANUP_FILES])
 @pytest.mark.parametrize("fault", [Refuse(), LostReply()])
 @pytest.mark.parametrize("nth", [1, 2])

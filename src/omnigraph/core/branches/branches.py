@@ -38,6 +38,7 @@ from omnigraph.errors import (
     Busy,
     Code,
     Conflict,
+    GraphError,
     InvalidInput,
     RecoveryRequired,
 )
@@ -109,7 +110,12 @@ class StoredBranches:
                 snapshot = self._manifest.snapshot(source)
             at = Pin(path=MANIFEST, version=snapshot.manifest_version, branch=snapshot.fork)
             fork = self._creation.free_fork(name)
-            self._make(name, fork, at)
+            try:
+                self._make(name, fork, at)
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+                raise self._start_missing(snapshot) from failure
             found = self._manifest.branch(name)
             if found.fork != fork:
                 raise branch_replaced(name)  # another process was faster, and it was deleted since
@@ -119,6 +125,12 @@ class StoredBranches:
                 self._creation.drop(MANIFEST, fork)
                 raise branch_replaced(snapshot.branch)
             return found
+
+    def _start_missing(self, start: GraphVersion) -> GraphError:
+        """The error of a state that went since it was read: with its branch, or by a clean-up."""
+        if not self._manifest.stands(start):
+            return branch_replaced(start.branch)
+        return self._manifest.missing_state(start.branch, start.fork, start.manifest_version)
 
     def _make(self, name: BranchName, fork: str, at: Pin) -> None:
         try:
