@@ -96,7 +96,11 @@ class _Quiet(uvicorn.Server):
 
 @contextmanager
 def serving(
-    config: ServerConfig, *, policy: Policy = ALLOW_ALL, clock: Clock | None = None
+    config: ServerConfig,
+    *,
+    policy: Policy = ALLOW_ALL,
+    clock: Clock | None = None,
+    idle_seconds: int = 5,
 ) -> Iterator[Served]:
     """Serve in a thread until the block ends."""
     server = Server(config, policy=policy, clock=clock)
@@ -108,6 +112,7 @@ def serving(
         make_app(server),
         http=GuardedProtocol,
         ws="none",
+        timeout_keep_alive=idle_seconds,
         lifespan="on",
         log_config=None,
         access_log=False,

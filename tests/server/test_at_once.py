@@ -83,6 +83,11 @@ def test_what_was_answered_leaves_nothing_to_the_collector(served: Served) -> No
     assert left == []
 
 
+def test_a_connection_is_closed_when_nothing_comes_any_more(tmp_path: Path) -> None:
+    with serving(config_of(tmp_path), idle_seconds=1) as found:
+        assert raw(found, request(), request()).count(b"HTTP/1.1 200 OK") == 2
+
+
 def test_who_speaks_an_older_protocol_is_answered_once(served: Served) -> None:
     answer = raw(served, request(version="1.0") + request())
     assert answer.count(b"HTTP/1.1 ") == 1

@@ -6,8 +6,8 @@ write path speaks for itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from typing import Final
 
 from omnigraph.errors import (
     Code,
@@ -35,13 +35,25 @@ _CREDENTIALS = (
 _MISSING = f"If an old snapshot has outlived its files, take a new one. Otherwise: {_REMEDY}"
 
 
-@contextmanager
-def storage_errors() -> Iterator[None]:
+class _Translation:
+    """Translates on the way out of a block; a generator would take four times as long."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StorageFailure):
+            raise public(error) from error
+
+
+_TRANSLATION: Final = _Translation()
+
+
+def storage_errors() -> AbstractContextManager[None]:
     """Translate the failures of a block."""
-    try:
-        yield
-    except StorageFailure as failure:
-        raise public(failure) from failure
+    return _TRANSLATION
 
 
 def public(failure: StorageFailure) -> GraphError:

@@ -13,13 +13,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TypeVar
 
 from omnigraph.errors import Cancelled, Code, LimitExceeded
-from omnigraph.runtime.clock import Clock
+from omnigraph.runtime.clock import Clock, ProcessorClock, SystemClock
 
-__all__ = ["CancelToken", "acquired", "check", "checked", "is_limited", "limited"]
+__all__ = ["CancelToken", "WorkLimit", "acquired", "check", "checked", "is_limited", "limited"]
 
 T = TypeVar("T")
 
 _POLL_S: Final = 0.05
+_TIME: Final[Clock] = SystemClock()
+_WORK: Final[Clock] = ProcessorClock()
 
 
 class CancelToken:
@@ -77,9 +79,39 @@ class _Limit:
             self._outer.check()
         if self._token is not None and self._token.cancelled:
             raise Cancelled(Code.CANCELLED, "the operation was cancelled")
-        if self._deadline_ns is not None and self._clock.ticks_ns() >= self._deadline_ns:
+        if self._deadline_ns is None or self._clock.ticks_ns() < self._deadline_ns:
+            return
+        if self._is_over():
             text = f"the operation takes longer than its timeout of {self._timeout:g} seconds"
             raise LimitExceeded(Code.TIMEOUT, text, limit="timeout", most=self._timeout)
+
+    def _is_over(self) -> bool:
+        """True if an operation whose deadline has passed has to end."""
+        return True
+
+
+class WorkLimit(_Limit):
+    """Lets `check` end what runs in the block after so much processor time of this thread.
+
+    Reading it is a system call, which costs a small read more than its own work between two
+    checks. So it is read only after half of the limit has passed on the clock, and the other half
+    counts from there: less time on the clock is never more processor time.
+    """
+
+    __slots__ = ("_half_ns", "_work", "_work_end_ns")
+
+    def __init__(self, seconds: float, time: Clock = _TIME, work: Clock = _WORK) -> None:
+        """Begin to count, on a clock and on one of processor time."""
+        super().__init__(time, seconds / 2, None)
+        self._work = work
+        self._half_ns = int(seconds / 2 * 1e9)
+        self._work_end_ns: int | None = None
+
+    def _is_over(self) -> bool:
+        now = self._work.ticks_ns()
+        if self._work_end_ns is None:
+            self._work_end_ns = now + self._half_ns
+        return now >= self._work_end_ns
 
 
 _limit: Final[contextvars.ContextVar[_Limit | None]] = contextvars.ContextVar("limit", default=None)

@@ -34,6 +34,7 @@ ID_CHARS: Final = 26
 CHANCE_BITS: Final = 80  # random ones, below those of the time
 _CHANCE_BYTES: Final = CHANCE_BITS // 8
 _STEP_MASK: Final = (1 << 32) - 1
+_DRAWN_BYTES: Final = 64 * _CHANCE_BYTES
 
 
 class Ids(Protocol):
@@ -71,6 +72,40 @@ def time_ms(text: str) -> int:
     return decode(text) >> CHANCE_BITS
 
 
+class _Forks:
+    """The number of forks that led to this process. Asking for its id would be a system call."""
+
+    count = 0
+
+    @classmethod
+    def add(cls) -> None:
+        cls.count += 1
+
+
+os.register_at_fork(after_in_child=_Forks.add)
+
+
+class _SystemChance:
+    """Random bytes of the system, drawn for many ids at once: each draw is a system call.
+
+    Only for one thread at a time. A forked child draws anew.
+    """
+
+    __slots__ = ("_drawn", "_forks", "_place")
+
+    def __init__(self) -> None:
+        self._drawn = b""
+        self._place = 0
+        self._forks = _Forks.count
+
+    def __call__(self, size: int) -> bytes:
+        if self._place + size > len(self._drawn) or self._forks != _Forks.count:
+            self._drawn, self._place = os.urandom(max(size, _DRAWN_BYTES)), 0
+            self._forks = _Forks.count
+        self._place += size
+        return self._drawn[self._place - size : self._place]
+
+
 class UlidIds:
     """Mints increasing ULIDs from a clock and a source of random bytes. Thread-safe.
 
@@ -80,13 +115,13 @@ class UlidIds:
     """
 
     def __init__(
-        self, clock: Clock | None = None, entropy: Callable[[int], bytes] = os.urandom
+        self, clock: Clock | None = None, entropy: Callable[[int], bytes] | None = None
     ) -> None:
         self._clock: Clock = clock or SystemClock()
-        self._entropy = entropy
+        self._entropy = entropy or _SystemChance()
         self._lock = threading.Lock()
         self._last = -1
-        self._pid = os.getpid()
+        self._forks = _Forks.count
 
     @classmethod
     def seeded(cls, seed: int, clock: Clock | None = None) -> "UlidIds":
@@ -100,8 +135,8 @@ class UlidIds:
             raise ValueError(f"{now_ms} ms does not fit a ULID")
         with self._lock:
             fresh = now_ms << CHANCE_BITS | int.from_bytes(self._entropy(_CHANCE_BYTES))
-            before, self._pid = self._pid, os.getpid()
-            if before != self._pid or now_ms > self._last >> CHANCE_BITS:
+            before, self._forks = self._forks, _Forks.count
+            if before != self._forks or now_ms > self._last >> CHANCE_BITS:
                 self._last = fresh
             else:
                 # A step of random size: guessing a neighbour stays as hard as guessing an id.

@@ -10,7 +10,7 @@ once, the answer leaves in one piece, without a task.
 
 from __future__ import annotations
 
-from asyncio import TimerHandle, Transport
+from asyncio import AbstractEventLoop, TimerHandle, Transport
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -57,6 +57,64 @@ class Arrival:
             self.when_left()
 
 
+def _nothing() -> None:
+    pass
+
+
+class Timer:
+    """Calls a function after a while, unless it is stopped before.
+
+    Starting and stopping it moves a number: every request does both, and one more timer of the loop
+    for each would take as long as reading its headers. That of the loop stays, and looks at the
+    number when its time has come.
+    """
+
+    __slots__ = ("_call", "_due", "_handle", "_loop", "_seconds")
+
+    def __init__(self, loop: AbstractEventLoop, seconds: float, call: Callable[[], None]) -> None:
+        """Stand still."""
+        self._loop = loop
+        self._seconds = seconds
+        self._call = call
+        self._due: float | None = None
+        self._handle: TimerHandle | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """True from its start until it is stopped or its time has come."""
+        return self._due is not None
+
+    def start(self) -> None:
+        """Begin, or begin anew."""
+        self._due = self._loop.time() + self._seconds
+        if self._handle is None:
+            self._handle = self._loop.call_later(self._seconds, self._look)
+
+    def stop(self) -> None:
+        """Do not call the function."""
+        self._due = None
+
+    def close(self) -> None:
+        """Stop for good, and leave nothing in the loop."""
+        self._due = None
+        # It may belong to an object that has this timer: both would be left to the collector.
+        self._call = _nothing
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _look(self) -> None:
+        self._handle = None
+        if self._due is None:
+            return
+        left = self._due - self._loop.time()
+        if left > 0:
+            self._handle = self._loop.call_later(left, self._look)
+            return
+        self._due = None
+        self._call()
+
+
 # An answer that is there at once: the whole of it, from the status line on.
 AtOnce = Callable[[Any, bytes], tuple[int, list[tuple[bytes, bytes]], bytes] | None]
 
@@ -66,9 +124,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     _header_bytes = 0
     _deadline: TimerHandle | None = None
-    # A small request that is not there as a whole, and how long it is waited for.
+    # A small request that is not there as a whole.
     _coming: tuple[Any, Any] | None = None
-    _coming_deadline: TimerHandle | None = None
     _is_small = False
     # One request of those that come together: others on the loop have their turn, too.
     _may_answer = True
@@ -87,13 +144,17 @@ class GuardedProtocol(HttpToolsProtocol):
         # A client may send requests before the answers to earlier ones.
         self._arrivals: deque[Arrival] = deque()
         self._at_once: AtOnce | None = getattr(self.app, "at_once", None)
+        # How long a small request is waited for, and the next one on a connection.
+        self._patience = Timer(self.loop, _SMALL_SECONDS, self._begin)
+        self._idle = Timer(self.loop, self.timeout_keep_alive, self.timeout_keep_alive_handler)
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._disarm()
         self._coming = None
-        self._wait_no_more()
+        self._patience.close()
+        self._idle.close()
         super().connection_lost(exc)
         for each in self._arrivals:
             each.leave()
@@ -110,8 +171,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._header_bytes += len(data)
         self._may_answer = True
         super().data_received(data)
-        if self._coming is not None and self._coming_deadline is None:
-            self._coming_deadline = self.loop.call_later(_SMALL_SECONDS, self._begin)
+        if self._coming is not None and not self._patience.is_running:
+            self._patience.start()
         if not self._in_headers or not (self._header_bytes or self._has_begun):
             return
         if self._header_bytes > HEADER_BYTES_MAX:
@@ -124,13 +185,6 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._in_headers = self._has_begun = True
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        super().on_header(name, value)
-        is_large = len(name) + len(value) > HEADER_BYTES_MAX
-        if is_large or len(self.headers) > HEADER_LINES_MAX:
-            self._refuse(431)
-
     def on_headers_complete(self) -> None:
         """Look at the headers as a whole, and let the request in."""
         self._in_headers = self._has_begun = False
@@ -138,16 +192,24 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._is_refused:
             return
         self._disarm()
-        names = [name for name, _ in self.headers]
-        lengths = names.count(b"content-length")
-        if lengths > 1 or names.count(b"host") > 1:
+        size = hosts = lengths = 0
+        is_chunked, said = False, b"0"
+        for name, value in self.headers:
+            size += len(name) + len(value)
+            if name == b"content-length":
+                lengths += 1
+                said = value
+            elif name == b"host":
+                hosts += 1
+            elif name == b"transfer-encoding":
+                is_chunked = True
+        # They came in one piece; others are counted while they come.
+        if size > HEADER_BYTES_MAX or len(self.headers) > HEADER_LINES_MAX:
+            self._refuse(431)
+            return
+        if lengths > 1 or hosts > 1 or (is_chunked and lengths):
             self._refuse(400)
             return
-        is_chunked = b"transfer-encoding" in names
-        if is_chunked and lengths:
-            self._refuse(400)
-            return
-        said = self.headers[names.index(b"content-length")][1] if lengths else b"0"
         is_known = not is_chunked and not self.expect_100_continue and said.isdigit()
         self._is_small = is_known and len(said) < 8 and int(said) <= _SMALL_BYTES
         super().on_headers_complete()
@@ -157,10 +219,18 @@ class GuardedProtocol(HttpToolsProtocol):
         self._arrivals.append(self._arrival)
 
     def on_response_complete(self) -> None:
-        """Forget a request that was answered."""
+        """Forget a request that was answered, and begin with the next one if it is there."""
         if self._arrivals:
             self._arrivals.popleft()
-        super().on_response_complete()
+        # As uvicorn does it, which makes a timer for each.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._idle.start()
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body, unless the request was refused."""
@@ -184,7 +254,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _begin(self) -> None:
         """Begin with the small request that is there now, or was waited for long enough."""
-        self._wait_no_more()
+        self._patience.stop()
         if self._coming is None:
             return
         cycle, app = self._coming
@@ -197,10 +267,9 @@ class GuardedProtocol(HttpToolsProtocol):
                 return
         super()._start_asgi_task(cycle, app)
 
-    def _wait_no_more(self) -> None:
-        if self._coming_deadline is not None:
-            self._coming_deadline.cancel()
-            self._coming_deadline = None
+    def _unset_keepalive_if_required(self) -> None:
+        """Be idle no more: uvicorn calls it when something comes."""
+        self._idle.stop()
 
     def _answer(
         self, cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body: bytes

@@ -16,7 +16,7 @@ from omnigraph.lang.values import Base
 from omnigraph.policy.authorization import Permission
 from omnigraph.results.json_values import json_value
 from omnigraph.results.wire import ChangeOutput, change_json
-from omnigraph.runtime.cancellation import limited
+from omnigraph.runtime.cancellation import WorkLimit, limited
 from omnigraph.server.call import Reply, RouteCall
 from omnigraph.server.requests import ChangeInput, InvokeInput, QueryInput, ReadInput
 from omnigraph.server.warm_reads import LOOP_SECONDS, WORK
@@ -120,7 +120,7 @@ def query_at_once(call: RouteCall) -> Reply | None:
     if pinned is None:
         return None
     try:
-        with limited(WORK, LOOP_SECONDS, None):
+        with WorkLimit(LOOP_SECONDS):
             return _read_at(call, pinned, asked.query, asked.name, asked)
     except LimitExceeded as error:
         if error.code is not Code.TIMEOUT:
