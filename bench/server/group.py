@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import threading
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -15,6 +15,7 @@ from bench.figure import Figure, head, publish, table
 from bench.server.bodies import Moved, moved
 from bench.server.running import ask, running
 from bench.server.traffic import PEOPLE, READ, SECONDS, WRITE, Traffic, busy
+from omnigraph.client.transport import Connection
 from omnigraph.errors import JsonValue
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
@@ -29,7 +30,7 @@ def run(scale: float) -> JsonValue:
         place = folder / "people.omni"
         with og.init(place, SCHEMA) as graph:
             graph.load({"Person": [{"name": f"p{n}", "age": n % 90} for n in range(PEOPLE)]})
-        small = _small_reads(place, folder, max(50, int(400 * scale)))
+        small = _small_reads(place, folder, max(50, int(2_000 * scale)))
         seconds = max(2.0, SECONDS * scale)
         traffic = [busy(place, workers, seconds, folder / "log") for workers in (1, 2)]
         bodies = moved(folder, max(1_000, int(1_000_000 * scale)))
@@ -40,34 +41,44 @@ def run(scale: float) -> JsonValue:
 
 
 def _small_reads(place: Path, folder: Path, count: int) -> list[Figure]:
-    """One row by its key: by the engine in this process, and by the server, in turns."""
+    """One row by its key: by the engine in this process, and by the server, in turns.
+
+    A server whose client sends a body after the headers is woken up twice. Ours does not, and has
+    to keep the target; the standard library does.
+    """
     bare: list[tuple[float, float]] = []
     served: list[tuple[float, float]] = []
+    apart: list[tuple[float, float]] = []
     with og.open(place) as graph, running(place, log=folder / "log") as server:
-        connection = server.connect()
+        ours, other = Connection(server.host, server.port), server.connect()
 
         def engine(number: int) -> None:
             # With its values, which are read only when somebody asks for them.
             list(graph.query(READ, {"name": f"p{number * 7919 % PEOPLE}"}))
 
-        def remote(number: int) -> None:
+        def remote(connection: HTTPConnection, number: int) -> None:
             params = {"name": f"p{number * 7919 % PEOPLE}"}
             ask(connection, "POST", "/graphs/people/query", query=READ, params=params)
 
         for number in range(200):
             engine(number)
-            remote(number)
+            remote(ours, number)
+            remote(other, number)
         for _ in range(_ROUNDS):
             cpu, begin = process_time(), perf_counter()
             for number in range(count):
                 engine(number)
             bare.append(((process_time() - cpu) / count, (perf_counter() - begin) / count))
-            cpu, begin = server.cpu, perf_counter()
-            for number in range(count):
-                remote(number)
-            served.append(((server.cpu - cpu) / count, (perf_counter() - begin) / count))
+            for connection, found in ((ours, served), (other, apart)):
+                cpu, begin = server.cpu, perf_counter()
+                for number in range(count):
+                    remote(connection, number)
+                found.append(((server.cpu - cpu) / count, (perf_counter() - begin) / count))
+        ours.close()
+        other.close()
     first = _median("small read, the engine alone", bare)
     second = _median("small read, through the server", served)
+    third = _median("the same, headers and body sent apart", apart)
     most = 2 * first.cpu + 200e-6
     target = f"<= {report.duration(most * 1e6)} (2x and 200 us)"
     return [
@@ -80,6 +91,13 @@ def _small_reads(place: Path, folder: Path, count: int) -> list[Figure]:
             ratio=second.cpu / first.cpu,
             target=target,
             is_met=second.cpu <= most,
+        ),
+        Figure(
+            name=third.name,
+            cpu=third.cpu,
+            wall=third.wall,
+            against=first.name,
+            ratio=third.cpu / first.cpu,
         ),
     ]
 

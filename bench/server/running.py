@@ -100,7 +100,7 @@ def ask(connection: http.client.HTTPConnection, method: str, path: str, **body: 
     headers = {}
     if key := body.pop("key", None):
         headers["idempotency-key"] = key
-    connection.request(method, path, json.dumps(body) if body else None, headers)
+    connection.request(method, path, json.dumps(body).encode() if body else None, headers)
     answer = connection.getresponse()
     found = json.loads(answer.read())
     if answer.status != 200:
