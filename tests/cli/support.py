@@ -15,6 +15,8 @@ from omnigraph.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = ROOT / "examples" / "people"
+# Modules that few commands need, and that take as long to import as the rest of a help text.
+LATE = {"configparser", "csv", "difflib", "importlib.resources", "shutil", "tempfile"}
 
 SCHEMA = dedent("""\
     node Person {

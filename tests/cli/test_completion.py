@@ -122,4 +122,4 @@ def test_a_key_press_imports_next_to_nothing(cache: Path, tmp_path: Path) -> Non
     )
     assert answer.stdout == "--branch\n"
     loaded = {name.partition(".")[0] for name in answer.stderr.split()}
-    assert not loaded & {"typer", "rich", "yaml", "numpy", "pyarrow", "lance"}
+    assert not loaded & {"typer", "rich", "yaml", "numpy", "pyarrow", "lance", "hashlib"}

@@ -15,7 +15,7 @@ from omnigraph.cli.main import GROUPS, Commands
 from omnigraph.cli.parameters import Exit
 from omnigraph.core.commits.records import FORMAT_VERSION
 from omnigraph.errors import CLASS_OF, Code
-from tests.cli.support import ROOT, invoke, process
+from tests.cli.support import LATE, ROOT, invoke, process
 
 COMMANDS = ("lint", "fmt", "explain", "schema", "version")
 
@@ -315,6 +315,21 @@ def test_a_stream_that_knows_few_characters_gets_the_report(folder: Path) -> Non
     (folder / "pröblem.pg").write_text("node", encoding="utf-8")
     answer = process("lint", "-s", "pröblem.pg", "--json", cwd=folder, PYTHONIOENCODING="ascii")
     assert json.loads(answer.stdout)["schema_source"]["path"] == "pröblem.pg"
+
+
+@pytest.mark.parametrize("words", [("--help",), ("query", "--help"), ("version",)])
+def test_help_waits_for_nothing_that_it_does_not_show(words: tuple[str, ...]) -> None:
+    script = (
+        "import sys\n"
+        f"sys.argv = ['omnigraph', *{words!r}]\n"
+        "from omnigraph.cli.entry import run\n"
+        "try:\n    run()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not set(answer.stderr.split()) & {*LATE, "hashlib", "http.client", "ssl"}
 
 
 def test_a_query_of_a_folder_needs_no_pandas_and_leaves_it_usable(folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.golden import FOLDER, played, write_files
-from tests.cli.support import invoke, process
+from tests.cli.support import LATE, invoke, process
 
 # The tests share a graph and its server.
 pytestmark = pytest.mark.xdist_group("parity")
@@ -162,6 +162,7 @@ def test_a_command_on_a_server_imports_no_engine(
     assert "omnigraph.client.transport" in loaded
     assert not {name.partition(".")[0] for name in loaded} & HEAVY
     assert not {"omnigraph.graph.facade", "omnigraph.lang.query.compile"} & loaded
+    assert not LATE & loaded
 
 
 def test_a_branch_is_renamed_through_a_server(folder: Path, url: str) -> None:

@@ -10,13 +10,13 @@ It comes from the first of these that is given:
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from omnigraph.cli.config import Config, Place
+from omnigraph.cli.nearest import nearest
 from omnigraph.errors import Code, InvalidInput
 
 _SUFFIX: Final = ".omni"
@@ -232,8 +232,8 @@ def _chosen(profile: str | None, config: Config) -> Place:
 
 
 def _unknown(kind: str, name: str, known: Sequence[str], config: Config) -> InvalidInput:
-    near = difflib.get_close_matches(name, known, n=1)
+    near = nearest(name, known)
     told = f"there are: {', '.join(known)}" if known else f"{config.path} has none"
-    hint = f"did you mean {near[0]}?" if near else told
+    hint = f"did you mean {near}?" if near else told
     text = f"there is no {kind} {name!r}; {hint}"
     return InvalidInput(Code.SETTINGS_INVALID, text, name=name, path=str(config.path))

@@ -7,7 +7,6 @@ nothing but the standard library, since every key press starts a process.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -149,6 +148,9 @@ def _first(given: Sequence[str]) -> str | None:
 
 
 def _path(folder: Path, graph: str) -> Path:
+    # It loads a library of ciphers, and help names no graph.
+    import hashlib
+
     place = graph if "://" in graph else os.path.abspath(graph)
     return folder / f"{hashlib.sha256(place.encode()).hexdigest()[:16]}.json"
 

@@ -13,12 +13,12 @@ A store or a server is where graphs are; a profile names one of them.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from omnigraph.cli.nearest import nearest
 from omnigraph.errors import Code, InvalidInput
 
 FILE: Final = "config.yaml"
@@ -144,8 +144,8 @@ class _ConfigReader:
         known = _KEYS[name if kind is None else kind]
         for key in value:
             if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
+                near = nearest(str(key), known)
+                hint = f"; did you mean {near}?" if near else ""
                 where = f"{name}.{key}" if name else str(key)
                 self.warnings.append(f"{self._path}: {where} means nothing{hint}")
         return value

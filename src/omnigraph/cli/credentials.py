@@ -6,17 +6,19 @@ URL. Nobody but its owner may read it. A token is sent to its own server alone.
 
 from __future__ import annotations
 
-import configparser
 import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omnigraph.cli.addresses import GraphAddress
 from omnigraph.cli.environment import TOKEN_OF_ANY_SERVER, TOKEN_PREFIX
 from omnigraph.errors import Code, Forbidden, InvalidInput
+
+if TYPE_CHECKING:
+    from configparser import ConfigParser
 
 FILE: Final = "credentials"
 _KEY: Final = "token"
@@ -70,10 +72,15 @@ def stored(folder: Path) -> dict[str, str]:
         if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
             text = f"others may read {path}, so its tokens are not used; run: chmod 600 {path}"
             raise Forbidden(Code.FORBIDDEN, text, path=str(path))
-        parser = _parser()
-        parser.read_string(path.read_text(encoding="utf-8"))
+        written = path.read_bytes()
     except FileNotFoundError:
         return {}
+    # Most commands need no token, and should not wait for it.
+    import configparser
+
+    try:
+        parser = _parser()
+        parser.read_string(written.decode())
     except (configparser.Error, UnicodeDecodeError) as error:
         text = f"{path} cannot be understood: {error}"
         raise InvalidInput(Code.SETTINGS_INVALID, text, path=str(path)) from error
@@ -115,6 +122,8 @@ def _write(folder: Path, tokens: Mapping[str, str]) -> Path:
     return path
 
 
-def _parser() -> configparser.ConfigParser:
+def _parser() -> ConfigParser:
+    import configparser
+
     # A URL has a colon in it, and a token may have any sign.
     return configparser.ConfigParser(interpolation=None, delimiters=("=",), default_section="")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from omnigraph.cli.nearest import nearest
 from omnigraph.errors import (
     Code,
     Corrupt,
@@ -72,8 +70,8 @@ def decode(content: bytes, name: str) -> str:
 def read_catalog(path: Path, settings: Settings, *, accepted: bool = False) -> Catalog:
     """The catalog of a schema, given as `.pg` or as the canonical `.json` of a catalog."""
     # Commands that read other files do not wait for the compiler.
-    from omnigraph.lang import compile_schema  # noqa: PLC0415
-    from omnigraph.lang.catalog.canonical import loads  # noqa: PLC0415
+    from omnigraph.lang import compile_schema
+    from omnigraph.lang.catalog.canonical import loads
 
     text = read_text(path, settings)
     if path.suffix != ".json":
@@ -111,6 +109,10 @@ def replace(path: Path, content: bytes) -> None:
     Readers see the old file or the new one; after a failure it is the old one.
     A symbolic link stays a link.
     """
+    # Few commands write files, and the others should not wait for them.
+    import shutil
+    import tempfile
+
     target = Path(os.path.realpath(path))
     with _failures("write", path):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
@@ -165,6 +167,6 @@ def _advice(path: Path) -> str:
         return f"the folder {folder} does not exist either"
     with suppress(OSError):
         names = [entry.name for entry in folder.iterdir() if entry.is_file()]
-        if close := difflib.get_close_matches(path.name, names, n=1, cutoff=0.8):
-            return f"did you mean {folder / close[0]}?"
+        if near := nearest(path.name, names, cutoff=0.8):
+            return f"did you mean {folder / near}?"
     return "check the spelling; paths start at the current folder"

@@ -3,7 +3,6 @@
 A group knows its commands by name, heading and summary, so that its help imports none of them.
 """
 
-import difflib
 import importlib
 import inspect
 import sys
@@ -26,9 +25,11 @@ from omnigraph.cli.addressing import (
 )
 from omnigraph.cli.exits import Status, ended, reporting
 from omnigraph.cli.helping import help_text, usage
+from omnigraph.cli.nearest import nearest
 from omnigraph.cli.options import JSON_FIELDS
 from omnigraph.cli.parameters import CommandParameter, UsageError
 from omnigraph.cli.parsing import HelpRequested, split_options, values_of
+from omnigraph.cli.startup import collect_again
 from omnigraph.errors import NotFound
 
 _TARGET: Final = "target"
@@ -107,8 +108,8 @@ class LazyGroup:
             if not named:
                 return self.without_command(path, values)
             if named[0] not in self.list_commands():
-                near = difflib.get_close_matches(named[0], self.list_commands(), n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
+                near = nearest(named[0], self.list_commands())
+                hint = f" Did you mean {near!r}?" if near else ""
                 raise UsageError(f"No such command {named[0]!r}.{hint}")
         except HelpRequested:
             render.out().exactly(self.help(path))
@@ -216,6 +217,7 @@ class Command:
                 target = values[_TARGET] = self._target(path, taken, values, outer)
             for name, kind in self._groups.items():
                 values[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind)})
+            collect_again()
             try:
                 status = self._body(**values)
             except NotFound as error:

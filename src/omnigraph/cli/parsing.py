@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import getopt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.cli.nearest import nearest
 from omnigraph.cli.parameters import CommandParameter, UsageError
 
 HELP = ("-h", "--help")
@@ -73,8 +73,8 @@ def _refused(error: getopt.GetoptError, known: Mapping[str, CommandParameter]) -
     if option is not None:
         return UsageError(f"Option '{name}' {'takes no' if option.is_flag else 'needs a'} value.")
     shown = [each for each, option in known.items() if not option.hidden]
-    near = difflib.get_close_matches(name, [*shown, *HELP], n=1) if len(error.opt) > 1 else []
-    return UsageError(f"No such option: {name}." + (f" Did you mean {near[0]}?" if near else ""))
+    near = nearest(name, [*shown, *HELP]) if len(error.opt) > 1 else None
+    return UsageError(f"No such option: {name}." + (f" Did you mean {near}?" if near else ""))
 
 
 def values_of(words: SplitWords, parameters: Sequence[CommandParameter]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Rows as text: a table, one field per line, CSV, JSON lines or one JSON document."""
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -143,6 +141,9 @@ def _show_fields(screen: Screen, columns: Sequence[str], rows: Sequence[Mapping[
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    import csv
+    import io
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)

@@ -6,9 +6,11 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _PANDAS = "pandas"
 _state = {"is_own": False}
@@ -38,6 +40,16 @@ def spare_pandas() -> None:
         sys.meta_path.remove(hidden)
 
 
+def collect_again() -> None:
+    """Let the collector look at what a command makes, in a process of our own.
+
+    Until then it was off: what imports make stays, and it would go through all of that.
+    """
+    if _state["is_own"] and not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Open the first graph of a process of our own without looking for garbage.
@@ -56,7 +68,7 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-class _Hidden(MetaPathFinder):
+class _Hidden:
     """A finder that says of pandas that it is not there."""
 
     def find_spec(

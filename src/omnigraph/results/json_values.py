@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
@@ -17,7 +17,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes):
-        return f"base64:{base64.b64encode(value).decode()}"
+        return f"base64:{binascii.b2a_base64(value, newline=False).decode()}"
     if isinstance(value, Mapping):
         return {str(name): json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -6,7 +6,6 @@ with the code that keeps to it, and each one is a bound or a trade-off, never a 
 behaviours.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
@@ -114,6 +113,9 @@ def _problem(name: str, value: object, bounds: tuple[int, int]) -> dict[str, Jso
 
 
 def _unknown(name: str, known: list[str]) -> dict[str, JsonValue]:
+    # Only a mistake needs it, and every start of a process would wait for it.
+    import difflib  # noqa: PLC0415
+
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
     return {
