@@ -46,6 +46,11 @@ def cache(tmp_path: Path, table: dict[str, object]) -> Path:
         ("omnigraph query peo", ["people.omni", ":files"]),
         ("omnigraph query other.omni --branch ", []),
         ("omnigraph completion z", ["zsh"]),
+        ("omnigraph query --format=j", ["--format=jsonl", "--format=json"]),
+        ("omnigraph query people.omni --branch=d", ["--branch=draft"]),
+        ("omnigraph query --store=people.omni -b m", ["main"]),
+        ("omnigraph query --query=peo", [":files"]),
+        ("omnigraph query --nothing=d", []),
     ],
 )
 def test_words_fit_their_place(

@@ -65,8 +65,12 @@ def completions(words: Sequence[str], commands: Mapping[str, Any], folder: Path)
             graph = word if waiting.get("kind") == "graph" else graph
             waiting = None
         elif word.startswith("-"):
-            option = place.get("options", {}).get(word)
-            waiting = option if option and option["value"] else None
+            name, has_value, value = word.partition("=")
+            option = place.get("options", {}).get(name)
+            if not has_value:
+                waiting = option if option and option["value"] else None
+            elif option and option.get("kind") == "graph":
+                graph = value
         elif word in place.get("commands", {}):
             place = place["commands"][word]
         else:
@@ -75,7 +79,12 @@ def completions(words: Sequence[str], commands: Mapping[str, Any], folder: Path)
     if waiting is not None:
         return _named(waiting, last, graph or _first(given), folder)
     if last.startswith("-"):
-        return _fitting(last, place.get("options", {}))
+        options = place.get("options", {})
+        name, has_value, value = last.partition("=")
+        if not has_value or name not in options:
+            return _fitting(last, options)
+        found = _named(options[name], value, graph or _first(given), folder)
+        return [each if each == FILES else f"{name}={each}" for each in found]
     if below := place.get("commands"):
         return _fitting(last, below)
     arguments = place.get("arguments", [])
