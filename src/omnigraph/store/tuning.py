@@ -34,7 +34,7 @@ class StoreTuning:
     gathered_bytes_max: int = 1 << 30
 
     # Rows that differ between two versions (`reading.table_diff`). `versioning`.
-    held_rows_max: int = 8_192  # so many rows and bytes are held in memory
+    held_rows_max: int = 32_768  # so many rows and bytes are held in memory
     held_bytes_max: int = 8 << 20
     compared_versions_max: int = 8  # of each, those rows are held
     kept_deletions_max: int = 1 << 23  # deleted rows that are held, of 4 bytes each

@@ -102,12 +102,12 @@ class FileChecksums:
         # Another writer may delete the same rows of the same version, and remove its file again.
         chance = zlib.crc32(self._ids.new().encode()) >> 1
         found = DeletionFile(chance << _HALF_BITS | version, number, "bitmap", count, None)
-        target = Path(self._base, place, found.path(fragment))
+        target = os.path.join(self._base, place, found.path(fragment))
         try:
-            target.write_bytes(content)
+            _write(target, content)
         except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _write(target, content)
         return found
 
     def check(self, verb: str, place: str, dataset: Any, fragments: Iterable[Any]) -> None:
@@ -136,6 +136,17 @@ class FileChecksums:
                     raise StorageFailure(FailureKind.CORRUPT, verb, where, reason)
                 with self._lock:
                     self._checked.add(path)
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file with as few calls as can be: a change of a large table writes many."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(descriptor, left) :]
+    finally:
+        os.close(descriptor)
 
 
 def _loss(path: str, own: str, version: int) -> str | None:

@@ -5,6 +5,7 @@ data file knows of no deletions, so finding a row in it takes the same however m
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,8 @@ __all__ = ["field_ids", "field_names", "has_plain_file", "rows_of_file"]
 
 # Rows are copied where more than one in so many is not followed by the next one of its file.
 _COPIED_SHARE: Final = 256
+# Files of as many rows and the same columns describe themselves alike.
+_KEPT_DESCRIPTIONS: Final = 256
 # Where a file describes its columns, in the terms of Lance's format.
 _DESCRIPTION: Final = 0
 _SCHEMA, _FIELD, _NAME, _ID = 1, 1, 2, 3
@@ -124,7 +127,8 @@ def _taken(batch: pa.RecordBatch, places: npt.NDArray[np.int64]) -> list[pa.Reco
     return [batch.slice(int(places[start]), end - start) for start, end in runs]
 
 
-def _stored_names(description: bytes) -> dict[int, str]:
+@lru_cache(maxsize=_KEPT_DESCRIPTIONS)
+def _stored_names(description: bytes) -> Mapping[int, str]:
     """The names of the fields of a file, by their numbers, as it describes itself."""
     found: dict[int, str] = {}
     for number, _, schema in entries(description):

@@ -253,16 +253,21 @@ class AddressedRows:
 
     def keep(self, rows: pa.Table) -> None:
         """Hold rows that were read, with their addresses: `take` answers from them if it can."""
-        self._kept = rows
+        order = np.argsort(rows.column(ROW_ADDRESS).to_numpy(), kind="stable")
+        is_ordered = (order[1:] > order[:-1]).all()
+        self._kept = rows.combine_chunks() if is_ordered else rows.take(pa.array(order))
 
     def _among_kept(self, wanted: Addresses, names: list[str]) -> pa.Table | None:
         kept = self._kept
         if kept is None or not set(names) <= set(kept.column_names):
             return None
-        places = kept.column(ROW_ADDRESS).to_numpy()
-        if not np.isin(wanted, places).all():
+        addresses = kept.column(ROW_ADDRESS).to_numpy()
+        places = np.searchsorted(addresses, wanted)
+        if places.max() >= len(addresses) or (addresses[places] != wanted).any():
             return None
-        return _ordered(kept.select(names), places, wanted)
+        rows = kept.select(names)
+        is_whole = len(wanted) == len(addresses) and (places[1:] > places[:-1]).all()
+        return rows if is_whole else rows.take(pa.array(places))
 
     def _parts(self, distinct: Addresses, names: list[str]) -> list[tuple[Addresses, pa.Table]]:
         """Rows, with their addresses."""
