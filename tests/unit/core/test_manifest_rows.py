@@ -24,6 +24,7 @@ from omnigraph.core.commits.records import (
     VersionRecord,
     decode,
     encode,
+    encode_dated,
 )
 from omnigraph.core.manifest.index import ManifestIndex, sort_out
 from omnigraph.errors import Code, Corrupt, NotFound
@@ -179,6 +180,16 @@ def test_folding_does_not_depend_on_split_order_or_repetition(
     edges = [0, *cuts, len(shuffled)]
     chunks = [shuffled[a:b] for a, b in itertools.pairwise(edges) if a < b]
     assert plain(index_of(*(dated(*chunk) for chunk in chunks))) == expected
+
+
+@given(histories())
+def test_records_add_up_to_what_their_rows_do(entries: list[tuple[Record, int, int]]) -> None:
+    """A process takes in what it has published as records; others read the rows."""
+    index = ManifestIndex()
+    for version, group in itertools.groupby(entries, key=lambda entry: entry[2]):
+        index.add([record for record, _, _ in group], version)
+    rows = encode_dated((record, written) for record, _, written in entries)
+    assert plain(index) == plain(index_of(rows))
 
 
 def stored(

@@ -48,6 +48,12 @@ class CommitLog:
         if rows.num_rows:
             self.defer(lambda: (rows, versions))
 
+    def keep(self, commit: CommitRecord, version: int) -> None:
+        """Take in one commit that the manifest has since a version."""
+        with self._lock:
+            self._versions.setdefault(commit.id, version)
+            self._keep(commit)
+
     def defer(self, source: Source) -> None:
         """Take in rows that are read when they are needed."""
         with self._lock:

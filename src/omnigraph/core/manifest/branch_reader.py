@@ -15,6 +15,7 @@ from omnigraph.core.commits.records import (
     COMMIT_KIND,
     OUTLINE_COLUMNS,
     READ_COLUMNS,
+    Record,
 )
 from omnigraph.core.layout import (
     MANIFEST,
@@ -60,8 +61,8 @@ class BranchReader:
         self._snapshot: GraphVersion | None = None
         self.index = ManifestIndex()
         self.format: ManifestFormat | None = None
-        # The version that this process published last, and the rows that it added.
-        self._published: tuple[int, pa.Table] | None = None
+        # The version that this process published last, and the records that it added.
+        self._published: tuple[int, tuple[Record, ...]] | None = None
 
     def refresh(self) -> GraphVersion:
         """Fold what is new since the last look."""
@@ -94,9 +95,9 @@ class BranchReader:
         self._seen_ns = max(ticks, self._seen_ns)
         return True
 
-    def published(self, version: int, rows: pa.Table) -> None:
-        """Note the rows that a version has beyond the one before it: they need not be read."""
-        self._published = (version, rows)
+    def published(self, version: int, records: tuple[Record, ...]) -> None:
+        """Note the records that a version has beyond the one before it: they need not be read."""
+        self._published = (version, records)
 
     def known(self) -> GraphVersion:
         """The version of the last look."""
@@ -133,9 +134,9 @@ class BranchReader:
             return self._load_original(table, found)
         fragments = frozenset(table.fragment_ids())
         fresh = fragments - self._fragments
-        own = self._rows_published(version)
+        own = self._records_published(version)
         if own is not None:
-            self.index.fold(own)
+            self.index.add(own, version)
         elif fresh:
             telemetry.count("manifest.fragments_read", len(fresh))
             if self._fragments or table.row_count <= tuning.active.whole_manifest_rows_max:
@@ -151,8 +152,8 @@ class BranchReader:
         self._fragments = fragments
         return self._seen(version)
 
-    def _rows_published(self, version: int) -> pa.Table | None:
-        """The rows that a version adds to the folded one; None unless this process published it."""
+    def _records_published(self, version: int) -> tuple[Record, ...] | None:
+        """What a version adds to the folded one; None unless this process published it."""
         own, self._published = self._published, None
         is_next = bool(self._fragments) and self.loaded == version - 1
         return own[1] if own is not None and own[0] == version and is_next else None

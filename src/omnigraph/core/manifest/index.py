@@ -93,6 +93,16 @@ class ManifestIndex:
         picked = rows.take(present)
         self._fold_present(picked, written_at(picked, UPDATED_AT))
 
+    def add(self, records: Iterable[Record], version: int) -> None:
+        """Take in the records that a version of the manifest added."""
+        self._pins = None
+        for record in records:
+            if isinstance(record, CommitRecord):
+                self.commits.keep(record, version)
+                if ref_of(record) is None:
+                    continue
+            self._fold_one(record, version)
+
     def _fold_present(self, rows: pa.Table, written: Iterable[int]) -> None:
         self._pins = None
         for record, at in zip(decode(rows.select(READ_COLUMNS)), written, strict=True):

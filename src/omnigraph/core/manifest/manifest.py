@@ -17,8 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import pyarrow as pa
-
 from omnigraph.core import tuning
 from omnigraph.core.commits.commit_log import CommitLog
 from omnigraph.core.commits.graph_version import GraphVersion
@@ -338,11 +336,11 @@ class Manifest:
             if not known or reader.index.perhaps_holds(record)
         ]
 
-    def published(self, base: GraphVersion, rows: pa.Table) -> None:
-        """Note the rows that the state after `base` consists of beyond it, as they were written."""
+    def published(self, base: GraphVersion, records: tuple[Record, ...]) -> None:
+        """Note the records that the state after `base` has beyond it."""
         reader = self._readers.get(base.branch)
         if reader is not None and reader.info.incarnation == base.incarnation:
-            reader.published(base.manifest_version + 1, rows)
+            reader.published(base.manifest_version + 1, records)
 
     def _stands(self, info: BranchInfo) -> bool:
         """True if the branch still exists; otherwise what was read of it is forgotten."""

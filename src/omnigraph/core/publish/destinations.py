@@ -188,7 +188,6 @@ class _BranchHead(Destination):
         version = seen.version
         base = Pin(path=MANIFEST, version=version.manifest_version, branch=version.fork)
         lookup = self.graph.manifest.perhaps_held(version.branch, base.version, records)
-
         rows = encode(records, base.version + 1)
 
         def merge() -> int:
@@ -200,7 +199,7 @@ class _BranchHead(Destination):
             if failure.kind is FailureKind.CONFLICT:
                 return None
             raise
-        self.graph.manifest.published(version, rows)
+        self.graph.manifest.published(version, records)
         return published
 
     def check_written(self, seen: TargetState) -> None:
