@@ -16,9 +16,8 @@ from omnigraph.exec.merge.merger import Merger
 from omnigraph.exec.merge.requests import MergeRequest, ResetRequest, RevertRequest
 from omnigraph.exec.merge.resolution_file import Resolution
 from omnigraph.exec.merge.tasks import Running
-from omnigraph.graph.arguments import key_of
-from omnigraph.graph.values import commit_of
-from omnigraph.graph.versioning.merging import as_resolve, merge_result
+from omnigraph.graph.arguments import as_resolve, key_of
+from omnigraph.graph.values import commit_of, merge_of
 from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.commits import Branch
 from omnigraph.results.merging import MergeResult, ResetResult
@@ -346,7 +345,7 @@ class Branches:
         if delete_branch:
             self._authorizer.ask(Permission.BRANCH_DELETE, request.source, actor=request.actor)
         merged = self._merger.merge(request)
-        done = merge_result(merged, str(request.source), str(request.into))
+        done = merge_of(merged, str(request.source), str(request.into))
         if not delete_branch or dry_run:
             return done
         # Not the key of the merge: that is on its commit already.
@@ -467,7 +466,7 @@ class Branches:
         )
         self._authorizer.ask(Permission.CHANGE, request.branch, actor=request.actor)
         done = self._merger.revert(request)
-        return merge_result(done, str(done.source), str(request.branch))
+        return merge_of(done, str(done.source), str(request.branch))
 
 
 def _branch(found: JsonValue) -> Branch:
