@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import ClassVar
 
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.commits.graph_version import GraphVersion
@@ -34,13 +35,10 @@ from omnigraph.types import MAIN, BranchName
 class Destination(ABC):
     """One target, and what a write to it has to do there."""
 
-    __slots__ = ("graph",)
+    __slots__ = ()
+    graph: Destinations
     # True if only this write knows its tables: after a failure they are dropped, not taken back.
-    has_own_tables: bool
-
-    def __init__(self, graph: Destinations) -> None:
-        """Make a destination of this graph."""
-        self.graph = graph
+    has_own_tables: ClassVar[bool]
 
     @abstractmethod
     def begin(self) -> str:
@@ -132,15 +130,13 @@ class Destinations:
         return _BranchHead(self, target)
 
 
+@dataclass(frozen=True, slots=True)
 class _BranchHead(Destination):
     """The head of a branch that is there."""
 
-    __slots__ = ("target",)
-    has_own_tables = False
-
-    def __init__(self, graph: Destinations, target: ExistingBranch) -> None:
-        super().__init__(graph)
-        self.target = target
+    graph: Destinations
+    target: ExistingBranch
+    has_own_tables: ClassVar[bool] = False
 
     def begin(self) -> str:
         return self.graph.ids.new()
@@ -219,18 +215,16 @@ class _BranchHead(Destination):
         """Its tables are shared: what was given up is taken back by a version of each."""
 
 
+@dataclass(frozen=True, slots=True)
 class _BranchInCreation(Destination):
     """A branch that is created with the commit. It has no rival for the head, only for the name.
 
     Its intent was stored before the write was made, and goes with the branch.
     """
 
-    __slots__ = ("target",)
-    has_own_tables = True
-
-    def __init__(self, graph: Destinations, target: NewBranch) -> None:
-        super().__init__(graph)
-        self.target = target
+    graph: Destinations
+    target: NewBranch
+    has_own_tables: ClassVar[bool] = True
 
     def begin(self) -> str:
         self.graph.creation.take(self.target)
