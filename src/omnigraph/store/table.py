@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+_ID: Final = "id"
 ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
 CREATED_AT: Final = "_row_created_at_version"
@@ -52,29 +54,21 @@ class Table:
 
     def __init__(self, pin: Pin, dataset: Any, checksums: FileChecksums | None = None) -> None:
         self.pin = pin
-        self._dataset = dataset
+        self.dataset = dataset  # Lance's, for this layer only; never call what changes it
         self._checksums = checksums
         self._is_checked = checksums is None
         self._described: list[Any] | None = None
-        self._schema: pa.Schema | None = None
 
-    @property
-    def dataset(self) -> Any:
-        """Lance's handle, for this layer only. Never call what mutates it."""
-        return self._dataset
-
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns."""
-        if self._schema is None:
-            # Lance makes it anew with every call.
-            self._schema = logical(self._dataset.schema)
-        return self._schema
+        # Lance makes it anew with every call.
+        return logical(self.dataset.schema)
 
     @property
     def has_row_versions(self) -> bool:
         """True if rows keep an identity and know the versions that made and last wrote them."""
-        return bool(self._dataset.has_stable_row_ids)
+        return bool(self.dataset.has_stable_row_ids)
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -84,21 +78,21 @@ class Table:
     @property
     def row_count(self) -> int:
         """The number of live rows."""
-        return int(self._dataset.count_rows())
+        return int(self.dataset.count_rows())
 
     @property
     def data_bytes(self) -> int:
         """The size of the data files in bytes, as far as the table knows."""
-        files = (file for f in self._dataset.get_fragments() for file in f.metadata.files)
+        files = (file for f in self.dataset.get_fragments() for file in f.metadata.files)
         return sum(int(file.file_size_bytes or 0) for file in files)
 
     def fragment_ids(self) -> tuple[int, ...]:
         """Name the fragments, ascending."""
-        return tuple(sorted(fragment.fragment_id for fragment in self._dataset.get_fragments()))
+        return tuple(sorted(fragment.fragment_id for fragment in self.dataset.get_fragments()))
 
     def fragment_rows(self) -> tuple[tuple[int, int], ...]:
         """Name the fragments, ascending, with the number of rows that each has left."""
-        found = (fragment.metadata for fragment in self._dataset.get_fragments())
+        found = (fragment.metadata for fragment in self.dataset.get_fragments())
         return tuple(sorted((int(item.id), int(item.num_rows)) for item in found))
 
     def indexes(self) -> tuple[IndexInfo, ...]:
@@ -202,7 +196,7 @@ class Table:
     ) -> pa.Table:
         """Return the rows of the fragments that are not known, with identity and address."""
         seen = frozenset(known)
-        fresh = [f for f in self._dataset.get_fragments() if f.fragment_id not in seen]
+        fresh = [f for f in self.dataset.get_fragments() if f.fragment_id not in seen]
         return self._collect(
             self._columns(columns, versions=versions),
             fragments=fresh,
@@ -238,25 +232,25 @@ class Table:
             for index in self._describe_indexes()
         )
 
-    def locate(self, ids: Sequence[str] | pa.Array, column: str = "id") -> pa.Table:
-        """Find rows by key: columns ``column``, ``_rowid``, ``_rowaddr``, in storage order.
+    def locate(self, ids: Sequence[str] | pa.Array) -> pa.Table:
+        """Find rows by id: columns ``id``, ``_rowid``, ``_rowaddr``, in storage order.
 
-        Keys that are not there are left out; a key that is asked for twice is answered once.
+        Ids that are not there are left out; one that is given twice is found once.
         """
         given = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids, pa.string())
         keys = pc.unique(given.drop_null())
-        if not self.prefers_lists(column, len(keys)):
-            return self._locate_by_scan(keys, column)
+        if not self.prefers_lists(_ID, len(keys)):
+            return self._locate_by_scan(keys)
         parts = [
             self._collect(
-                [column],
-                filter=in_list(column, keys.slice(start, LIST_KEYS_MAX).to_pylist()),
+                [_ID],
+                filter=in_list(_ID, keys.slice(start, LIST_KEYS_MAX).to_pylist()),
                 with_row_id=True,
                 with_row_address=True,
             )
             for start in range(0, len(keys), LIST_KEYS_MAX)
         ]
-        return pa.concat_tables(parts) if parts else self._nothing(column)
+        return pa.concat_tables(parts) if parts else self._nothing()
 
     def take(self, row_ids: Sequence[int] | pa.Array, columns: Sequence[str]) -> pa.Table:
         """Return rows by identity, in the order asked for.
@@ -282,7 +276,7 @@ class Table:
 
     def _take(self, wanted: list[int], columns: list[str]) -> pa.Table:
         try:
-            return self._dataset._take_rows(wanted, columns=columns)
+            return self.dataset._take_rows(wanted, columns=columns)
         except (OSError, ValueError) as error:
             if not overflows(error) or len(wanted) < 2:
                 raise
@@ -297,7 +291,7 @@ class Table:
     def _fragments(self, wanted: Collection[int]) -> list[Any]:
         """Lance's handles of some fragments, in the order in which a scan meets them."""
         ids = frozenset(wanted)
-        found = [f for f in self._dataset.get_fragments() if f.fragment_id in ids]
+        found = [f for f in self.dataset.get_fragments() if f.fragment_id in ids]
         if len(found) != len(ids):
             missing = sorted(ids.difference(f.fragment_id for f in found))
             raise StorageFailure(
@@ -308,16 +302,16 @@ class Table:
             )
         return found
 
-    def _locate_by_scan(self, keys: pa.Array, column: str) -> pa.Table:
-        reader = self._stream([column], with_row_id=True, with_row_address=True, batch_size=65_536)
+    def _locate_by_scan(self, keys: pa.Array) -> pa.Table:
+        reader = self._stream([_ID], with_row_id=True, with_row_address=True, batch_size=65_536)
         batches = [
             batch.filter(pc.is_in(batch.column(0), value_set=keys.cast(batch.schema.types[0])))
             for batch in reader
         ]
         return pa.Table.from_batches(batches, reader.schema)
 
-    def _nothing(self, column: str) -> pa.Table:
-        field = self.schema.field(column)
+    def _nothing(self) -> pa.Table:
+        field = self.schema.field(_ID)
         ids = [pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64())]
         return pa.schema([field, *ids]).empty_table()
 
@@ -345,17 +339,17 @@ class Table:
 
     def _scanner(self, columns: list[str], options: dict[str, Any]) -> Any:
         # Whoever names a column of blobs wants the values; by default come descriptions of them.
-        if marked(self._dataset.schema).intersection(columns):
+        if marked(self.dataset.schema).intersection(columns):
             options = {"blob_handling": "all_binary", **options}
         if _USE_INDEX not in options and self._damaged_segments(self._segments(options)):
             options = {**options, _USE_INDEX: False}
-        return self._dataset.scanner(columns=columns, **options)
+        return self.dataset.scanner(columns=columns, **options)
 
     def _describe_indexes(self) -> list[Any]:
         """The indexes in Lance's words; a version never changes, so it is asked once."""
         if self._described is None:
             with lance_errors(StorageCall.TABLE_INDEX.value, self.pin.path):
-                self._described = list(self._dataset.describe_indices())
+                self._described = list(self.dataset.describe_indices())
         return self._described
 
     def _segments(self, options: dict[str, Any] | None) -> list[Any]:
@@ -374,7 +368,7 @@ class Table:
         if self._checksums is None or not segments:
             return frozenset()
         place = tree_path(self.pin.path, self.pin.branch)
-        return self._checksums.indexes.damaged(place, self._dataset, segments)
+        return self._checksums.indexes.damaged(place, self.dataset, segments)
 
     def _without_damaged_index(self, options: dict[str, Any], action: Callable[[], T]) -> T:
         """Call an action; once more without indexes, by its options, if they may be to blame."""
@@ -407,10 +401,10 @@ class Table:
         """
         if self._is_checked or self._checksums is None:
             return
-        fragments = self._dataset.get_fragments() if chosen is None else chosen
+        fragments = self.dataset.get_fragments() if chosen is None else chosen
         place = tree_path(self.pin.path, self.pin.branch)
         found = (fragment.metadata for fragment in fragments)
-        self._checksums.check(call.value, place, self._dataset, found)
+        self._checksums.check(call.value, place, self.dataset, found)
         self._is_checked = chosen is None
 
     def _batches(
