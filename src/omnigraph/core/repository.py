@@ -429,10 +429,9 @@ class Repository:
         source: BranchName = MAIN,
         commit: CommitId | None = None,
         start: GraphVersion | None = None,
-        kind: WriterKind = WriterKind.LOAD,
     ) -> Iterator[GraphVersion]:
         """Begin a branch for the length of a block that prepares and commits its first write."""
-        base = self.begin_branch(name, source=source, commit=commit, start=start, kind=kind)
+        base = self.begin_branch(name, source=source, commit=commit, start=start)
         try:
             yield base
         finally:

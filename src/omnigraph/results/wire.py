@@ -385,7 +385,7 @@ def read_counts(found: Mapping[str, Mapping[str, int]]) -> dict[str, ChangeCount
     return {key: ChangeCounts(**item) for key, item in found.items()}
 
 
-def merge_json(done: MergeResult, version: int | None = None) -> MergeOutput:
+def merge_json(done: MergeResult) -> MergeOutput:
     """The result of a merge as JSON."""
     found: MergeOutput = {
         "source": done.source,
@@ -394,7 +394,7 @@ def merge_json(done: MergeResult, version: int | None = None) -> MergeOutput:
         "base": done.base,
         "counts": counts_json(done.counts),
         "replayed": done.replayed,
-        "commit": None if done.commit is None else commit_json(done.commit, version),
+        "commit": None if done.commit is None else commit_json(done.commit),
     }
     if done.conflicts:
         found["merge_conflicts"] = [dict(item.as_json()) for item in done.conflicts]

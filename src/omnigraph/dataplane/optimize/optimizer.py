@@ -59,10 +59,9 @@ class Optimizer:
         self._repo = repo
         self._wait = wait
 
-    def bytes(self, base: GraphVersion, *, target_rows: int | None = None) -> int:
+    def bytes(self, base: GraphVersion) -> int:
         """Roughly how many bytes an optimisation would read, for the choice of the engine."""
-        full = target_rows or tuning.active.file_rows_max
-        return sum(job.bytes for job in self._jobs(base, full))
+        return sum(job.bytes for job in self._jobs(base, tuning.active.file_rows_max))
 
     def optimize(
         self,

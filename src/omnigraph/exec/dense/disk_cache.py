@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.runtime import telemetry
-from omnigraph.runtime.ids import Ids, UlidIds
+from omnigraph.runtime.ids import UlidIds
 
 T = TypeVar("T")
 Arrays: TypeAlias = Mapping[str, pa.Array]
@@ -47,13 +47,11 @@ _THREADED_BLOCKS: Final = 8
 class DiskCache:
     """A folder of structures. Thread-safe; several processes may share it."""
 
-    def __init__(
-        self, folder: Path, *, bytes_max: int = _BYTES_MAX, ids: Ids | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, bytes_max: int = _BYTES_MAX) -> None:
         """Use a folder, made when the first structure is saved."""
         self._folder = folder
         self._bytes_max = bytes_max
-        self._ids = ids or UlidIds()
+        self._ids = UlidIds()
         self._lock = threading.Lock()
         self._writer: ThreadPoolExecutor | None = None
         self._pending: set[Future[None]] = set()

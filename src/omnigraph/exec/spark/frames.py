@@ -106,15 +106,12 @@ class Frames:
                 return among("id", ValueType(Base.STRING), ids)
         return prefilter(whole, self.context)
 
-    def hydrated(
-        self, frame: Frame, columns: dict[tuple[str, str], str], kept: str = "f.*"
-    ) -> Frame:
+    def hydrated(self, frame: Frame, columns: dict[tuple[str, str], str]) -> Frame:
         """A frame with stored columns of its variables beside it.
 
         Args:
             frame: Has the columns of the variables.
             columns: By variable and stored column: the name of the new column.
-            kept: What of the frame goes on, as a list of SQL.
         """
         by_var: dict[str, dict[str, str]] = {}
         for (var, stored), name in columns.items():
@@ -124,10 +121,9 @@ class Frames:
             join = "LEFT JOIN" if var in self.nullable else "JOIN"
             fresh = ", ".join(f"g.{name}" for name in wanted)
             frame = self.sql(
-                f"SELECT {kept}, {fresh} FROM {{f}} AS f {join} {{g}} AS g "
+                f"SELECT f.*, {fresh} FROM {{f}} AS f {join} {{g}} AS g "
                 f"ON f.{self.name(var)} = g.{NUMBER}",
                 f=frame,
                 g=rows,
             )
-            kept = "f.*"
         return frame

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph.runtime.clock import Clock, SystemClock
-from omnigraph.runtime.ids import Ids, UlidIds, decode
+from omnigraph.runtime.clock import SystemClock
+from omnigraph.runtime.ids import UlidIds, decode
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.forks.fork_records import ForkRecords, reference_path
 from omnigraph.store.integrity.quarantine import Quarantine, SetAside
@@ -50,16 +50,14 @@ class Forks:
         backend: Backend,
         quarantine: Quarantine,
         torn: TornVersions,
-        clock: Clock | None = None,
-        ids: Ids | None = None,
     ) -> None:
         self._root = root
         self._gateway = gateway
         self._files = files
         self._backend = backend
         self._quarantine = quarantine
-        self._clock: Clock = clock or SystemClock()
-        self._ids: Ids = ids or UlidIds()
+        self._clock = SystemClock()
+        self._ids = UlidIds()
         self.records = ForkRecords(backend, torn.is_unfinished if root.is_local else None)
 
     def find(self, path: str, branch: str) -> ForkInfo | None:

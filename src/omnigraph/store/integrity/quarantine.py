@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.runtime import telemetry
-from omnigraph.runtime.clock import Clock, SystemClock
-from omnigraph.runtime.ids import Ids, UlidIds
+from omnigraph.runtime.clock import SystemClock
+from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import Backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
@@ -54,13 +54,11 @@ class SetAside:
 class Quarantine:
     """The files of one root that were set aside. Thread-safe."""
 
-    def __init__(
-        self, root: Root, backend: Backend, clock: Clock | None = None, ids: Ids | None = None
-    ) -> None:
+    def __init__(self, root: Root, backend: Backend) -> None:
         self._root = root
         self._backend = backend
-        self._clock: Clock = clock or SystemClock()
-        self._ids: Ids = ids or UlidIds()
+        self._clock = SystemClock()
+        self._ids = UlidIds()
 
     def take(self, path: str, reason: str, is_due: Callable[[], bool]) -> SetAside | None:
         """Set a file aside.

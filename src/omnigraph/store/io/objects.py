@@ -18,7 +18,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final, Protocol, TypeVar
 
-from omnigraph.runtime.ids import Ids, UlidIds
+from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.durability import Disk, link, replace, unlink
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
@@ -353,11 +353,11 @@ class LocalBackend:
     that refuses to replace, or a rename that replaces.
     """
 
-    def __init__(self, root: Path, *, durable: bool, ids: Ids | None = None) -> None:
+    def __init__(self, root: Path, *, durable: bool) -> None:
         self._root = root
         self._prefix = f"{root}{os.sep}"
         self._disk = Disk(root) if durable else None
-        self._ids: Ids = ids or UlidIds()
+        self._ids = UlidIds()
 
     def put_new(self, path: str, data: bytes) -> None:
         """Create, or fail if it is there."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.runtime.ids import Ids, UlidIds
+from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.blobs import marked
 from omnigraph.store.integrity.file_checksums import checksum_suffix
 from omnigraph.store.io.objects import Backend
@@ -38,13 +38,11 @@ __all__ = ["Grafter"]
 class Grafter:
     """Takes fragments over. Thread-safe."""
 
-    def __init__(
-        self, stager: Stager, files: Files, backend: Backend, ids: Ids | None = None
-    ) -> None:
+    def __init__(self, stager: Stager, files: Files, backend: Backend) -> None:
         self._stager = stager
         self._files = files
         self._backend = backend
-        self._ids: Ids = ids or UlidIds()
+        self._ids = UlidIds()
 
     def can_graft(self, table: Table, rows: RowSelection) -> bool:
         """True if files of these rows fit a table: it stores the same columns, and no blobs."""
